@@ -1,0 +1,87 @@
+"""The CPU backend: NumPy arrays, Numba kernels."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from types import SimpleNamespace
+
+import numpy as np
+
+
+class CpuBackend:
+    """Arrays in main memory and kernels compiled by Numba (cached on disk beside the package or in the user's cache).
+
+    Parameters
+    ----------
+    precision : ``single`` or ``double``.
+    threads : number of threads; by default all that this process may use.
+    """
+
+    name = "cpu"
+
+    def __init__(self, precision: str = "single", threads: int | None = None) -> None:
+        import numba
+
+        self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+        available = min(usable_cores(), numba.config.NUMBA_NUM_THREADS)
+        self.threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
+        numba.set_num_threads(self.threads)
+
+    def kernels(self, package: str, *modules: str) -> SimpleNamespace:
+        """The kernels of a solver package, gathered from its modules by name."""
+        found = {}
+        for module in modules:
+            found.update(vars(importlib.import_module(f"{package}.{module}")))
+        return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
+
+    def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of zeros in the run's precision."""
+        return np.zeros(shape, self.dtype)
+
+    def upload(self, array: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        """The array on this device, in the run's precision unless told otherwise."""
+        return np.ascontiguousarray(array, dtype or self.dtype)
+
+    def download(self, array: np.ndarray) -> np.ndarray:
+        """The array in main memory; not a copy."""
+        return array
+
+    def scalar(self, value: float) -> np.floating:
+        """A number in the run's precision."""
+        return self.dtype.type(value)
+
+    def free_memory(self) -> int:
+        """Bytes that a run could take now."""
+        return free_memory()
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """Bytes of main memory that are free for a new program, as far as the system tells (Linux, macOS)."""
+    limit = _control_group_free()
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return min(int(line.split()[1]) * 1024, limit)
+    except OSError:
+        pass
+    return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), limit)
+
+
+def _control_group_free() -> int:
+    """What a memory limit on this process's group (containers, batch systems) leaves; very large where there is none."""
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
+            text = limit.read().strip()
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as used:
+            return max(0, int(text) - int(used.read())) if text != "max" else 1 << 62
+    except (OSError, ValueError):
+        return 1 << 62

@@ -1,0 +1,158 @@
+"""The dry run: what a simulation would need, cost and write, and whether it could run here."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lithowave.backends import make_backend
+from lithowave.errors import InputError, LithowaveError
+from lithowave.experiment.simulation import Simulation
+from lithowave.output.hdf5 import readable_size
+from lithowave.output.recorders import output_bytes
+from lithowave.solvers import load_method
+from lithowave.output.waveforms import check_names
+
+# A Python process with the packages loaded and the kernels compiled, before any array of a run.
+PROCESS_BYTES = 260_000_000
+# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities.
+RECEIVER_BYTES = 3 * 8**3 * 16
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `lithowave check` tells.
+
+    plan : the discretization (see the method's plan). memory_bytes : of the whole process; free_memory_bytes : what is
+    there. loop_s : predicted time in the time loop, from a measurement of this machine (None where not measured).
+    output_bytes, free_disk_bytes. warnings : what may not be meant. problems : why the run would fail here.
+    """
+
+    title: str
+    plan: dict[str, Any]
+    backend: str
+    threads: int
+    memory_bytes: int
+    free_memory_bytes: int
+    rate_points_per_s: float | None
+    loop_s: float | None
+    output_bytes: int
+    free_disk_bytes: int
+    warnings: list[str]
+    problems: list[str]
+
+    @property
+    def runnable(self) -> bool:
+        """Whether the run could be made here."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """All entries, for JSON."""
+        return {**asdict(self), "runnable": self.runnable}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value, in the order in which they are told."""
+        plan = self.plan
+        limited = plan["time_step_limited_by"]
+        told = [
+            ("method", f"{plan['method'].replace('_', ' ')}, order {plan['order']}"),
+            ("grid", f"{' x '.join(map(str, plan['grid_points']))} = {plan['point_count']:,} points, "
+                     f"{plan['degrees_of_freedom']:,} unknowns; step {plan['spacing_m']:g} m"),
+            ("faces", ", ".join(f"{face} {kind}" for face, kind in plan["faces"].items())),
+            ("points per wavelength", _points_text(plan)),
+            ("time step", f"{plan['time_step_s']:.6g} s ({100 * plan['time_step_s'] / plan['time_step_limit_s']:.3g}% of "
+                          f"the limit, set by vp = {limited['vp_m_s']:g} m/s in {limited['place']})"),
+            ("steps", f"{plan['steps']:,}; a sample every {plan['sampling_interval_s']:.6g} s"),
+            ("memory", f"{readable_size(self.memory_bytes)}; {readable_size(self.free_memory_bytes)} free"),
+            ("output", f"{readable_size(self.output_bytes)}; {readable_size(self.free_disk_bytes)} free"),
+        ]  # fmt: skip
+        if self.loop_s is not None:
+            told.append(
+                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {self.threads} threads "
+                         f"({self.rate_points_per_s / 1e6:.4g} million points/s measured)")
+            )  # fmt: skip
+        return told
+
+    def __str__(self) -> str:
+        head = [f"{name:>22}: {value}" for name, value in self.lines()]
+        tail = [f"{'warning':>22}: {text}" for text in self.warnings]
+        return "\n".join([*head, *tail, *(f"{'PROBLEM':>22}: {text}" for text in self.problems)])
+
+
+def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckReport:
+    """Make the plan of a run without running it.
+
+    Parameters
+    ----------
+    measure : time a few steps on a small grid of the same kind, to predict the run's time (about two seconds).
+
+    Raises
+    ------
+    InputError : where the description cannot be accepted; what this machine lacks is told in `problems` instead.
+    """
+    method = load_method(simulation.solver.method)
+    plan = method.plan(simulation)
+    schedule = plan.schedule
+    backend = make_backend(simulation.compute.backend, simulation.compute.precision, simulation.compute.threads)
+    receivers = simulation.receiver_list()
+    points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+    written = output_bytes(simulation, schedule, points)
+    checkpoint = plan.memory_bytes() if simulation.output.checkpoint else 0
+    memory = plan.memory_bytes() + PROCESS_BYTES + RECEIVER_BYTES * len(receivers)
+    free = backend.free_memory()
+    place = _existing(Path(simulation.output.directory))
+    disk = shutil.disk_usage(place).free
+    problems = []
+    if memory > free:
+        problems.append(f"not enough memory: {readable_size(memory)} needed, {readable_size(free)} free")
+    if written + checkpoint > disk:
+        problems.append(f"not enough room in {place}: {readable_size(written + checkpoint)} needed")
+    try:
+        check_names(receivers, simulation.output.formats)
+    except InputError:
+        raise
+    except LithowaveError as error:
+        problems.append(str(error))
+    loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
+    return CheckReport(
+        title=simulation.title,
+        plan=plan.summary(),
+        backend=backend.name,
+        threads=backend.threads,
+        memory_bytes=memory,
+        free_memory_bytes=free,
+        rate_points_per_s=plan.point_count * schedule.steps / loop if loop else None,
+        loop_s=loop,
+        output_bytes=written + checkpoint,
+        free_disk_bytes=disk,
+        warnings=simulation.warnings(),
+        problems=problems,
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as people say it: ``43 s``, ``5 min 20 s``, ``3 h 05 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.3g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def _points_text(plan: dict[str, Any]) -> str:
+    if plan["points_per_wavelength"] is None:
+        return "unknown: solver.max_frequency is not given"
+    slowest = plan["points_per_wavelength_at"]
+    return f"{plan['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s in {slowest['place']}"
+
+
+def _existing(path: Path) -> Path:
+    """The nearest folder above that exists."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path

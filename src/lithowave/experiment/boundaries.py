@@ -1,0 +1,62 @@
+"""What the six faces of the box do, and the layers that absorb."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import DescriptionModel
+from .domain import FACES
+from .units import Count, PositiveFrequency, quantity
+
+Face = Literal["free", "absorbing", "rigid"]
+
+
+class AbsorbingLayer(DescriptionModel):
+    """Parameters of the convolutional perfectly matched layers; they are added outside the box.
+
+    Damping profile, kappa and alpha after Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167.
+    """
+
+    cells: Count = Field(default=10, description="Thickness of each layer in grid cells.")
+    reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
+        default=1.0e-4,
+        description="Theoretical reflection coefficient at normal incidence; sets the damping.",
+    )
+    kappa: quantity("number", ge=1) = Field(  # type: ignore[valid-type]
+        default=1.0, description="Largest coordinate stretching; above 1 it helps against grazing waves."
+    )
+    frequency: PositiveFrequency | None = Field(
+        default=None,
+        description="Frequency f of the shift alpha = pi f, Hz; null: half of solver.max_frequency.",
+    )
+
+
+class Boundaries(DescriptionModel):
+    """The kind of each face. A key for one face (``x_min``) overrides ``top``, ``bottom`` and ``sides``."""
+
+    top: Face = Field(default="free", description="The face z_max: free (no traction), absorbing or rigid.")
+    bottom: Face = Field(default="absorbing", description="The face z_min.")
+    sides: Face = Field(default="absorbing", description="The four faces x_min, x_max, y_min, y_max.")
+    x_min: Face | None = Field(default=None, description="The west face; null: as sides.")
+    x_max: Face | None = Field(default=None, description="The east face; null: as sides.")
+    y_min: Face | None = Field(default=None, description="The south face; null: as sides.")
+    y_max: Face | None = Field(default=None, description="The north face; null: as sides.")
+    z_min: Face | None = Field(default=None, description="The lower face; null: as bottom.")
+    z_max: Face | None = Field(default=None, description="The upper face; null: as top.")
+    layer: AbsorbingLayer = Field(
+        default_factory=AbsorbingLayer, description="How the absorbing faces absorb."
+    )
+
+    def face(self, name: str) -> Face:
+        """The kind of a face: ``x_min``, ``x_max``, ``y_min``, ``y_max``, ``z_min`` or ``z_max``."""
+        if name not in FACES:
+            raise KeyError(f"{name!r} is not a face; faces: {', '.join(FACES)}")
+        general = {"z_min": self.bottom, "z_max": self.top}.get(name, self.sides)
+        return getattr(self, name) or general
+
+    @property
+    def faces(self) -> dict[str, Face]:
+        """The kind of all six faces by name."""
+        return {name: self.face(name) for name in FACES}

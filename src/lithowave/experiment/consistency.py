@@ -1,0 +1,332 @@
+"""Checks that need several parts of a description: places, names, resolution, times.
+
+:func:`find_problems` tells what must be refused, :func:`find_warnings` what a user should know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from .base import Problem
+from .document import parse_path
+from .domain import AXES, Domain
+from .places import Point
+from .receivers import Receiver
+from .solver import RECOMMENDED_POINTS_PER_WAVELENGTH, SMALLEST_POINTS_PER_WAVELENGTH
+from .sources import ONSET_LIMIT, PointSource
+from .units import with_unit
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+_MOST_OF_A_KIND = 5
+"""How many receivers with the same trouble are listed one by one."""
+
+
+def find_problems(simulation: Simulation) -> list[Problem]:
+    """Everything in which the parts do not fit each other."""
+    surface = list(_surface(simulation))
+    if surface:
+        return surface  # with the box in the wrong place every other place would be refused as well
+    checks = (_material, _sources, _event_times, _receivers, _resolution, _outputs)
+    return [problem for check in checks for problem in check(simulation)]
+
+
+def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
+    """The problem that an error of a validator or a reader tells, at a place of the description."""
+    if isinstance(error, InputError):
+        told = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
+        path = told if told[: len(path)] == path else path
+        return Problem(path, error.got, error.allowed, error.hint)
+    context = getattr(error, "context", None) or {}
+    if "got" not in context:
+        return Problem(path, str(error))
+    return Problem((*path, *context["at"]), context["got"], context["allowed"], context["hint"])
+
+
+def _surface(simulation: Simulation) -> Iterator[Problem]:
+    low, high = simulation.domain.z
+    if simulation.boundaries.face("z_max") != "free" or high == 0.0:
+        return
+    if low >= 0.0:
+        hint = f"depth is negative z; did you mean [{-high:.12g}, {0.0 - low:.12g}]?"
+    else:
+        hint = f"did you mean [{low:.12g}, 0]? For a box without a surface set boundaries: {{top: absorbing}}"
+    yield Problem(
+        ("domain", "z"),
+        f"the box ends at z = {with_unit(high, 'length')}, but its top is the free surface",
+        "a free surface is at z = 0",
+        hint,
+    )
+
+
+def _material(simulation: Simulation) -> Iterator[Problem]:
+    try:
+        simulation.material.validate_domain(simulation.domain)
+        extremes = simulation.material_extremes
+    except (ValueError, InputError) as error:
+        yield refused(error, ("material",))
+        return
+    if extremes["vs_min"] <= 0.0:
+        yield Problem(
+            ("material",),
+            "a fluid (vs = 0) stands in the domain",
+            f"{simulation.solver.method} needs vs > 0 in this version",
+        )
+
+
+def misplacement(point: Point, domain: Domain, faces: dict[str, str]) -> tuple[str, str, str] | None:
+    """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can."""
+    x, y, z = point
+    if faces["z_max"] == "free" and z > 0.0:
+        hint = f"Depth is negative z; did you mean {-z:.12g}?" if -z >= domain.z[0] else "Depth is negative z"
+        return f"z = {with_unit(z, 'length')} is above the free surface (z = 0)", "", hint
+    outside, beyond = [], []
+    for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, domain.z), strict=True):
+        if not low <= value <= high:
+            outside.append(
+                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:.12g} to "
+                f"{high:.12g} m)"
+            )
+            beyond.append(f"{axis}_min" if value < low else f"{axis}_max")
+    if not outside:
+        return None
+    absorbing = [name for name in beyond if faces[name] == "absorbing"]
+    allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
+    return " and ".join(outside), allowed, ""
+
+
+def _sources(simulation: Simulation) -> Iterator[Problem]:
+    faces = simulation.boundaries.faces
+    for index, entry in enumerate(simulation.sources):
+        path: tuple[str | int, ...] = ("sources", index)
+        try:
+            sources = entry.point_sources(simulation.domain, f"sources[{index}]")
+        except (ValueError, InputError) as error:
+            yield refused(error, path)
+            continue
+        key = "file" if entry.file is not None else "position" if entry.position is not None else None
+        for source in sources:
+            trouble = misplacement(source.position, simulation.domain, faces)
+            if trouble is not None:
+                got, *rest = trouble
+                yield Problem(
+                    (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
+                )
+        if entry.file is not None:
+            yield from _onset(simulation, index, sources)
+
+
+def _onset(simulation: Simulation, index: int, sources: list[PointSource]) -> Iterator[Problem]:
+    cut = max(source.time_function.onset_amplitude() for source in sources)
+    if cut <= ONSET_LIMIT:
+        return
+    needed = max(entry.needed_delay() for entry in simulation.sources if entry.file is not None)
+    given = simulation.sources[index].delay
+    alone = len(simulation.sources) == 1
+    yield Problem(
+        (
+            "sources",
+            index,
+            "delay"
+            if given is not None and "delay" in simulation.sources[index].model_fields_set
+            else "file",
+        ),
+        f"the time function reaches {_percent(cut)} of its peak before time 0, where the simulation starts",
+        f"At most {_percent(ONSET_LIMIT)} may be cut off",
+        f"delay: {needed:.12g} would do"
+        + ("" if alone else "; give it to every file, and start other sources later too"),
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
+
+
+def _event_times(simulation: Simulation) -> Iterator[Problem]:
+    """All events must agree on what time 0 is."""
+    delay: float | None = None
+    origin: str | None = None
+    for index, entry in enumerate(simulation.sources):
+        if entry.file is None:
+            continue
+        try:
+            stated = entry.origin_times()
+        except (ValueError, InputError):
+            continue  # told by the check of the source
+        if delay is None:
+            delay = entry.delay
+        elif entry.delay != delay:
+            yield Problem(
+                ("sources", index, "delay"),
+                f"{entry.delay:g} s, while another file has {delay:g} s",
+                "time 0 is the same for all sources",
+                "use the same delay for every file",
+            )
+        for time in stated:
+            if origin is None:
+                origin = time
+            elif time != origin:
+                yield Problem(
+                    ("sources", index, "file"),
+                    f"an origin time is {time}, another one {origin}",
+                    "time 0 is the same for all sources",
+                    "state one origin time, and time shifts after it",
+                )
+                return
+
+
+def _receivers(simulation: Simulation) -> Iterator[Problem]:
+    faces = simulation.boundaries.faces
+    first: dict[str, Receiver] = {}
+    twice = 0
+    for index, entry in enumerate(simulation.receivers):
+        path: tuple[str | int, ...] = ("receivers", index)
+        try:
+            receivers = entry.receivers(simulation.domain, f"receivers[{index}]")
+        except (ValueError, InputError) as error:
+            yield refused(error, path)
+            continue
+        yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
+        for receiver in receivers:
+            other = first.setdefault(receiver.name, receiver)
+            if other is receiver:
+                continue
+            twice += 1
+            if twice <= _MOST_OF_A_KIND:
+                place = f"; here {receiver.where}" if entry.file is not None else ""
+                yield Problem(
+                    path,
+                    f"{receiver.name} is the name of two receivers, first in {other.where}{place}",
+                    "names must differ",
+                )
+
+
+def _misplaced_receivers(
+    receivers: list[Receiver], path: tuple[str | int, ...], domain: Domain, faces: dict[str, str]
+) -> Iterator[Problem]:
+    found = ((receiver, misplacement(receiver.position, domain, faces)) for receiver in receivers)
+    misplaced = [(receiver, trouble) for receiver, trouble in found if trouble is not None]
+    for receiver, (got, allowed, hint) in misplaced[:_MOST_OF_A_KIND]:
+        line = f" ({receiver.where.partition('(')[2]}" if "(" in receiver.where else ""
+        yield Problem(path, f"{receiver.name}{line}: {got}", allowed, hint)
+    if len(misplaced) > _MOST_OF_A_KIND:
+        more = len(misplaced) - _MOST_OF_A_KIND
+        yield Problem(path, f"{more} more of these {len(receivers)} receivers are outside the domain as well")
+
+
+def _resolution(simulation: Simulation) -> Iterator[Problem]:
+    solver = simulation.solver
+    if solver.spacing is None or solver.max_frequency is None:
+        return
+    wavelength = simulation.shortest_wavelength
+    if wavelength is None:
+        return
+    points, smallest = wavelength / solver.spacing, SMALLEST_POINTS_PER_WAVELENGTH[solver.order]
+    if points < smallest * (1.0 - 1e-6):
+        usual = RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
+        yield Problem(
+            ("solver", "spacing"),
+            f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
+            f"{wavelength:.6g} m (vs = {simulation.material_extremes['vs_min']:.6g} m/s at "
+            f"{solver.max_frequency:g} Hz)",
+            f"order {solver.order} needs at least {smallest:g}, that is spacing: {wavelength / smallest:.4g}",
+            f"{wavelength / usual:.4g} is usual; a lower max_frequency or a higher order helps as well",
+        )
+
+
+def _outputs(simulation: Simulation) -> Iterator[Problem]:
+    output, domain = simulation.output, simulation.domain
+    if output.sampling_interval is not None and output.sampling_interval > simulation.duration:
+        yield Problem(
+            ("output", "sampling_interval"),
+            f"{with_unit(output.sampling_interval, 'time')} is longer than the simulation",
+            f"at most the duration, {with_unit(simulation.duration, 'time')}",
+        )
+    for index, snapshots in enumerate(output.snapshots):
+        if snapshots.plane is None:
+            continue
+        axis, value = snapshots.plane.axis, snapshots.plane.coordinate
+        low, high = domain.bounds[axis]
+        if not low <= value <= high:
+            yield Problem(
+                ("output", "snapshots", index, "plane"),
+                f"{axis} = {with_unit(value, 'length')} is outside the domain",
+                f"{axis} from {low:.12g} to {high:.12g} m",
+            )
+
+
+def find_warnings(simulation: Simulation) -> list[str]:
+    """What is allowed but may not be meant, a sentence each."""
+    found: list[str] = []
+    for index, entry in enumerate(simulation.sources):
+        if entry.file is not None and entry.delay and "delay" not in entry.model_fields_set:
+            found.append(
+                f"sources[{index}].file: the time function begins before the origin time; everything happens "
+                f"{entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
+                "the origin time."
+            )
+        for source in entry.point_sources(simulation.domain, f"sources[{index}]"):
+            found.extend(_source_warnings(simulation, f"sources[{index}]", source))
+    receivers = simulation.receiver_list()
+    raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
+    if raised:
+        found.append(
+            f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
+            f"{raised[0].elevation:g} m); "
+            "the surface is flat, so they stand at their burial below z = 0."
+        )
+    if not simulation.sources:
+        found.append("sources: there are none, so nothing will move.")
+    if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
+        found.append(
+            "receivers: there are none, nor snapshots or peak motion: the run would leave no result."
+        )
+    found.extend(_resolution_warnings(simulation))
+    return found
+
+
+def _source_warnings(simulation: Simulation, where: str, source: PointSource) -> Iterator[str]:
+    function, highest = source.time_function, simulation.resolved_frequency
+    cut = function.onset_amplitude()
+    if cut > ONSET_LIMIT:
+        yield (
+            f"{where}.time_function: it is cut off at time 0, before which it reaches {_percent(cut)} of "
+            "its peak; a longer delay helps."
+        )
+    reaches = function.maximum_frequency()
+    if highest is not None and reaches > highest * (1.0 + 1e-6):
+        yield (
+            f"{where}.time_function: its spectrum falls to 5% only at {reaches:.3g} Hz, above the "
+            f"{highest:.3g} Hz that the grid resolves; the higher part will be dispersed."
+        )
+    start = function.support()[0]
+    if start >= simulation.duration:
+        yield f"{where}.time_function: it begins at {start:g} s, after the end of the simulation."
+
+
+def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
+    solver = simulation.solver
+    wavelength = simulation.shortest_wavelength
+    points = solver.points_per_wavelength
+    if points is None and wavelength is not None and solver.spacing is not None:
+        points = wavelength / solver.spacing
+    usual = RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
+    if points is not None and points < usual * (1.0 - 1e-6):
+        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at order {solver.order}."
+    interval = simulation.output.sampling_interval
+    if (
+        interval is not None
+        and solver.max_frequency is not None
+        and 2.0 * interval * solver.max_frequency > 1.0
+    ):
+        yield (
+            f"output.sampling_interval: {interval:g} s holds frequencies up to {0.5 / interval:.3g} Hz, "
+            "less than "
+            f"solver.max_frequency ({solver.max_frequency:g} Hz)."
+        )
+    for index, snapshots in enumerate(simulation.output.snapshots):
+        if snapshots.interval > simulation.duration:
+            yield f"output.snapshots[{index}].interval: {snapshots.interval:g} s is longer than the duration."

@@ -1,0 +1,212 @@
+"""What the ground is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from ..formats.gridded_model import read_gridded_model
+from .base import DescriptionModel, InputFile, reading, refusal
+from .media import Box, FunctionMedium, GriddedMedium, LayeredMedium, Medium, Sample, value_problem
+from .units import Length, NonNegativeSpeed, PositiveDensity, PositiveSpeed, with_unit
+
+_KINDS = ("layers", "homogeneous", "file", "function")
+
+
+class ElasticProperties(DescriptionModel):
+    """Wave speeds and density of an isotropic medium; vp^2 > 4/3 vs^2."""
+
+    vp: PositiveSpeed = Field(description="Speed of P waves, m/s.")
+    vs: NonNegativeSpeed = Field(description="Speed of S waves, m/s; 0 is a fluid.")
+    rho: PositiveDensity = Field(description="Density, kg/m^3.")
+
+    @model_validator(mode="after")
+    def _positive_bulk_modulus(self) -> Self:
+        problem = value_problem(*(np.array([value]) for value in (self.vp, self.vs, self.rho)), lambda _: "")
+        if problem:
+            least = 2.0 / np.sqrt(3.0) * self.vs
+            raise refusal(problem[0].strip(), problem[1], f"for this vs, vp must be above {least:.6g} m/s")
+        return self
+
+
+class _Top(DescriptionModel):
+    """A base of its own, so that the top is the first key of a layer."""
+
+    top: Length = Field(description="z of the layer's top, m; a point there belongs to this layer.")
+
+
+class Layer(ElasticProperties, _Top):
+    """A flat layer: from its top down to the next layer's top, the last one without end."""
+
+
+class Material(DescriptionModel):
+    """The ground, in exactly one way: layers, homogeneous, a gridded model file, or (in Python) a function.
+
+    ``function`` is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives arrays of
+    that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond the
+    domain.
+    """
+
+    layers: list[Layer] | None = Field(
+        default=None, description="Flat layers from the top down; the first reaches the top of the domain."
+    )
+    homogeneous: ElasticProperties | None = Field(default=None, description="The same everywhere.")
+    file: InputFile | None = Field(
+        default=None,
+        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth).",
+    )
+    function: SkipJsonSchema[Callable[..., Any] | None] = Field(
+        default=None, description="Python only: f(x, y, z) -> (vp, vs, rho)."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [name for name in _KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = (
+                f"the material is given in several ways: {', '.join(given)}"
+                if given
+                else "no material is given"
+            )
+            raise refusal(got, "give exactly one of layers, homogeneous and file (in Python also function)")
+        if self.layers is not None:
+            self._check_layers(self.layers)
+        _ = self.medium  # a file is read now, so that what is wrong with it is told with its place
+        return self
+
+    @staticmethod
+    def _check_layers(layers: list[Layer]) -> None:
+        if not layers:
+            raise refusal("there is no layer", "at least one is needed", at=("layers",))
+        for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
+            if lower.top >= upper.top:
+                raise refusal(
+                    f"{with_unit(lower.top, 'length')} is not below the top of the layer before, "
+                    f"{with_unit(upper.top, 'length')}",
+                    "layers are listed from the top down",
+                    f"depth is negative z; did you mean {-lower.top:.12g}?" if lower.top > 0.0 else "",
+                    at=("layers", index + 1, "top"),
+                )
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @property
+    def kind(self) -> str:
+        """``"layers"``, ``"homogeneous"``, ``"file"`` or ``"function"``."""
+        return next(name for name in _KINDS if getattr(self, name) is not None)
+
+    @cached_property
+    def medium(self) -> Medium:
+        """The medium as a function of position."""
+        if self.function is not None:
+            return FunctionMedium(self.function)
+        if self.file is not None:
+            return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
+        layers = self.layers or [self.homogeneous]
+        tops = tuple(layer.top if isinstance(layer, Layer) else np.inf for layer in layers)
+        return LayeredMedium(
+            tops, *(tuple(getattr(layer, name) for layer in layers) for name in ("vp", "vs", "rho"))
+        )
+
+    def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
+        """(vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
+
+        Layers: the value at a layer's top is that of the layer below it; above the first top it is the first
+        layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid.
+
+        Raises
+        ------
+        InputError
+            when a function fails or gives values that cannot be.
+        """
+        return _arrays(self.medium.sample(*_points(x, y, z)))
+
+    def moduli(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        z: ArrayLike,
+        spacing: float | None = None,
+        z_ceiling: float | None = None,
+        z_floor: float | None = None,
+    ) -> Sample:
+        """(kappa, mu, rho): bulk and shear modulus in Pa, density in kg/m^3; of the broadcast shape.
+
+        Without ``spacing`` these are the values at the points. With it they are averages over the cube of
+        that side around each point: the arithmetic mean of rho, the harmonic means of kappa and mu (Moczo et
+        al. 2002, BSSA 92(8), 3042-3066), so that waves meet a boundary between grid points where
+        it is. The part of a cube above ``z_ceiling`` (the free surface) or below ``z_floor`` is left out;
+        around points beyond them it is the cube around the nearest point within. Exact for layers; by 2 x 2 x
+        2 Gauss points for gridded models and functions, which takes them as smooth within a cube. A cube with
+        any fluid in it has mu = 0.
+        """
+        points = _points(x, y, z)
+        if spacing is None:
+            return _arrays(self.medium.moduli(*points))
+        limits = (
+            -np.inf if z_floor is None else float(z_floor),
+            np.inf if z_ceiling is None else float(z_ceiling),
+        )
+        return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
+
+    def layer_tops(self) -> list[float] | None:
+        """z of the layers' tops in m, descending; None unless the material is given by layers."""
+        return None if self.layers is None else [layer.top for layer in self.layers]
+
+    def extremes(self, domain: Box) -> dict[str, float]:
+        """Least and largest values within the domain, SI.
+
+        Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``; ``vs_min`` is 0 where
+        there is a fluid, and ``vs_min_solid`` is the least vs above 0 (infinite where all is fluid). Layers
+        are cut to the domain; of a gridded model the points in and next to the domain count; a function is
+        tried on a regular grid of points, so that its extremes may be missed.
+        """
+        return {name: value for name, (value, _) in self._extremes(domain).items()}
+
+    def extreme_places(self, domain: Box) -> dict[str, str]:
+        """Where each of :meth:`extremes` occurs first, as text: ``layers[1], z = -16000 to -5500 m``."""
+        return {name: place for name, (_, place) in self._extremes(domain).items()}
+
+    def _extremes(self, domain: Box) -> dict[str, tuple[float, str]]:
+        (vp, vs, rho), place = self.medium.values_in(domain)
+        solid = np.where(vs > 0.0, vs, np.inf)
+        arrays = {"vp_min": vp, "vp_max": vp, "vs_min": vs, "vs_max": vs, "rho_min": rho, "rho_max": rho}
+        arrays["vs_min_solid"] = solid
+        indices = {
+            name: int(np.argmax(values) if name.endswith("max") else np.argmin(values))
+            for name, values in arrays.items()
+        }
+        return {name: (float(arrays[name][index]), place(index)) for name, index in indices.items()}
+
+    def validate_domain(self, domain: Box) -> None:
+        """Check that the material covers the domain.
+
+        Raises
+        ------
+        InputError
+            whose ``where`` begins with ``material``: the first layer ends below the domain's top, a gridded
+            model does not reach across the domain, or a function fails at one of the trial points.
+        """
+        self.medium.validate_domain(domain)
+
+    def input_files(self) -> list[Path]:
+        """Files that the material refers to."""
+        return [] if self.file is None else [self.file]
+
+
+def _arrays(values: Sample) -> Sample:
+    """The same for a single point: arrays, not NumPy's scalars."""
+    return tuple(np.asarray(value) for value in values)  # type: ignore[return-value]
+
+
+def _points(*coordinates: ArrayLike) -> tuple[np.ndarray, ...]:
+    return tuple(np.asarray(values, dtype=float) for values in coordinates)

@@ -1,0 +1,283 @@
+"""The whole description of an experiment: one object, one file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from ..errors import InputError
+from .base import DescriptionModel, refusal, refusals, shown
+from .boundaries import Boundaries
+from .compute import Compute
+from .consistency import find_problems, find_warnings
+from .document import Document, read_document
+from .domain import Domain
+from .material import Material
+from .outputs import Output
+from .problems import input_error
+from .receivers import Receiver, Receivers
+from .solver import RECOMMENDED_POINTS_PER_WAVELENGTH, Solver
+from .sources import PointSource, Source
+from .units import PositiveDuration
+
+SCHEMA_VERSION = 1
+
+SAMPLES_PER_PERIOD = 10
+"""Seismogram samples in the shortest period, where the sampling interval is not given."""
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def _schema_version(value: Any) -> Any:
+    if value != SCHEMA_VERSION or isinstance(value, bool):
+        raise refusal(
+            f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
+        )
+    return SCHEMA_VERSION
+
+
+class Simulation(DescriptionModel):
+    """A complete, validated experiment; nothing in it knows a device, MPI or a grid.
+
+    Made from a file, from text, or in Python from parts or from dictionaries; every way raises
+    :class:`lithowave.errors.InputError`, with all problems found.
+    """
+
+    schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
+        default=SCHEMA_VERSION,
+        description="Version of this description.",
+        json_schema_extra={"const": SCHEMA_VERSION},
+    )
+    title: str = Field(default="", description="A title for figures and files.")
+    domain: Domain = Field(description="The box of the simulation.")
+    boundaries: Boundaries = Field(default_factory=Boundaries, description="What the faces of the box do.")
+    material: Material = Field(description="Wave speeds and density.")
+    sources: list[Source] = Field(description="What makes the waves.")
+    receivers: list[Receivers] = Field(default=[], description="Where the waves are recorded.")
+    duration: PositiveDuration = Field(description="Simulated time, s.")
+    solver: Solver = Field(description="Method and resolution.")
+    compute: Compute = Field(default_factory=Compute, description="On what it is computed.")
+    output: Output = Field(default_factory=Output, description="What is written, and where.")
+
+    _directory: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @classmethod
+    def from_file(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+        """Read a simulation file (YAML).
+
+        Parameters
+        ----------
+        path : the file; names of files in it are taken from its folder.
+        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``.
+
+        Raises
+        ------
+        InputError
+            when the file cannot be read or anything in it cannot be accepted; it lists all problems with
+            their lines.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError("description", "is not text in UTF-8", file=path) from None
+        except OSError as error:
+            raise InputError("description", f"cannot be read: {error.strerror or error}", file=path) from None
+        document = read_document(text, path).with_overrides(overrides or {})
+        return cls._from_document(document, path.resolve().parent, path.stem)
+
+    @classmethod
+    def from_text(cls, text: str, directory: str | Path | None = None) -> Self:
+        """Read a simulation from YAML text; file names start in ``directory``, else the current folder."""
+        folder = Path.cwd() if directory is None else Path(directory).resolve()
+        return cls._from_document(read_document(text), folder)
+
+    @classmethod
+    def _from_document(cls, document: Document, directory: Path, stem: str = "") -> Self:
+        try:
+            simulation = cls.model_validate(document.data, context={"directory": directory, "stem": stem})
+        except ValidationError as error:
+            raise input_error(error, document.data, cls, document) from None
+        simulation._directory = directory
+        return simulation
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        self._fill_in((info.context or {}).get("stem", ""))
+        problems = find_problems(self)
+        if problems:
+            raise refusals(problems)
+        return self
+
+    def _fill_in(self, stem: str) -> None:
+        """Replace what the user left open by the values that follow from the rest."""
+        output: dict[str, Any] = {}
+        if self.output.directory is None:
+            name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
+            output["directory"] = Path("out") / (name or "simulation")
+        if self.output.sampling_interval is None and self.solver.max_frequency is not None:
+            interval = _round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency))
+            output["sampling_interval"] = min(interval, self.duration)
+        self.__dict__["output"] = _filled(self.output, output)
+        self.__dict__["sources"] = [self._filled_source(source) for source in self.sources]
+
+    def _filled_source(self, source: Source) -> Source:
+        if source.file is None or source.delay is not None:
+            return source
+        # With other sources beside it a file moved on its own would come out of step with them.
+        return _filled(source, {"delay": source.needed_delay() if len(self.sources) == 1 else 0.0})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Simulation):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def directory(self) -> Path:
+        """The folder from which relative names of input files are taken."""
+        return self._directory
+
+    @cached_property
+    def material_extremes(self) -> Mapping[str, float]:
+        """Least and largest wave speeds and density in the domain: ``vp_min``, ``vp_max``, ``vs_min`` ..."""
+        return self.material.extremes(self.domain)
+
+    @property
+    def shortest_wavelength(self) -> float | None:
+        """Slowest wave at ``solver.max_frequency``, m; None without a frequency or a valid material."""
+        try:
+            slowest = self.material_extremes["vs_min"]
+        except (ValueError, InputError):
+            return None
+        if self.solver.max_frequency is None or slowest <= 0.0:
+            return None
+        return slowest / self.solver.max_frequency
+
+    @property
+    def resolved_frequency(self) -> float | None:
+        """``solver.max_frequency``, or what ``solver.spacing`` resolves with the usual points, Hz."""
+        if self.solver.max_frequency is not None:
+            return self.solver.max_frequency
+        if self.solver.spacing is None:
+            return None
+        points = RECOMMENDED_POINTS_PER_WAVELENGTH[self.solver.order]
+        return self.material_extremes["vs_min"] / (points * self.solver.spacing)
+
+    @property
+    def origin_time(self) -> str | None:
+        """UTC time of t = 0 as ISO text: origin time of a source file minus its ``delay``; or None."""
+        for source in self.sources:
+            for stated in source.origin_times():
+                moment = datetime.fromisoformat(stated) - timedelta(seconds=source.delay or 0.0)
+                return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return None
+
+    def point_sources(self) -> list[PointSource]:
+        """All sources in local coordinates."""
+        return [
+            source
+            for index, entry in enumerate(self.sources)
+            for source in entry.point_sources(self.domain, f"sources[{index}]")
+        ]
+
+    def receiver_list(self) -> list[Receiver]:
+        """All receivers in local coordinates, in the order of the description."""
+        return [
+            receiver
+            for index, entry in enumerate(self.receivers)
+            for receiver in entry.receivers(self.domain, f"receivers[{index}]")
+        ]
+
+    def warnings(self) -> list[str]:
+        """What is allowed but may not be meant, a sentence each."""
+        return find_warnings(self)
+
+    def input_files(self) -> list[Path]:
+        """All files that the description refers to, each once."""
+        described = (getattr(self, name) for name in type(self).model_fields if name != "output")
+        return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """The simulation with single entries replaced, validated anew.
+
+        Keys are dotted, list items by number: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
+        Defaults that follow from other entries follow the new ones.
+
+        Raises
+        ------
+        InputError
+            as for a new simulation.
+        """
+        given = Document(self.model_dump(exclude_unset=True, by_alias=True))
+        return self._from_document(given.with_overrides(overrides), self.directory)
+
+    def to_yaml(self) -> str:
+        """The description as YAML with every default written out and the names of input files absolute.
+
+        Reading it again gives an equal simulation.
+
+        Raises
+        ------
+        InputError
+            for a material that is a Python function, which no file can hold.
+        """
+        from .writing import resolved_yaml
+
+        return resolved_yaml(self)
+
+    def check(self) -> Any:
+        """What a run would need and do, without running: see :func:`lithowave.check.check_simulation`."""
+        from ..check import check_simulation
+
+        return check_simulation(self)
+
+    def run(self, **keywords: Any) -> Any:
+        """Run it: see :func:`lithowave.run.run_simulation`, also for the keywords."""
+        from ..run import run_simulation
+
+        return run_simulation(self, **keywords)
+
+
+def _filled(part: Part, values: Mapping[str, Any]) -> Part:
+    """A copy with values that still count as not set by the user."""
+    copied = part.model_copy()
+    copied.__dict__.update(values)
+    return copied
+
+
+def _round_below(value: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is not above the value."""
+    exponent = math.floor(math.log10(value))
+    # Decimal text, so that a hundredth is the float nearest to 0.01.
+    steps = [
+        float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)
+    ]
+    return max(step for step in steps if step <= value * (1.0 + 1e-9))
+
+
+def _paths_in(part: Any) -> Iterator[Path]:
+    if isinstance(part, Path):
+        yield part
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from _paths_in(getattr(part, name))
+    elif isinstance(part, (list, tuple)):
+        for item in part:
+            yield from _paths_in(item)

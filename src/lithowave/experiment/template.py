@@ -1,0 +1,129 @@
+"""The commented simulation file that ``lithowave init`` writes: it runs as it stands, and shows every key."""
+
+from __future__ import annotations
+
+from .schema import SCHEMA_PATH
+
+_TEMPLATE = """\
+# yaml-language-server: $schema={schema}
+#
+# A lithowave simulation: an earthquake below two layers. As it stands it runs within a minute.
+# Lines behind '#' show what else can be written; an editor that knows YAML schemas completes the keys.
+#
+# Numbers are in SI units; text may carry a unit: "15 km", "2.7 g/cm^3", "5 Hz".
+# x points East, y North, z Up. The flat surface is z = 0, depth is negative z. Time 0 is the origin time.
+
+schema_version: 1
+title: first steps
+
+domain:                                  # the box; absorbing layers are added around it
+  x: [-3000, 3000]
+  y: ["-3 km", "3 km"]
+  z: [-3000, 0]
+  # crs: {{longitude: -117.76, latitude: 33.95}}     # where x = y = 0 lies (origin of a local transverse
+  #                                                # Mercator); needed for longitudes and latitudes below
+
+boundaries:                              # each: free | absorbing | rigid
+  top: free
+  sides: absorbing
+  bottom: absorbing
+  # single faces are stronger than the three above:
+  # x_min: rigid                         # west
+  # x_max: absorbing                     # east
+  # y_min: absorbing                     # south
+  # y_max: absorbing                     # north
+  # z_min: absorbing                     # as bottom
+  # z_max: free                          # as top
+  layer:                                 # how absorbing faces absorb (C-PML)
+    cells: 10                            # thickness in grid cells
+    reflection: 1.0e-4                   # theoretical reflection at normal incidence
+    kappa: 1.0                           # coordinate stretching; more than 1 helps against grazing waves
+    frequency: null                      # Hz; null: half of solver.max_frequency
+
+material:                                # exactly one of layers, homogeneous, file
+  layers:                                # from the top down; `top` is z of the layer's top
+    - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
+    - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
+  # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
+  # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz
+
+sources:                                 # any number
+  - name: earthquake                     # for messages and figures; may be left out
+    position: [0, 0, -2000]
+    double_couple: {{strike: 30, dip: 60, rake: 90, mw: 4.0}}     # degrees; mw, or m0: 1.0e15 in N m
+    time_function: {{gaussian: {{sigma: 0.15, delay: 0.9}}}}
+  # - position: [0, 0, -1500]
+  #   moment_tensor: {{xx: 1.0e15, yy: 1.0e15, zz: 1.0e15, xy: 0, xz: 0, yz: 0}}   # N m; those left out are 0
+  #   time_function: {{brune: {{corner_frequency: 1.0, delay: 0}}}}    # or rise_time: 0.16
+  # - longitude: -117.766                # in place of position; needs domain.crs
+  #   latitude: 33.949
+  #   depth: 1500                        # positive downwards
+  #   force: [0, 0, 1.0e10]              # East, North, Up, in N
+  #   time_function: {{ricker: {{frequency: 1.0, delay: 1.2}}}}
+  # - file: CMTSOLUTION                  # place, moment tensor and half duration
+  #   delay: 2.0                         # everything so much later: nothing may happen before time 0
+  #
+  # Time functions: the moment rate (unit area), or the amplitude of a force; `delay` moves them later.
+  #   gaussian: {{sigma: 0.15, delay: 0.9}}               # delay: its peak
+  #   ricker: {{frequency: 1.0, delay: 1.2}}              # for forces only; delay: its peak
+  #   brune: {{corner_frequency: 1.0, delay: 0}}          # delay: its beginning
+  #   triangle: {{half_duration: 0.3, delay: 0.3}}        # delay: its peak
+  #   boxcar: {{duration: 0.5, delay: 0}}                 # delay: its beginning
+  #   smoothed_step: {{rise_time: 0.5, delay: 0}}         # delay: its beginning
+  #   samples: {{file: stf.txt, interval: 0.01, delay: 0}}      # or values: [0, 0.5, 1, 0] without a file
+
+receivers:
+  - {{network: XX, name: S01, position: [1000, 1500, 0]}}
+  - {{network: XX, line: {{prefix: L, start: [0, 0, 0], end: [2500, 0, 0], count: 11}}}}
+  # - {{network: XX, plane: {{prefix: P, start: [-2000, -2000, 0], end: [2000, 2000, 0], counts: [5, 5]}}}}
+  # - {{network: XX, name: S02, longitude: -117.75, latitude: 33.96, depth: 0}}
+  # - file: STATIONS                     # a line each: name network latitude longitude elevation burial
+  #   coordinates: geographic            # or cartesian: y and x in m in place of latitude and longitude
+
+duration: 5.0
+
+solver:
+  method: finite_difference
+  max_frequency: 2.6                     # Hz: the grid is sized from this ...
+  points_per_wavelength: 8               # ... and this; or give the grid step itself:
+  # spacing: 75
+  order: 4                               # in space: 2 | 4 | 6 | 8
+  coefficients: taylor                   # or optimized: less dispersion, order 4 only
+  time_step: null                        # s; null: the largest stable one, times safety
+  safety: 0.9
+  # degree and mesh are keys of other methods, refused with finite_difference:
+  # degree: 4
+  # mesh: model.msh
+
+compute:
+  backend: auto                          # auto | cpu
+  precision: single                      # single | double
+  threads: null                          # null: all cores
+
+output:
+  directory: out/first_steps
+  sampling_interval: 0.02                # s
+  quantity: velocity                     # displacement | velocity | acceleration
+  stress: false                          # true: stresses at the receivers as well
+  pressure: false                        # true: pressure at the receivers as well
+  formats: []                            # miniseed, sac: beside seismograms.h5, which is always written
+  snapshots:                             # one, or a list of them
+    interval: 0.1
+    plane: {{z: 0}}                        # or {{x: ...}} or {{y: ...}}
+    # volume: true                       # in place of a plane: the whole box
+    fields: [velocity]                   # velocity, stress, pressure
+    stride: 1                            # every how many-th grid point
+  peak_motion: true                      # maps of peak ground velocity and displacement
+  # checkpoint: {{interval: 1.0}}          # simulated seconds; on SIGTERM and SIGUSR1 in any case
+  progress_interval: 5.0                 # seconds on the clock between two reports
+"""
+
+
+def template_text(schema: str | None = None) -> str:
+    """The file as text.
+
+    Parameters
+    ----------
+    schema : where an editor finds the JSON Schema, a path or an address; the installed one unless given.
+    """
+    return _TEMPLATE.format(schema=SCHEMA_PATH.as_uri() if schema is None else schema)

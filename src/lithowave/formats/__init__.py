@@ -1,0 +1,1 @@
+"""Readers of files that other programs write; one file for each format."""

@@ -1,0 +1,168 @@
+"""Named arrays out of NetCDF (both kinds), HDF5 and NumPy ``.npz`` files, told apart by their first bytes."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+_WHAT = "gridded model"
+DAMAGE = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the readers of these formats raise for files that are damaged."""
+
+_DEFAULT_FILL = 9.9692e36
+"""A little below the value that NetCDF puts where nothing was written, for floating-point numbers."""
+
+
+@dataclass(frozen=True)
+class ArrayEntry:
+    """One array of a file: read when ``values()`` is called.
+
+    Attributes
+    ----------
+    shape : its shape.
+    dimensions : name of each axis, or None when the file does not say.
+    attributes : what stands beside it (``units``, ``positive``, ``_FillValue`` ...).
+    load : reads the numbers as stored.
+    """
+
+    shape: tuple[int, ...]
+    dimensions: tuple[str, ...] | None
+    load: Callable[[], np.ndarray]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self) -> np.ndarray:
+        """The numbers, unpacked by ``scale_factor`` and ``add_offset``; NaN where there is none."""
+        stored = np.asarray(self.load())
+        if stored.dtype.kind not in "fiu":
+            raise ValueError(f"it holds no numbers but {stored.dtype}")
+        values = stored.astype(np.float32 if stored.dtype == np.float32 else np.float64)
+        scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
+        if scale is not None or offset is not None:
+            values = values * float(1.0 if scale is None else scale) + float(
+                0.0 if offset is None else offset
+            )
+        for name in ("_FillValue", "missing_value"):
+            for mark in np.atleast_1d(self.attributes.get(name, [])):
+                values[stored == mark] = np.nan
+        if stored.dtype.kind == "f":
+            values[np.isfinite(stored) & (np.abs(stored) > _DEFAULT_FILL)] = np.nan
+        return values
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    """The arrays at the top level of a file, by name.
+
+    Raises
+    ------
+    InputError
+        when the file is of no known kind, damaged or cut short.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+        with _opener(head, path)(path) as entries:
+            yield entries
+    except DAMAGE as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise InputError(
+            _WHAT, f"cannot be read: {reason}", hint="is the file complete?", file=path
+        ) from None
+
+
+def _opener(head: bytes, path: Path) -> Callable[[Path], Any]:
+    if head == b"\x89HDF\r\n\x1a\n":
+        return _open_hdf5
+    if head[:3] == b"CDF":
+        return _open_classic_netcdf
+    if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _open_npz
+    kinds = "expected NetCDF, HDF5 or NumPy's .npz"
+    raise InputError(
+        _WHAT, "the file is empty" if not head else "the file is of no known kind", kinds, file=path
+    )
+
+
+@contextmanager
+def _open_hdf5(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        datasets = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
+        yield {
+            name: ArrayEntry(
+                item.shape, _hdf5_dimensions(item), lambda item=item: item[()], _hdf5_attributes(item)
+            )
+            for name, item in datasets.items()
+            if not _is_bare_dimension(item)
+        }
+
+
+def _hdf5_attributes(dataset: Any) -> dict[str, Any]:
+    skipped = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_Netcdf4Dimid", "_Netcdf4Coordinates"}
+    return {name: _plain(dataset.attrs[name]) for name in dataset.attrs if name not in skipped}
+
+
+def _is_bare_dimension(dataset: Any) -> bool:
+    """Whether this is only how NetCDF-4 notes the length of an axis without coordinates."""
+    return str(_plain(dataset.attrs.get("NAME", ""))).startswith("This is a netCDF dimension but not")
+
+
+def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
+    if dataset.ndim == 1 and dataset.is_scale:
+        return (dataset.name.rsplit("/", 1)[-1],)
+    names = [
+        dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label
+        for dimension in dataset.dims
+    ]
+    return tuple(names) if all(names) else None
+
+
+@contextmanager
+def _open_classic_netcdf(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    from .classic_netcdf import read_classic_netcdf
+
+    yield {
+        name: ArrayEntry(
+            item.shape,
+            item.dimensions,
+            item.load,
+            {key: _plain(value) for key, value in item.attributes.items()},
+        )
+        for name, item in read_classic_netcdf(path).items()
+    }
+
+
+@contextmanager
+def _open_npz(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    # Opened here: NumPy leaves a damaged file open.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    yield {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Attribute values as text or numbers, however the file wraps them."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,130 @@
+"""The attributes that every written file carries: axes, coordinate system, time origin, software, units.
+
+One vocabulary for all HDF5 and VTKHDF files:
+
+``software``, ``software_version``   what wrote the file
+``title``                            title of the simulation
+``axes``                             ``x East, y North, z Up`` and the place of the free surface
+``components``                       ``E,N,Z``: the order along every axis of length 3
+``tensor_components``                ``xx,yy,zz,xy,xz,yz``: the order along every axis of length 6
+``crs``                              PROJ text of the local coordinates, or that they are plain metres
+``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
+``time_origin``                      what t = 0 is: a UTC time where the event has one
+``origin_time``                      that UTC time alone (ISO 8601); only where it is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lithowave.version import __version__
+
+COMPONENTS = "E,N,Z"
+TENSOR_COMPONENTS = "xx,yy,zz,xy,xz,yz"
+AXES = "x East, y North, z Up (right-handed); free surface at z = 0"
+PLAIN_COORDINATES = "local Cartesian, metres, without a geographic origin"
+PLAIN_TIME_ORIGIN = "t = 0 s is the origin time; its date is not known"
+MISSING_DATES = ("", None)
+
+UNITS = {
+    "displacement": "m",
+    "velocity": "m/s",
+    "acceleration": "m/s^2",
+    "stress": "Pa",
+    "pressure": "Pa",
+    "divergence": "1/s",
+    "curl": "1/s",
+}
+
+
+def projection_text(longitude: float, latitude: float) -> str:
+    """PROJ text of the local transverse Mercator with scale 1 at (`longitude`, `latitude`), WGS 84."""
+    return (
+        f"+proj=tmerc +lat_0={latitude!r} +lon_0={longitude!r} +k=1 +x_0=0 +y_0=0 "
+        "+datum=WGS84 +units=m +no_defs"
+    )
+
+
+def standard_attributes(
+    title: str = "",
+    geographic_origin: tuple[float, float] | None = None,
+    origin_time: str | None = None,
+) -> dict[str, Any]:
+    """The attributes common to all files of one run.
+
+    Parameters
+    ----------
+    title : title of the simulation.
+    geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
+    origin_time : ISO 8601 UTC time of t = 0, or None where it has no date.
+    """
+    attributes: dict[str, Any] = {
+        "software": "lithowave",
+        "software_version": __version__,
+        "title": title or "",
+        "axes": AXES,
+        "components": COMPONENTS,
+        "tensor_components": TENSOR_COMPONENTS,
+        "crs": PLAIN_COORDINATES,
+        "time_origin": PLAIN_TIME_ORIGIN,
+    }
+    if geographic_origin is not None:
+        longitude, latitude = (float(value) for value in geographic_origin)
+        attributes["crs"] = projection_text(longitude, latitude)
+        attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
+    if origin_time not in MISSING_DATES:
+        attributes["origin_time"] = str(origin_time)
+        attributes["time_origin"] = f"t = 0 s is the origin time {str(origin_time).rstrip('Z')} UTC"
+    return attributes
+
+
+def attributes_of(simulation: Any) -> dict[str, Any]:
+    """The standard attributes of the files of a `Simulation`."""
+    origin = simulation.domain.crs
+    place = None if origin is None else (origin.longitude, origin.latitude)
+    return standard_attributes(simulation.title or "", place, simulation.origin_time)
+
+
+def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`attributes` with every standard one that is missing filled in; None values are left out."""
+    given = {name: value for name, value in (attributes or {}).items() if value is not None}
+    origin = None
+    if "crs_longitude" in given and "crs_latitude" in given:
+        origin = (given["crs_longitude"], given["crs_latitude"])
+    standard = standard_attributes(given.get("title", ""), origin, given.get("origin_time"))
+    return {**standard, **given}
+
+
+def write_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
+    """Store `attributes` on an HDF5 object: numbers and text as such, sequences as arrays."""
+    for name, value in attributes.items():
+        if value is not None:
+            target.attrs[name] = value
+
+
+def read_attributes(source: Any) -> dict[str, Any]:
+    """The attributes of an HDF5 object as plain Python values (arrays stay arrays)."""
+    values = {}
+    for name, value in source.attrs.items():
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        elif getattr(value, "ndim", None) == 0:
+            value = value.item()
+        values[name] = value
+    return values
+
+
+def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
+    """(longitude, latitude) of x = y = 0 from a file's attributes, or None."""
+    if "crs_longitude" in attributes and "crs_latitude" in attributes:
+        return float(attributes["crs_longitude"]), float(attributes["crs_latitude"])
+    return None
+
+
+def to_geographic(x: Any, y: Any, origin: tuple[float, float]) -> tuple[Any, Any]:
+    """Longitude and latitude (degrees, WGS 84) of local x, y (m) about `origin` = (longitude, latitude)."""
+    from pyproj import Transformer
+
+    transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)
+    return transformer.transform(x, y)

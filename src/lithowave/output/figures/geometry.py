@@ -1,0 +1,41 @@
+"""Where receivers stand as seen from the source, and their motion in its directions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lithowave.output.seismograms import Seismograms
+
+
+def epicentre(seismograms: Seismograms) -> np.ndarray:
+    """(x, y, z) that distances are counted from, m: centroid of the sources, or the first receiver."""
+    centroid = seismograms.sources.centroid
+    return np.asarray(seismograms.positions[0] if centroid is None else centroid)
+
+
+def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
+    """(n_receivers,) horizontal distance from the epicentre, m."""
+    offset = seismograms.positions[:, :2] - epicentre(seismograms)[:2]
+    return np.hypot(offset[:, 0], offset[:, 1])
+
+
+def azimuth(seismograms: Seismograms) -> np.ndarray:
+    """(n_receivers,) direction from the epicentre to the receiver, degrees from North over East."""
+    east, north = (seismograms.positions[:, :2] - epicentre(seismograms)[:2]).T
+    return np.degrees(np.arctan2(east, north)) % 360.0
+
+
+def component(seismograms: Seismograms, name: str) -> np.ndarray:
+    """(n_receivers, n_samples) of one component: E, N, Z, R (away from the source) or T (right of R).
+
+    R = E sin a + N cos a and T = E cos a - N sin a with the azimuth a from source to receiver.
+    """
+    east, north, up = (seismograms.data[:, index] for index in range(3))
+    if name in "ENZ":
+        return {"E": east, "N": north, "Z": up}[name]
+    angle = np.radians(azimuth(seismograms))[:, None]
+    if name == "R":
+        return east * np.sin(angle) + north * np.cos(angle)
+    if name == "T":
+        return east * np.cos(angle) - north * np.sin(angle)
+    raise ValueError(f"unknown component {name!r}; known: E, N, Z, R, T")

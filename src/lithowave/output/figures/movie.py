@@ -1,0 +1,318 @@
+"""The wavefield of a snapshot file as a movie: GIF by Pillow, MP4 where ffmpeg is found."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError, OutputError
+from lithowave.output import hdf5
+from lithowave.output.figures import style
+from lithowave.output.figures.station_map import draw_stations
+from lithowave.output.seismograms import FILE_NAME, Seismograms, load_seismograms
+from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
+
+MOST_FRAMES = 160
+MOST_POINTS = 500
+FRAMES_PER_SECOND = 12
+LAST_FRAME_SECONDS = 1.5
+GIF_WAVE_COLORS, GIF_INK_COLORS, COLOR_SHIFT = 200, 40, 3
+DOTS_PER_INCH = 100
+# part of the strongest motion that is drawn in full colour, and the power that lifts the weak
+FULL_COLOR, LIFT = 0.3, 0.6
+AXIS_NAMES = {"x": "x, East (km)", "y": "y, North (km)", "z": "z, Up (km)"}
+COMPONENT_INDEX = {"E": 0, "N": 1, "Z": 2}
+
+
+def wavefield_movie(
+    run_folder: str | Path,
+    path: str | Path | None = None,
+    *,
+    snapshots: str | Path | None = None,
+    field: str | None = None,
+    component: str = "Z",
+) -> list[Path]:
+    """Draw every snapshot of a plane (of a volume: its top) as one frame; returns the files written.
+
+    Parameters
+    ----------
+    path : ``name.gif`` or ``name.mp4``; without an ending a GIF, and an MP4 too where ffmpeg is found.
+        Default ``figures/wavefield`` in the run folder.
+    snapshots : the snapshot file; default the first in ``snapshots/``, z planes before others.
+    field : default the first in the file.
+    component : E, N, Z, or ``norm`` for the length of the vector; of no matter for a scalar field.
+
+    Raises
+    ------
+    InputError : for an unknown field or component.
+    OutputError : when there are no snapshots, a file cannot be written, or ffmpeg is missing for an MP4.
+    """
+    run_folder = Path(run_folder)
+    path = run_folder / "figures" / "wavefield" if path is None else Path(path)
+    source = Path(snapshots) if snapshots is not None else _first_snapshots(run_folder)
+    targets = _targets(path)
+    seismograms = load_seismograms(run_folder) if (run_folder / FILE_NAME).is_file() else None
+    with load_snapshots(source) as reader, style.styled():
+        if not len(reader):
+            raise OutputError(f"{source}: holds no snapshots yet.")
+        frames = _Frames(reader, field, component, seismograms)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for target in targets:
+            with hdf5.writing(target):
+                (_write_gif if target.suffix == ".gif" else _write_mp4)(frames, target)
+    return targets
+
+
+def snapshot_files(run_folder: Path) -> list[Path]:
+    """The snapshot files of a run, z planes first."""
+
+    def rank(path: Path) -> tuple[int, str]:
+        with load_snapshots(path) as reader:
+            return "z none y x".split().index(reader.plane), path.name
+
+    return sorted((run_folder / "snapshots").glob(f"*{FILE_SUFFIX}"), key=rank)
+
+
+def _first_snapshots(run_folder: Path) -> Path:
+    files = snapshot_files(run_folder)
+    if not files:
+        raise OutputError(
+            f"{run_folder}: holds no snapshots/*{FILE_SUFFIX}; ask for them by output.snapshots."
+        )
+    return files[0]
+
+
+def _targets(path: Path) -> list[Path]:
+    if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
+        raise OutputError(
+            f"{path}: an MP4 needs the program ffmpeg, which is not found; choose a name in .gif."
+        )
+    if path.suffix in (".gif", ".mp4"):
+        return [path]
+    endings = [".gif"] + ([".mp4"] if shutil.which("ffmpeg") else [])
+    return [path.with_name(path.name + ending) for ending in endings]
+
+
+def nice_limit(value: float) -> float:
+    """The smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below `value`."""
+    power = 10.0 ** np.floor(np.log10(value) + 1e-9)
+    return float(power * next(step for step in (1.0, 2.0, 5.0, 10.0) if step >= value / power * (1.0 - 1e-9)))
+
+
+def _signed_power(value: Any, power: float) -> Any:
+    return np.sign(value) * np.abs(value) ** power
+
+
+class _Frames:
+    """The frames of a movie, drawn one after the other upon one still background."""
+
+    def __init__(
+        self, reader: Snapshots, field: str | None, component: str, seismograms: Seismograms | None
+    ) -> None:
+        self.reader = reader
+        self.field = field or reader.fields[0]
+        if self.field not in reader.fields:
+            raise InputError("field", repr(self.field), f"one of {', '.join(reader.fields)}")
+        if component != "norm" and component not in COMPONENT_INDEX:
+            raise InputError("component", repr(component), "one of E, N, Z, norm")
+        # six stresses have no component among E, N and Z: their size is drawn
+        self.vector = reader.read(0, self.field).ndim == 4
+        self.component = "norm" if self.vector and reader.read(0, self.field).shape[-1] != 3 else component
+        self.horizontal, self.vertical = {"x": "yz", "y": "xz"}.get(reader.plane, "xy")
+        self.steps = style.spread(len(reader), MOST_FRAMES)
+        interval = float(np.diff(reader.times).min()) if len(reader) > 1 else 1.0
+        self.decimals = int(np.clip(np.ceil(-np.log10(max(interval, 1e-6)) - 1e-9), 1, 6))
+        self.stride = 1 + max(reader.shape) // MOST_POINTS
+        self.signed = self.component != "norm" or not self.vector
+        self._build(seismograms)
+
+    def image(self, step: int) -> np.ndarray:
+        """The plane at `step`, (vertical, horizontal), in the file's unit."""
+        values = self.reader.read(step, self.field)
+        axis = {"x": 2, "y": 1}.get(self.reader.plane, 0)
+        values = np.take(values, -1, axis=axis)[:: self.stride, :: self.stride]
+        if values.ndim == 2:
+            return values
+        if self.component == "norm":
+            return np.linalg.norm(values, axis=-1)
+        return values[..., COMPONENT_INDEX[self.component]]
+
+    def _build(self, seismograms: Seismograms | None) -> None:
+        from matplotlib.colors import FuncNorm
+
+        peaks = np.array([np.abs(self.image(step)).max() for step in self.steps])
+        largest = float(peaks.max()) if np.isfinite(peaks).all() else 0.0
+        self.factor, unit = style.readable_unit(FULL_COLOR * largest, self.reader.units[self.field])
+        limit = nice_limit(FULL_COLOR * largest * self.factor or 1.0)
+        across, up = (
+            self.reader.axis(name)[:: self.stride] / 1000 for name in (self.horizontal, self.vertical)
+        )
+        half = [0.5 * abs(axis[1] - axis[0]) if len(axis) > 1 else 0.5 for axis in (across, up)]
+        extent = (across[0] - half[0], across[-1] + half[0], up[0] - half[1], up[-1] + half[1])
+        # width over height of the plane decides the page; both sides even, as video encoders demand
+        ratio = float(np.clip((extent[1] - extent[0]) / (extent[3] - extent[2]), 0.6, 3.0))
+        width = 7.6
+        height = 2 * round(50 * ((width - 1.9) / ratio + 1.1)) / 100
+        self.figure = style.new_figure(width, height, layout="constrained")
+        self.figure.set_dpi(DOTS_PER_INCH)
+        panel = self.figure.subplots()
+        lift = (lambda value: _signed_power(value, LIFT), lambda value: _signed_power(value, 1.0 / LIFT))
+        norm = FuncNorm(lift, -limit if self.signed else 0.0, limit, clip=True)
+        self.colors = style.colormap("wave", style.WAVE_COLORS if self.signed else style.PEAK_COLORS)
+        self.picture = panel.imshow(
+            self.image(self.steps[0]) * self.factor,
+            origin="lower",
+            extent=extent,
+            norm=norm,
+            cmap=self.colors,
+            interpolation="bilinear",
+            aspect="equal",
+            animated=True,
+        )
+        self._finish(panel, seismograms, limit, unit)
+
+    def _finish(self, panel: Any, seismograms: Seismograms | None, limit: float, unit: str) -> None:
+        panel.set_xlabel(AXIS_NAMES[self.horizontal])
+        panel.set_ylabel(AXIS_NAMES[self.vertical])
+        panel.spines[["top", "right"]].set_visible(True)
+        bar = self.figure.colorbar(
+            self.picture, ax=panel, shrink=0.7, aspect=26, pad=0.02, extend="both" if self.signed else "max"
+        )
+        # limits are 1, 2 or 5 times a power of ten: these inner ticks are round too
+        inner = {"1": 0.2, "2": 0.25, "5": 0.2}[f"{limit:.0e}"[0]]
+        ticks = limit * np.array([-1.0, -inner, 0.0, inner, 1.0] if self.signed else [0.0, inner, 1.0])
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.outline.set_visible(False)
+        bar.set_label(f"{self._name()} ({unit})")
+        title = (seismograms.title if seismograms else "") or "Wavefield"
+        panel.set_title(title, size=11)
+        limits = panel.get_xlim(), panel.get_ylim()
+        self.marks: list[Any] = []
+        if seismograms is not None:
+            before = set(panel.get_children())
+            self._mark(panel, seismograms)
+            self.marks = [artist for artist in panel.get_children() if artist not in before]
+        panel.set_xlim(limits[0])
+        panel.set_ylim(limits[1])
+        self.clock = panel.text(
+            0.985,
+            0.975,
+            "",
+            transform=panel.transAxes,
+            ha="right",
+            va="top",
+            size=13,
+            weight="bold",
+            path_effects=style.halo(3.0),
+            animated=True,
+        )
+        self.panel = panel
+        for artist in self.marks:
+            artist.set_animated(True)
+        self.figure.canvas.draw()
+        self.figure.set_layout_engine("none")
+        self.figure.canvas.draw()
+        self.background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
+
+    def _name(self) -> str:
+        if not self.vector:
+            return self.field.capitalize()
+        names = {"norm": "Size of", **style.COMPONENT_NAMES}
+        return f"{names[self.component]} {self.field}"
+
+    def _mark(self, panel: Any, seismograms: Seismograms) -> None:
+        """Sources, and on a horizontal plane the stations."""
+        columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
+        if self.reader.plane in ("z", "none") and len(seismograms):
+            draw_stations(panel, seismograms, labels=False)
+        if len(seismograms.sources):
+            places = np.atleast_2d(seismograms.sources.centroid)[:, columns] / 1000
+            panel.scatter(
+                *places.T, marker="*", s=150, color=style.PAPER, edgecolor=style.INK, linewidth=1.1, zorder=12
+            )
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """(height, width, 3) uint8 of each frame."""
+        canvas = self.figure.canvas
+        for step in self.steps:
+            canvas.restore_region(self.background)
+            self.picture.set_data(self.image(step) * self.factor)
+            self.clock.set_text(f"{self.reader.times[step]:.{self.decimals}f} s")
+            for artist in (self.picture, *self.marks, *self.panel.spines.values(), self.clock):
+                self.panel.draw_artist(artist)
+            yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _write_gif(frames: _Frames, path: Path) -> None:
+    from PIL import Image
+
+    palette = _palette(frames.colors)
+    nearest = _nearest_colors(palette)
+    indexed = []
+    for frame in frames:
+        red, green, blue = np.moveaxis(frame >> COLOR_SHIFT, -1, 0)
+        picture = Image.fromarray(nearest[red, green, blue])
+        picture.putpalette(palette.tobytes())
+        indexed.append(picture)
+    durations = [1000 // FRAMES_PER_SECOND] * len(indexed)
+    durations[-1] = int(1000 * LAST_FRAME_SECONDS)
+    indexed[0].save(
+        path, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False
+    )
+
+
+def _palette(colors: Any) -> np.ndarray:
+    """(n, 3) uint8: the colours of the waves, and those between ink and paper for what is drawn over them."""
+    from matplotlib.colors import to_rgb
+
+    share = np.linspace(0.0, 1.0, GIF_INK_COLORS)[:, None]
+    ink = (1.0 - share) * np.array(to_rgb(style.INK)) + share * np.array(to_rgb(style.PAPER))
+    waves = colors(np.linspace(0.0, 1.0, GIF_WAVE_COLORS))[:, :3]
+    return np.rint(255 * np.concatenate([waves, ink])).astype(np.uint8)
+
+
+def _nearest_colors(palette: np.ndarray) -> np.ndarray:
+    """(levels, levels, levels) uint8: for each colour, coarsened to `levels` steps, the nearest of `palette`.
+
+    One palette for all frames keeps still parts from flickering; looking colours up in this table, rather
+    than in Pillow's own coarser one, keeps paper white.
+    """
+    levels = 256 >> COLOR_SHIFT
+    steps = np.linspace(0.0, 255.0, levels)
+    other = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    wanted = palette.astype(float)
+    nearest = np.empty((levels, levels, levels), dtype=np.uint8)
+    for index, red in enumerate(steps):
+        colors = np.column_stack([np.full(len(other), red), other])
+        # |a - b|^2 without |a|^2, which is the same for all of the palette
+        distance = (wanted**2).sum(axis=1) - 2.0 * colors @ wanted.T
+        nearest[index] = distance.argmin(axis=1).reshape(levels, levels)
+    return nearest
+
+
+def _write_mp4(frames: _Frames, path: Path) -> None:
+    process = None
+    for frame in frames:
+        if process is None:
+            process = _encoder(path, frame.shape[1], frame.shape[0])
+        try:
+            process.stdin.write(frame.tobytes())
+        except BrokenPipeError:
+            break
+    _, errors = process.communicate()
+    if process.returncode:
+        path.unlink(missing_ok=True)
+        raise OutputError(f"{path}: ffmpeg failed: {errors.decode('utf-8', 'replace').strip()}")
+
+
+def _encoder(path: Path, width: int, height: int) -> subprocess.Popen:
+    command = (
+        f"ffmpeg -y -loglevel error -f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {FRAMES_PER_SECOND} "
+        "-i - -an -c:v libx264 -pix_fmt yuv420p -crf 18 -movflags +faststart"
+    )
+    return subprocess.Popen([*command.split(), str(path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)

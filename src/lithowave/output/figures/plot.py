@@ -1,0 +1,48 @@
+"""All figures of a run folder at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lithowave.errors import OutputError
+from lithowave.output.figures.description import layers_of, read_description
+from lithowave.output.figures.movie import snapshot_files, wavefield_movie
+from lithowave.output.figures.record_section import record_section
+from lithowave.output.figures.station_map import station_map
+from lithowave.output.figures.traces import traces
+from lithowave.output.seismograms import load_seismograms
+from lithowave.output.snapshots import load_snapshots
+
+FOLDER = "figures"
+
+
+def plot_run(directory: str | Path) -> list[Path]:
+    """Draw into ``figures/`` of a run folder what its files allow; returns the files, map first.
+
+    ``map.png``, ``record_section.png``, ``traces.png`` (or ``traces_1.png``, ...), and for each snapshot file
+    ``wavefield_<name>.gif`` (and ``.mp4`` where ffmpeg is found).
+
+    Raises
+    ------
+    OutputError : when there are no seismograms, nothing can be drawn, or a file cannot be written.
+    """
+    directory = Path(directory)
+    folder = directory / FOLDER
+    seismograms = load_seismograms(directory)
+    layers = layers_of(read_description(directory))
+    written: list[Path] = []
+    if len(seismograms) or len(seismograms.sources):
+        written.append(station_map(directory, folder / "map.png"))
+    if len(seismograms) and len(seismograms.time):
+        # without a source there is no direction from it
+        components = "ZRT" if len(seismograms.sources) else "ENZ"
+        written.append(record_section(seismograms, folder / "record_section.png", components, layers=layers))
+        written += traces(seismograms, folder / "traces.png", layers=layers)
+    for file in snapshot_files(directory):
+        with load_snapshots(file) as snapshots:
+            if not len(snapshots):
+                continue
+        written += wavefield_movie(directory, folder / f"wavefield_{file.stem}", snapshots=file)
+    if not written:
+        raise OutputError(f"{directory}: nothing to draw: no receivers, sources or snapshots.")
+    return written

@@ -1,0 +1,239 @@
+"""Traces by distance from the source, with the first arrivals of P and S."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import OutputError
+from lithowave.output.figures import style
+from lithowave.output.figures.geometry import component, epicentral_distance, epicentre
+from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.seismograms import Seismograms
+
+MOST_TRACES = 90
+LABEL_GAP = 0.021
+NORMALISATIONS = {
+    "trace": "each trace to its own peak",
+    "receiver": "each receiver to its largest component",
+    "all": "one scale for all",
+}
+
+
+def record_section(
+    seismograms: Seismograms,
+    path: str | Path,
+    components: str = "ZRT",
+    *,
+    normalise: str = "trace",
+    reduction_speed: float | None = None,
+    layers: tuple[list[float], list[float], list[float]] | None = None,
+    speeds: Mapping[str, float] | None = None,
+) -> Path:
+    """Draw one panel for each of `components`, traces at their epicentral distance over time; returns `path`.
+
+    Parameters
+    ----------
+    components : letters out of E, N, Z, R (radial, away from the source) and T (transverse).
+    normalise : ``trace`` (each by its own peak), ``receiver`` (by the peak of its three components) or
+        ``all`` (one scale for all).
+    reduction_speed : m/s; the time axis then shows t - distance / reduction_speed.
+    layers : (tops, vp, vs) of flat layers (m, m/s), for the curves of the first P and S arrivals.
+    speeds : from label to speed (m/s): straight moveout lines at distance / speed.
+
+    Raises
+    ------
+    OutputError : when there is nothing to draw, or the file cannot be written.
+    ValueError : for an unknown component or normalisation.
+    """
+    if normalise not in NORMALISATIONS:
+        raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
+    if not len(seismograms) or not len(seismograms.time):
+        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    distance = epicentral_distance(seismograms)
+    chosen = choose_traces(distance, MOST_TRACES)
+    curves = _arrival_curves(seismograms, distance, layers, speeds or {})
+    with style.styled():
+        figure = style.new_figure(1.6 + 2.9 * len(components), 6.8, layout="constrained")
+        panels = figure.subplots(1, len(components), sharex=True, sharey=True, squeeze=False)[0]
+        for panel, name in zip(panels, components, strict=True):
+            traces = _normalised(seismograms, component(seismograms, name), normalise)[chosen]
+            _draw_traces(panel, seismograms.time, distance[chosen] / 1000, traces, name, reduction_speed)
+            _draw_curves(panel, curves, reduction_speed)
+        _finish_axes(panels, seismograms, distance / 1000, reduction_speed)
+        _label_stations(panels[-1], [seismograms.names[index] for index in chosen], distance[chosen] / 1000)
+        shown = "" if len(chosen) == len(distance) else f"{len(chosen)} of {len(distance)} receivers, "
+        title = f"{seismograms.title}: " if seismograms.title else ""
+        figure.suptitle(f"{title}ground {seismograms.quantity}", x=0.01, ha="left", size=12, weight="bold")
+        figure.supxlabel(
+            f"{shown}{NORMALISATIONS[normalise]}", size=7.5, color=style.MUTED, x=0.99, ha="right"
+        )
+        return style.save(figure, path)
+
+
+def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
+    """Indices of at most `most` receivers, nearest first, left out where traces would lie upon each other."""
+    order = np.argsort(distance, kind="stable")
+    if len(order) <= most:
+        return order
+    step = (distance.max() - distance.min()) / most
+    if step == 0:
+        return order[:most]
+    bins = np.floor((distance[order] - distance.min()) / step)
+    return order[np.unique(bins, return_index=True)[1]][:most]
+
+
+def _normalised(seismograms: Seismograms, traces: np.ndarray, normalise: str) -> np.ndarray:
+    if normalise == "trace":
+        peaks = np.abs(traces).max(axis=1)
+    else:
+        peaks = np.abs(seismograms.data).max(axis=(1, 2))
+        if normalise == "all":
+            peaks = np.full_like(peaks, peaks.max())
+    return traces / np.where(peaks > 0, peaks, 1.0)[:, None]
+
+
+def _span(distance: np.ndarray) -> float:
+    """Range of distances to lay traces out in; never 0."""
+    return float(np.ptp(distance)) or max(float(distance.max()), 1.0)
+
+
+def _reduced(time: np.ndarray, distance: Any, reduction_speed: float | None) -> np.ndarray:
+    return time if reduction_speed is None else time - distance * 1000.0 / reduction_speed
+
+
+def _draw_traces(
+    panel: Any, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, name: str, reduction: float | None
+) -> None:
+    span = _span(distance)
+    height = float(np.clip(1.05 * span / len(traces), span / 55, span / 9))
+    width = float(np.clip(22.0 / len(traces), 0.45, 0.85))
+    color = style.INK
+    for place, trace in zip(distance, traces, strict=True):
+        moment, line = _reduced(time, place, reduction), place + height * trace
+        panel.fill_between(moment, place, line, where=trace > 0, color=color, alpha=0.28, linewidth=0)
+        panel.plot(moment, line, color=color, linewidth=width, solid_joinstyle="round")
+    panel.set_title(style.COMPONENT_NAMES[name])
+
+
+def _arrival_curves(
+    seismograms: Seismograms,
+    distance: np.ndarray,
+    layers: tuple[list[float], list[float], list[float]] | None,
+    speeds: Mapping[str, float],
+) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
+    """(label, distances in km, times in s, colour) of the curves to be drawn."""
+    margin = 0.06 * _span(distance)
+    line = np.linspace(max(distance.min() - margin, 0.0), distance.max() + margin, 200)
+    curves = []
+    if layers is not None and seismograms.sources.centroid is not None:
+        tops, vp, vs = layers
+        source_z, receiver_z = epicentre(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
+        for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
+            curves.append((label, line / 1000, first_arrival(line, source_z, receiver_z, tops, speed), color))
+    for label, speed in speeds.items():
+        curves.append((label, line / 1000, line / speed, style.MUTED))
+    return curves
+
+
+def _draw_curves(
+    panel: Any, curves: list[tuple[str, np.ndarray, np.ndarray, str]], reduction: float | None
+) -> None:
+    for label, distance, time, color in curves:
+        moment = _reduced(time, distance, reduction)
+        panel.plot(moment, distance, color=color, linewidth=1.3, alpha=0.9, dashes=(5, 2), zorder=4)
+        panel.annotate(
+            label,
+            (moment[-1], distance[-1]),
+            xytext=(0, 2),
+            textcoords="offset points",
+            color=color,
+            size=9,
+            weight="bold",
+            ha="center" if len(label) == 1 else "left",
+            va="bottom",
+            path_effects=style.halo(),
+            annotation_clip=True,
+            zorder=6,
+        )
+
+
+def _finish_axes(
+    panels: Any, seismograms: Seismograms, distance: np.ndarray, reduction: float | None
+) -> None:
+    span, time = _span(distance), seismograms.time
+    panels[0].set_ylim(distance.min() - 0.07 * span, distance.max() + 0.11 * span)
+    if reduction is None:
+        panels[0].set_xlim(time[0], time[-1])
+    else:
+        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - distance.min() * 1000.0 / reduction)
+    panels[0].set_ylabel("Epicentral distance (km)")
+    label = (
+        "Time after origin (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
+    )
+    for panel in panels:
+        panel.set_xlabel(label)
+        panel.grid(axis="x")
+
+
+def _label_stations(panel: Any, names: list[str], distance: np.ndarray) -> None:
+    """Names at the right edge: of a few receivers all, moved apart where they would overlap; of many some."""
+    low, high = panel.get_ylim()
+    gap = LABEL_GAP * (high - low)
+    kept, heights = np.arange(len(names)), distance
+    if len(names) * gap <= 0.7 * (high - low):
+        heights = move_apart(distance, gap, low + gap / 2, high - gap / 2)
+    else:
+        # too many to be moved about: some are named, at their place
+        kept = choose_traces(distance, int(0.6 * (high - low) / gap))
+        kept = kept[np.diff(distance[kept], prepend=-np.inf) >= gap]
+        heights = distance[kept]
+    for index, height in zip(kept, heights, strict=True):
+        panel.plot(
+            [1.0, 1.03, 1.045],
+            [distance[index], height, height],
+            transform=panel.get_yaxis_transform(),
+            color=style.MUTED,
+            linewidth=0.4,
+            clip_on=False,
+        )
+        panel.text(
+            1.055,
+            height,
+            names[index],
+            transform=panel.get_yaxis_transform(),
+            va="center",
+            size=6.5,
+            color=style.MUTED,
+        )
+
+
+def move_apart(places: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
+    """`places` (ascending) moved as little as need be to stand `gap` apart between `low` and `high`."""
+    # blocks of labels that touch: each stands centred on the mean of the places it wants, and blocks that
+    # meet merge
+    blocks: list[list[float]] = []
+    for place in places:
+        blocks.append([float(place), 1.0])
+        while (
+            len(blocks) > 1 and _bottom(blocks[-1], gap, low, high) < _top(blocks[-2], gap, low, high) + gap
+        ):
+            centre, count = blocks.pop()
+            before, others = blocks.pop()
+            blocks.append([(centre * count + before * others) / (count + others), count + others])
+    heights = []
+    for block in blocks:
+        heights += list(_bottom(block, gap, low, high) + gap * np.arange(int(block[1])))
+    return np.array(heights)
+
+
+def _bottom(block: list[float], gap: float, low: float, high: float) -> float:
+    half = 0.5 * gap * (block[1] - 1)
+    return max(min(block[0] - half, high - 2 * half), low)
+
+
+def _top(block: list[float], gap: float, low: float, high: float) -> float:
+    return _bottom(block, gap, low, high) + gap * (block[1] - 1)

@@ -1,0 +1,249 @@
+"""A map of stations and sources, over the peak ground motion where it was kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import OutputError
+from lithowave.output.attributes import to_geographic
+from lithowave.output.figures import style
+from lithowave.output.figures.beachball import draw_beachball
+from lithowave.output.figures.description import domain_of, read_description
+from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE_NAME
+from lithowave.output.peak_motion import PeakMotion, load_peak_motion
+from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.output.source_table import SourceTable
+
+MOST_LABELS = 60
+PEAK_LABELS = {"pgv": "Peak ground velocity", "pgd": "Peak ground displacement"}
+PEAK_UNITS = {"pgv": "m/s", "pgd": "m"}
+DECADES = 2.0
+
+
+def station_map(
+    run_folder: str | Path,
+    path: str | Path,
+    *,
+    peak: str = "pgv",
+    measure: str = "horizontal",
+) -> Path:
+    """Draw stations, sources with their mechanism, and below them the peak motion of a run; returns `path`.
+
+    Parameters
+    ----------
+    peak : ``pgv`` or ``pgd``; `measure` out of horizontal, vertical, total (see `peak_motion`).
+
+    Raises
+    ------
+    OutputError : when the run has neither receivers nor sources, or the file cannot be written.
+    """
+    run_folder = Path(run_folder)
+    seismograms = load_seismograms(run_folder)
+    if not len(seismograms) and not len(seismograms.sources):
+        raise OutputError(f"{path}: nothing to draw: neither receivers nor sources.")
+    motion = load_peak_motion(run_folder) if (run_folder / PEAK_FILE_NAME).is_file() else None
+    frame = map_frame(seismograms, motion, domain_of(read_description(run_folder)))
+    width, height = frame[1] - frame[0], frame[3] - frame[2]
+    with style.styled():
+        tall = float(np.clip(7.2 * height / width, 4.0, 9.5))
+        figure = style.new_figure(9.2, tall + 1.2, layout="constrained")
+        panel = figure.subplots()
+        if motion is not None:
+            _draw_peak(figure, panel, motion, peak, measure)
+        panel.set_aspect("equal")
+        panel.set_xlim(frame[0], frame[1])
+        panel.set_ylim(frame[2], frame[3])
+        draw_sources(panel, seismograms.sources, 0.045 * min(width, height))
+        draw_stations(panel, seismograms)
+        _finish_axes(panel, seismograms.geographic_origin, frame)
+        figure.suptitle(_title(seismograms), x=0.02, ha="left", size=12, weight="bold")
+        return style.save(figure, path)
+
+
+def _title(seismograms: Seismograms) -> str:
+    magnitude = seismograms.sources.moment_magnitude
+    parts = [seismograms.title or "Stations and sources"]
+    if magnitude is not None:
+        parts.append(f"Mw {magnitude:.1f}")
+    if seismograms.sources.centroid is not None:
+        parts.append(f"depth {-seismograms.sources.centroid[2] / 1000:.1f} km")
+    return ", ".join(parts)
+
+
+def map_frame(
+    seismograms: Seismograms, motion: PeakMotion | None, domain: tuple[float, float, float, float] | None
+) -> tuple[float, float, float, float]:
+    """(x low, x high, y low, y high) in km: of the peak motion map, else the domain, else what is drawn."""
+    if motion is not None and motion.x.size > 1 and motion.y.size > 1:
+        domain = motion.x[0], motion.x[-1], motion.y[0], motion.y[-1]
+    if domain is not None:
+        return tuple(float(bound) / 1000 for bound in domain)
+    places = np.concatenate([seismograms.positions, seismograms.sources.positions])[:, :2] / 1000
+    low, high = places.min(axis=0), places.max(axis=0)
+    margin = 0.12 * max(float((high - low).max()), 1.0)
+    return low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin
+
+
+def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: str) -> None:
+    from matplotlib.colors import LogNorm
+
+    values = getattr(motion, peak)[measure]
+    largest = float(np.nanmax(values)) if values.size else 0.0
+    if not largest > 0:
+        return
+    factor, unit = style.readable_unit(largest, PEAK_UNITS[peak])
+    top = largest * factor
+    norm = LogNorm(top / 10**DECADES, top, clip=True)
+    image = panel.pcolormesh(
+        motion.x / 1000,
+        motion.y / 1000,
+        np.maximum(values * factor, top / 10**DECADES),
+        norm=norm,
+        cmap=style.colormap("peak", style.PEAK_COLORS),
+        shading="gouraud",
+        rasterized=True,
+        zorder=0,
+    )
+    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02)
+    bar.set_label(f"{PEAK_LABELS[peak]}, {measure} ({unit})")
+    bar.outline.set_visible(False)
+    ticks = [step * 10.0**power for power in range(-4, 6) for step in (1, 2, 5)]
+    ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
+    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    bar.minorticks_off()
+
+
+def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> None:
+    """Triangles at the receivers (km), with names where there are not too many and room is left."""
+    places = seismograms.positions[:, :2] / 1000
+    size = float(np.clip(900.0 / max(len(places), 1), 6.0, 52.0))
+    panel.scatter(
+        *places.T, marker="^", s=size, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.0, zorder=10
+    )
+    if labels and 0 < len(places) <= MOST_LABELS:
+        _label(panel, places, seismograms.stations)
+
+
+def _label(panel: Any, places: np.ndarray, names: list[str]) -> None:
+    """Put each name beside its station where it hides neither a station nor another name."""
+    panel.figure.draw_without_rendering()
+    scale = panel.figure.dpi / 72.0
+    points = panel.transData.transform(places) / scale
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
+    frame = panel.get_window_extent()
+    inside = (frame.x0 / scale, frame.y0 / scale, frame.x1 / scale, frame.y1 / scale)
+    for (x, y), place, name in zip(points, places, names, strict=True):
+        width, height = 5.2 * len(name), 8.0
+        for shift, horizontal, vertical in (
+            ((7, 0), "left", "center"),
+            ((-7, 0), "right", "center"),
+            ((0, 7), "center", "bottom"),
+            ((0, -7), "center", "top"),
+            ((5, 5), "left", "bottom"),
+            ((5, -5), "left", "top"),
+            ((-5, 5), "right", "bottom"),
+            ((-5, -5), "right", "top"),
+        ):
+            left = x + shift[0] - {"left": 0.0, "center": 0.5, "right": 1.0}[horizontal] * width
+            low = y + shift[1] - {"bottom": 0.0, "center": 0.5, "top": 1.0}[vertical] * height
+            box = (left, low, left + width, low + height)
+            if _inside(box, inside) and not any(_overlap(box, other) for other in taken):
+                panel.annotate(
+                    name,
+                    place,
+                    xytext=shift,
+                    textcoords="offset points",
+                    ha=horizontal,
+                    va=vertical,
+                    size=7.5,
+                    path_effects=style.halo(),
+                    zorder=11,
+                )
+                taken.append(box)
+                break
+
+
+def _inside(box: tuple[float, ...], frame: tuple[float, ...]) -> bool:
+    return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
+
+
+def _overlap(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+
+
+def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
+    """The summed mechanism at the centroid, dots where many sources make it up, arrows for forces (km)."""
+    if not len(sources):
+        return
+    x, y = sources.centroid[:2] / 1000
+    if len(sources) > 1:
+        panel.scatter(
+            *(sources.positions[:, :2].T / 1000),
+            s=7,
+            color=style.PAPER,
+            edgecolor=style.INK,
+            linewidth=0.4,
+            zorder=6,
+        )
+    if sources.moments.any():
+        center = (x, y)
+        if len(sources) > 1 and np.ptp(sources.positions[:, :2], axis=0).max() / 1000 > 0.5 * radius:
+            # an extended source is not covered by its mechanism: that stands aside, where there is more room
+            middle = np.mean([panel.get_xlim(), panel.get_ylim()], axis=1)
+            center = tuple(center + 2.5 * radius * np.where(middle >= center, 1.0, -1.0))
+            panel.plot(*zip((x, y), center, strict=True), color=style.INK, linewidth=1.0, zorder=7)
+        draw_beachball(panel, center, radius, sources.moment)
+        return
+    force = sources.forces.sum(axis=0)
+    horizontal = np.hypot(*force[:2])
+    if horizontal > 0.1 * np.linalg.norm(force):
+        direction = 2.5 * radius * force[:2] / horizontal
+        panel.annotate(
+            "",
+            (x + direction[0], y + direction[1]),
+            (x, y),
+            zorder=8,
+            arrowprops={"arrowstyle": "-|>", "color": style.S_COLOR, "linewidth": 1.8},
+        )
+    panel.scatter(
+        x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9
+    )
+
+
+def _finish_axes(
+    panel: Any, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]
+) -> None:
+    panel.set_xlabel("x, East (km)")
+    panel.set_ylabel("y, North (km)")
+    panel.spines[["top", "right"]].set_visible(True)
+    if origin is None:
+        return
+    # meridians of the local projection are all but straight over a model: its middle lines are taken for all
+    x, y = np.linspace(frame[0], frame[1], 50), np.linspace(frame[2], frame[3], 50)
+    longitude = to_geographic(1000 * x, np.full_like(x, 500 * (frame[2] + frame[3])), origin)[0]
+    latitude = to_geographic(np.full_like(y, 500 * (frame[0] + frame[1])), 1000 * y, origin)[1]
+    top = panel.secondary_xaxis(
+        "top", functions=(lambda value: _line(value, x, longitude), lambda value: _line(value, longitude, x))
+    )
+    right = panel.secondary_yaxis(
+        "right", functions=(lambda value: _line(value, y, latitude), lambda value: _line(value, latitude, y))
+    )
+    top.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}°{'E' if value >= 0 else 'W'}")
+    right.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}°{'N' if value >= 0 else 'S'}")
+    top.xaxis.set_major_locator(_locator())
+    right.yaxis.set_major_locator(_locator())
+
+
+def _locator() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+
+
+def _line(value: Any, x: np.ndarray, y: np.ndarray) -> Any:
+    """y at `value` along the (nearly straight) line through x and y, continued beyond its ends."""
+    slope, offset = np.polyfit(x, y, 1)
+    return np.asarray(value) * slope + offset

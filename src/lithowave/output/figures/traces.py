@@ -1,0 +1,171 @@
+"""Three-component traces, station by station, on as many pages as it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import OutputError
+from lithowave.output.figures import style
+from lithowave.output.figures.geometry import azimuth, component, epicentral_distance, epicentre
+from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.seismograms import Seismograms
+
+STATIONS_PER_PAGE = 7
+MOST_PAGES = 12
+
+
+def traces(
+    seismograms: Seismograms,
+    path: str | Path,
+    components: str = "ENZ",
+    *,
+    most_pages: int = MOST_PAGES,
+    layers: tuple[list[float], list[float], list[float]] | None = None,
+) -> list[Path]:
+    """Draw every receiver's components side by side, nearest receivers first; returns the pages written.
+
+    All components of a receiver share one scale; the number in each panel is its peak. One page is written to
+    `path` itself; of several, page 1 of ``traces.png`` is ``traces_1.png``. Where `most_pages` do not hold
+    all receivers, evenly spread ones are drawn, and the title says how many.
+
+    Parameters
+    ----------
+    components : letters out of E, N, Z, R, T.
+    layers : (tops, vp, vs) of flat layers (m, m/s), for marks of the first P and S arrivals.
+
+    Raises
+    ------
+    OutputError : when there is nothing to draw, or a file cannot be written.
+    """
+    if not len(seismograms) or not len(seismograms.time):
+        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    order = np.argsort(epicentral_distance(seismograms), kind="stable")
+    chosen = order[style.spread(len(order), most_pages * STATIONS_PER_PAGE)]
+    pages = [chosen[start : start + STATIONS_PER_PAGE] for start in range(0, len(chosen), STATIONS_PER_PAGE)]
+    motions = {name: component(seismograms, name) for name in components}
+    arrivals = _arrivals(seismograms, layers)
+    written = []
+    for number, page in enumerate(pages, 1):
+        label = f"page {number} of {len(pages)}" if len(pages) > 1 else ""
+        if len(chosen) < len(order):
+            label += f", {len(chosen)} of {len(order)} receivers"
+        with style.styled():
+            figure = _draw_page(seismograms, motions, page, arrivals, label)
+            written.append(style.save(figure, page_path(Path(path), number, len(pages))))
+    return written
+
+
+def page_path(path: Path, number: int, count: int) -> Path:
+    """File of page `number` of `count`."""
+    return path if count == 1 else path.with_name(f"{path.stem}_{number:0{len(str(count))}}{path.suffix}")
+
+
+def _arrivals(
+    seismograms: Seismograms, layers: tuple[list[float], list[float], list[float]] | None
+) -> list[tuple[str, np.ndarray, str]]:
+    if layers is None or seismograms.sources.centroid is None:
+        return []
+    tops, vp, vs = layers
+    distance, source_z = epicentral_distance(seismograms), epicentre(seismograms)[2]
+    phases = []
+    for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
+        times = [
+            float(first_arrival(place, source_z, receiver_z, tops, speeds))
+            for place, receiver_z in zip(distance, seismograms.positions[:, 2], strict=True)
+        ]
+        phases.append((label, np.array(times), color))
+    return phases
+
+
+def _draw_page(
+    seismograms: Seismograms,
+    motions: dict[str, np.ndarray],
+    page: np.ndarray,
+    arrivals: list[tuple[str, np.ndarray, str]],
+    label: str,
+) -> Any:
+    rows = len(page)
+    figure = style.new_figure(11.0, 1.15 + 0.98 * rows)
+    top, bottom = 1.0 - 0.62 / figure.get_figheight(), 0.48 / figure.get_figheight()
+    panels = figure.subplots(
+        rows,
+        len(motions),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+        gridspec_kw={
+            "left": 0.105,
+            "right": 0.985,
+            "top": top,
+            "bottom": bottom,
+            "hspace": 0.1,
+            "wspace": 0.03,
+        },
+    )
+    distance, direction = epicentral_distance(seismograms) / 1000, azimuth(seismograms)
+    for row, index in zip(panels, page, strict=True):
+        peak = max(float(np.abs(motion[index]).max()) for motion in motions.values())
+        factor, unit = style.readable_unit(peak, seismograms.units)
+        for panel, (name, motion) in zip(row, motions.items(), strict=True):
+            _draw_trace(
+                panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}"
+            )
+            for phase, times, color in arrivals:
+                _mark_arrival(panel, phase, times[index], color, first=panel is panels[0][0])
+        row[0].set_ylim(-1.18 * peak * factor or -1.0, 1.18 * peak * factor or 1.0)
+        where = f"{distance[index]:.1f} km, {direction[index]:.0f}°"
+        row[0].text(
+            -0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold"
+        )
+        row[0].text(
+            -0.03, 0.44, where, transform=row[0].transAxes, ha="right", va="top", size=7, color=style.MUTED
+        )
+    for panel, name in zip(panels[0], motions, strict=True):
+        panel.set_title(style.COMPONENT_NAMES[name])
+    for panel in panels[-1]:
+        panel.set_xlabel("Time after origin (s)")
+        panel.set_xlim(seismograms.time[0], max(seismograms.time[-1], seismograms.sampling_interval))
+    title = f"{seismograms.title}: " if seismograms.title else ""
+    height = 1.0 - 0.12 / figure.get_figheight()
+    figure.text(0.012, height, f"{title}ground {seismograms.quantity}", size=12, weight="bold", va="top")
+    figure.text(0.985, height, label, size=8, color=style.MUTED, ha="right", va="top")
+    return figure
+
+
+def _draw_trace(panel: Any, time: np.ndarray, motion: np.ndarray, unit: str, name: str) -> None:
+    panel.axhline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
+    panel.plot(time, motion, color=style.INK, linewidth=0.9, gid=name)
+    panel.text(
+        0.992,
+        0.93,
+        f"{style.number(float(np.abs(motion).max()))} {unit}",
+        transform=panel.transAxes,
+        ha="right",
+        va="top",
+        size=7.5,
+        color=style.MUTED,
+        path_effects=style.halo(2.0),
+    )
+    panel.spines[["left", "bottom"]].set_visible(False)
+    panel.tick_params(left=False, labelleft=False, bottom=False)
+    panel.grid(axis="x")
+
+
+def _mark_arrival(panel: Any, phase: str, time: float, color: str, first: bool) -> None:
+    panel.plot([time, time], [0.12, 0.88], transform=panel.get_xaxis_transform(), color=color, linewidth=1.1)
+    if first:
+        panel.annotate(
+            phase,
+            (time, 0.9),
+            xycoords=panel.get_xaxis_transform(),
+            xytext=(-3, 0),
+            textcoords="offset points",
+            color=color,
+            size=7.5,
+            weight="bold",
+            ha="right",
+            va="top",
+        )

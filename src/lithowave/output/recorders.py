@@ -1,0 +1,284 @@
+"""What a run writes while it goes: each recorder tells when it is due and takes what it needs from the solver.
+
+All have the same shape: `due(clock)`, `write(solver, clock)`, `flush(solver)` (everything taken so far is on disk and
+readable), `state()` and `restore()` for checkpoints, `finish(solver)` at the end of a complete run, and `close()`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
+from lithowave.output.peak_motion import MEASURES, write_peak_motion
+from lithowave.output.seismograms import SeismogramWriter
+from lithowave.output.snapshots import SnapshotWriter
+from lithowave.solvers.base import Solver
+from lithowave.solvers.clock import Clock, Schedule
+
+MOST_RECORDS = 256
+
+
+class Recorder:
+    """What recorders have in common: nothing to save, nothing to flush."""
+
+    def due(self, clock: Clock) -> bool:
+        """Whether `write` is wanted at this step."""
+        raise AssertionError("every recorder has its own")
+
+    def write(self, solver: Solver, clock: Clock) -> None:
+        """Take what is due."""
+        raise AssertionError("every recorder has its own")
+
+    def flush(self, solver: Solver) -> None:
+        """Put on disk what has been taken."""
+
+    def sync(self) -> None:
+        """Wait until what was written has reached the disk: a checkpoint relies on it."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a restart needs."""
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
+        """Go on from `state` at the clock's step."""
+
+    def finish(self, solver: Solver) -> None:
+        """The run is complete."""
+
+    def close(self) -> None:
+        """Close files."""
+
+
+def record_lag(quantity: str, with_stress: bool) -> int:
+    """Steps after which a sample is known: acceleration and stress are centred on it, so they need the next step."""
+    return 1 if quantity == "acceleration" or with_stress else 0
+
+
+class SeismogramRecorder(Recorder):
+    r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity asked for.
+
+    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress the mean of its
+    values half a step before and after; all of second order in time, as the scheme is.
+    """
+
+    def __init__(
+        self, writer: SeismogramWriter, schedule: Schedule, output: Any, receiver_count: int
+    ) -> None:
+        self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
+        self.with_stress, self.stress, self.pressure = (
+            output.stress or output.pressure,
+            output.stress,
+            output.pressure,
+        )
+        self.lag = record_lag(self.quantity, self.with_stress)
+        only_velocity = self.quantity == "velocity" and not self.with_stress
+        self.every = schedule.sample_every if only_velocity else 1
+        # Blocks of at most 64 MB of records.
+        self.capacity = max(1, min(MOST_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
+        self.count = 0
+        # The last two velocities, the displacement and the stress before the block, at rest in the beginning.
+        self.carry = {
+            "velocity": np.zeros((2, receiver_count, 3)),
+            "displacement": np.zeros((receiver_count, 3)),
+            "stress": np.zeros((receiver_count, 6)),
+        }
+        self.last_step = 0
+        if writer.samples_written == 0 and self.lag == 0:
+            writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
+
+    def start(self, solver: Solver) -> None:
+        """Make room on the device."""
+        solver.start_records(self.capacity, self.with_stress)
+
+    def due(self, clock: Clock) -> bool:
+        """At the samples, or at every step where integrals or differences are needed."""
+        return clock.step % self.every == 0
+
+    def write(self, solver: Solver, clock: Clock) -> None:
+        """Keep a record on the device; convert and write when the block is full."""
+        solver.record(self.count)
+        self.count += 1
+        self.last_step = clock.step
+        if self.count == self.capacity:
+            self.flush(solver)
+
+    def flush(self, solver: Solver) -> None:
+        """Convert the records kept so far and write them."""
+        if not self.count:
+            return
+        records = solver.records(self.count)
+        steps = self.last_step - self.every * np.arange(self.count)[::-1]
+        self.count = 0
+        block = self._converted(records, steps)
+        if block["motion"].shape[-1]:
+            self.writer.write(self.writer.samples_written, block)
+
+    def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
+        """Samples (n_receivers, components, n) whose steps are steps - lag, and the carry for the next block."""
+        velocity, dt = records["velocity"], self.schedule.time_step
+        wanted = (steps - self.lag) % self.schedule.sample_every == 0
+        wanted &= (steps - self.lag) // self.schedule.sample_every < self.schedule.sample_count
+        line = np.concatenate([self.carry["velocity"], velocity])  # entry n + 2 is that of record n
+        increments = 0.5 * dt * (line[1:-1] + line[2:])
+        displacement = np.cumsum(np.concatenate([self.carry["displacement"][None], increments]), axis=0)
+        if self.quantity == "velocity":
+            motion = line[2 - self.lag : len(line) - self.lag]
+        elif self.quantity == "displacement":
+            motion = displacement[1 - self.lag : len(displacement) - self.lag]
+        else:
+            motion = (line[2:] - line[:-2]) / (2.0 * dt)
+        block = {"motion": np.moveaxis(motion[wanted], 0, 2)}
+        if self.with_stress:
+            around = np.concatenate([self.carry["stress"][None], records["stress"]])
+            stress = np.moveaxis(0.5 * (around[:-1] + around[1:])[wanted], 0, 2)
+            block |= {"stress": stress} if self.stress else {}
+            block |= {"pressure": -stress[:, :3].mean(axis=1)} if self.pressure else {}
+            self.carry["stress"] = around[-1].copy()
+        self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
+        return block
+
+    def sync(self) -> None:
+        """See `Recorder`."""
+        self.writer.sync()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Call `flush` before."""
+        return {**self.carry, "samples": np.array(self.writer.samples_written)}
+
+    def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
+        """Go on from `state`; the writer has been opened with that number of samples."""
+        self.carry = {name: state[name] for name in self.carry}
+        self.last_step = clock.step
+
+    def finish(self, solver: Solver) -> None:
+        """Write the last block."""
+        self.flush(solver)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.writer.close()
+
+
+class SnapshotRecorder(Recorder):
+    """Fields on a plane or in the volume, every so many steps, the first at time 0."""
+
+    def __init__(self, writer: SnapshotWriter, raster: Any, fields: tuple[str, ...], every: int) -> None:
+        self.writer, self.raster, self.fields, self.every = writer, raster, fields, every
+
+    def due(self, clock: Clock) -> bool:
+        """Every so many steps."""
+        return clock.step % self.every == 0
+
+    def write(self, solver: Solver, clock: Clock) -> None:
+        """Append one snapshot."""
+        self.writer.write(clock.time, solver.fields(self.raster, self.fields))
+
+    def sync(self) -> None:
+        """See `Recorder`."""
+        self.writer.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.writer.close()
+
+
+class PeakRecorder(Recorder):
+    """Peaks of velocity and displacement at the surface, over all steps."""
+
+    def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
+        self.path, self.attributes = path, attributes
+
+    def due(self, clock: Clock) -> bool:
+        """Every step."""
+        return clock.step > 0
+
+    def write(self, solver: Solver, clock: Clock) -> None:
+        """Take the present velocities into account."""
+        solver.update_peaks()
+
+    def finish(self, solver: Solver) -> None:
+        """Write the maps."""
+        peaks = solver.peaks()
+        pgv, pgd = (dict(zip(MEASURES, peaks[name], strict=True)) for name in ("velocity", "displacement"))
+        write_peak_motion(self.path, peaks["x"], peaks["y"], pgv, pgd, self.attributes)
+
+
+def snapshot_steps(interval: float, schedule: Schedule) -> tuple[int, int]:
+    """Steps between two snapshots (the interval rounded to whole steps) and their number, that at time 0 included."""
+    every = max(1, round(interval / schedule.time_step))
+    return every, schedule.steps // every + 1
+
+
+def snapshot_names(selections: Sequence[Any]) -> list[str]:
+    """File names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``, with ``_2`` ... where one repeats."""
+    names: list[str] = []
+    for selection in selections:
+        plane = selection.plane
+        stem = "volume" if plane is None else f"plane_{plane.axis}_{plane.coordinate:g}"
+        stems = [stem, *(f"{stem}_{number}" for number in range(2, len(selections) + 1))]
+        names.append(next(s for s in stems if f"{s}.vtkhdf" not in names) + ".vtkhdf")
+    return names
+
+
+def make_recorders(
+    simulation: Any,
+    schedule: Schedule,
+    solver: Solver,
+    folder: Path,
+    attributes: dict[str, Any],
+    resume: dict | None,
+) -> list[Recorder]:
+    """The recorders that the description asks for, on new files or (with the state of a checkpoint) on those there."""
+    output, precision = simulation.output, simulation.compute.precision
+    receivers = simulation.receiver_list()
+    path = folder / "seismograms.h5"
+    if resume is None:
+        writer = SeismogramWriter(
+            path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity, output.stress,
+            output.pressure, attributes, sources=simulation.point_sources(), precision=precision,
+        )  # fmt: skip
+    else:
+        writer = SeismogramWriter.resume(path, int(resume["seismograms"]["samples"]))
+    seismograms = SeismogramRecorder(writer, schedule, output, len(receivers))
+    seismograms.start(solver)
+    recorders: list[Recorder] = [seismograms]
+    for selection, name in zip(output.snapshots, snapshot_names(output.snapshots), strict=True):
+        every, count = snapshot_steps(selection.interval, schedule)
+        raster = solver.raster(selection)
+        path = folder / "snapshots" / name
+        if resume is None:
+            snapshots = SnapshotWriter(
+                path,
+                raster.origin,
+                raster.spacing,
+                raster.shape[::-1],
+                selection.fields,
+                attributes,
+                step_count=count,
+            )
+        else:
+            snapshots = SnapshotWriter.resume(path, float(resume["clock"]["time"]))
+        recorders.append(SnapshotRecorder(snapshots, raster, tuple(selection.fields), every))
+    if output.peak_motion:
+        solver.start_peaks()
+        recorders.append(PeakRecorder(folder / PEAK_FILE, attributes))
+    return recorders
+
+
+def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) -> int:
+    """Bytes that the recorders will write, checkpoints aside."""
+    output = simulation.output
+    value = 4 if simulation.compute.precision == "single" else 8
+    components = 3 + 6 * output.stress + output.pressure
+    total = len(simulation.receiver_list()) * components * schedule.sample_count * value
+    for selection, points in zip(output.snapshots, raster_points, strict=True):
+        _, count = snapshot_steps(selection.interval, schedule)
+        per_point = sum({"velocity": 3, "stress": 6, "pressure": 1}[name] for name in selection.fields)
+        thickness = 2 if selection.plane is not None and selection.plane.axis in "xy" else 1  # see `snapshots.py`
+        total += count * points * thickness * per_point * 4
+    return int(math.ceil(total))

@@ -1,0 +1,254 @@
+"""Wavefield snapshots of a plane or a volume as VTKHDF image data with time steps, for ParaView and PyVista.
+
+The layout is told in `vtkhdf`. Room for all steps is made at the start; ``NSteps`` counts those written. On
+the file itself stand the attributes of `attributes`, and ``plane`` (x, y, z or none), ``point_counts``,
+``point_spacing``, ``fields`` and ``step_count``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError, OutputError
+from lithowave.output import hdf5
+from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
+from lithowave.output.vtkhdf import FIELD_COMPONENTS, Storage, lay_out, plane_normal, stored_arrays
+
+FILE_SUFFIX = ".vtkhdf"
+
+
+class SnapshotWriter:
+    """Writes fields on a regular grid at successive times.
+
+    Parameters
+    ----------
+    path : the file, replaced when it exists; ParaView knows it by its ending ``.vtkhdf``.
+    origin : (x, y, z) of the first point, m.
+    spacing : (dx, dy, dz), m; along the normal of a plane any positive number.
+    shape : (nz, ny, nx) numbers of points; a plane has one of them 1.
+    fields : names out of FIELD_COMPONENTS.
+    attributes : see `attributes.standard_attributes`; missing ones are filled in.
+    step_count : number of snapshots of the complete run, for which room is made now.
+    precision : ``single`` (float32, the default whatever the run's precision) or ``double``.
+
+    Raises
+    ------
+    InputError : for an unknown field.
+    OutputError : when there is no room for all steps, or the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        origin: Sequence[float],
+        spacing: Sequence[float],
+        shape: Sequence[int],
+        fields: Sequence[str],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        step_count: int,
+        precision: str = "single",
+    ) -> None:
+        for name in fields:
+            if name not in FIELD_COMPONENTS:
+                raise InputError(
+                    "output.snapshots.fields", repr(name), f"one of {', '.join(FIELD_COMPONENTS)}"
+                )
+        if len(shape) != 3 or min(shape) < 1 or min(spacing) <= 0 or step_count < 1:
+            raise ValueError("shape and step_count must be at least 1, spacing positive, shape of length 3")
+        self.path = Path(path)
+        dtype = np.dtype(hdf5.PRECISIONS[precision])
+        storage = Storage(shape, spacing)
+        components = sum(FIELD_COMPONENTS[name] for name in fields)
+        hdf5.require_space(
+            self.path, step_count * components * int(np.prod(storage.dimensions)) * dtype.itemsize
+        )
+        with hdf5.creating(self.path) as file:
+            head = {
+                "plane": plane_normal(shape),
+                "point_counts": np.array(shape, dtype=np.int64),
+                "point_spacing": np.array(spacing, dtype=float),
+                "fields": ",".join(fields),
+                "step_count": int(step_count),
+                "units": "m (coordinates), s (time); fields carry their own",
+            }
+            write_attributes(file, {**completed(attributes), **head})
+            file.attrs["steps_group"] = lay_out(file, storage, origin, fields, step_count, dtype)
+        self._open()
+
+    def _open(self) -> None:
+        with hdf5.open_file(self.path) as file:
+            self._fields = [name for name in str(file.attrs["fields"]).split(",") if name]
+            self._storage = Storage(file.attrs["point_counts"], file.attrs["point_spacing"])
+            self.step_count = int(file.attrs["step_count"])
+            self._steps_name = file.attrs["steps_group"]
+            self._pieces = {name: hdf5.Piece.of(array) for name, array in file["VTKHDF/PointData"].items()}
+            self._times = list(file[self._steps_name]["Values"])
+        with hdf5.writing(self.path):
+            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+
+    @property
+    def steps_written(self) -> int:
+        """Number of snapshots in the file."""
+        return len(self._times)
+
+    @classmethod
+    def resume(cls, path: str | Path, time: float | None = None) -> SnapshotWriter:
+        """Open an unfinished file to go on writing; steps later than `time` (s) are dropped.
+
+        Raises
+        ------
+        OutputError : when the file is missing, damaged or not one of these.
+        """
+        writer = cls.__new__(cls)
+        writer.path = Path(path)
+        try:
+            writer._open()
+        except KeyError as error:
+            raise OutputError(f"{path}: is not a lithowave snapshot file: {error}") from error
+        if time is not None:
+            latest = time + 1e-9 * max(1.0, abs(time))
+            with hdf5.writing(writer.path):
+                writer._set_times([value for value in writer._times if value <= latest])
+        return writer
+
+    def write(self, time: float, values: Mapping[str, np.ndarray]) -> None:
+        """Append the fields at `time` (s): each (nz, ny, nx, components), or (nz, ny, nx) for a scalar.
+
+        Raises
+        ------
+        ValueError : when a field is missing or of another shape, or more steps come than room was made for.
+        OutputError : when the disk is full; earlier steps stay readable.
+        """
+        step = self.steps_written
+        if step >= self.step_count:
+            raise ValueError(f"{self.path}: room was made for {self.step_count} steps only")
+        if missing := set(self._fields) - values.keys():
+            raise ValueError(f"the snapshot lacks {', '.join(sorted(missing))}")
+        with hdf5.writing(self.path, f"Its first {step} snapshots stay readable"):
+            for field in self._fields:
+                self._write_field(step, field, np.asarray(values[field]))
+            self._set_times([*self._times, float(time)])
+
+    def _write_field(self, step: int, field: str, values: np.ndarray) -> None:
+        count = FIELD_COMPONENTS[field]
+        expected = self._storage.shape + (() if count == 1 else (count,))
+        if values.shape != expected:
+            raise ValueError(f"{field} has shape {values.shape}, expected {expected}")
+        parts = [values[..., index] for index in range(6)] if count == 6 else [values]
+        for name, part in zip(stored_arrays(field), parts, strict=True):
+            stored = self._storage.to_file(part)
+            if self.step_count > 1:
+                self._pieces[name].write_step(self._descriptor, step, stored)
+            else:
+                self._pieces[name].write(self._descriptor, stored)
+
+    def _set_times(self, times: list[float]) -> None:
+        with hdf5.open_file(self.path, "r+") as file:
+            steps = file[self._steps_name]
+            steps["Values"].resize((len(times),))
+            steps["Values"][:] = times
+            # in place: an attribute assigned anew would be deleted and created, and could be lost between the
+            # two
+            steps.attrs.modify("NSteps", np.int64(len(times)))
+        self._times = times
+
+    def sync(self) -> None:
+        """Wait until what is written has reached the disk; for use before a checkpoint that relies on it.
+
+        Raises
+        ------
+        OutputError : when it does not get there (network file systems report a full disk only now).
+        """
+        if self._descriptor is not None:
+            with hdf5.writing(self.path):
+                os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; what is written stays readable. Harmless when it is closed already."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with hdf5.writing(self.path):
+                os.close(descriptor)
+
+    def __enter__(self) -> SnapshotWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Snapshots:
+    """Reads a snapshot file step by step, also while it is being written.
+
+    times : (n_steps,) s.
+    origin, spacing : (x, y, z), m.
+    shape : (nz, ny, nx).
+    plane : normal of the plane, ``x``, ``y`` or ``z``; ``none`` for a volume.
+    fields : names; `units` gives the unit of each.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file = hdf5.open_file(self.path)
+        try:
+            self._read_head()
+        except KeyError as error:
+            self._file.close()
+            raise OutputError(f"{path}: is not a lithowave snapshot file: {error}") from error
+
+    def _read_head(self) -> None:
+        self.attributes = read_attributes(self._file)
+        self.plane = self.attributes["plane"]
+        self.shape = tuple(int(count) for count in self.attributes["point_counts"])
+        self.spacing = tuple(float(step) for step in self.attributes["point_spacing"])
+        self.fields = [name for name in self.attributes["fields"].split(",") if name]
+        self.units = {name: UNITS[name] for name in self.fields}
+        self._storage = Storage(self.shape, self.spacing)
+        self._single = int(self.attributes["step_count"]) == 1
+        root = self._file["VTKHDF"]
+        self.origin = tuple(float(value) for value in root.attrs["Origin"])
+        self._arrays = root["PointData"]
+        steps = self._file[self.attributes["steps_group"]]
+        self.times = steps["Values"][: int(steps.attrs["NSteps"])]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def axis(self, name: str) -> np.ndarray:
+        """Coordinates of the points along ``x``, ``y`` or ``z``, m."""
+        index = "xyz".index(name)
+        return self.origin[index] + self.spacing[index] * np.arange(self.shape[2 - index])
+
+    def read(self, step: int, field: str) -> np.ndarray:
+        """`field` at step `step`: (nz, ny, nx, components), or (nz, ny, nx) for a scalar."""
+        if not -len(self) <= step < len(self):
+            raise IndexError(f"step {step} of {len(self)}")
+        place: Any = ... if self._single else step % len(self)
+        arrays = [self._storage.from_file(self._arrays[name][place]) for name in stored_arrays(field)]
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=-1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Snapshots:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load_snapshots(path: str | Path) -> Snapshots:
+    """Open a snapshot file for reading; use it in a ``with`` statement or close it.
+
+    Raises
+    ------
+    OutputError : when the file is missing, damaged or not one of these.
+    """
+    return Snapshots(path)

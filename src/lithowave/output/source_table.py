@@ -1,0 +1,71 @@
+"""The point sources of a run, as kept in its seismogram file for figures and waveform headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """Positions and strengths of n point sources.
+
+    names : n texts.
+    positions : (n, 3), m.
+    moments : (n, 6), N m, order xx, yy, zz, xy, xz, yz; zeros for a force.
+    forces : (n, 3), N, order x, y, z; zeros for a moment tensor.
+    """
+
+    names: list[str]
+    positions: np.ndarray
+    moments: np.ndarray
+    forces: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def from_points(cls, points: Iterable[Any]) -> SourceTable:
+        """From objects with `name`, `position`, and `moment` (6) or `force` (3), the other None."""
+        points = list(points)
+
+        def rows(field: str, width: int) -> np.ndarray:
+            values = [getattr(point, field, None) for point in points]
+            filled = [np.zeros(width) if value is None else value for value in values]
+            return np.array(filled, dtype=float).reshape(len(points), width)
+
+        names = [str(getattr(point, "name", "") or "") for point in points]
+        return cls(names, rows("position", 3), rows("moment", 6), rows("force", 3))
+
+    @property
+    def scalar_moments(self) -> np.ndarray:
+        """(n,) M0 = sqrt(sum_ij M_ij M_ij / 2), N m (Silver & Jordan 1982)."""
+        weights = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+        return np.sqrt(np.sum(weights * self.moments**2, axis=1) / 2.0)
+
+    @property
+    def moment(self) -> np.ndarray:
+        """(6,) sum of all moment tensors, N m."""
+        return self.moments.sum(axis=0)
+
+    @property
+    def moment_magnitude(self) -> float | None:
+        """Mw = 2/3 (log10 M0 - 9.1) of the summed tensor, M0 in N m; None without moment (IASPEI 2013)."""
+        total = SourceTable([""], np.zeros((1, 3)), self.moment[None], np.zeros((1, 3)))
+        scalar = float(total.scalar_moments[0])
+        return 2.0 / 3.0 * (np.log10(scalar) - 9.1) if scalar > 0 else None
+
+    @property
+    def centroid(self) -> np.ndarray | None:
+        """(3,) mean position weighted by strength (moments where there are any, else forces), m."""
+        if not len(self):
+            return None
+        strengths = self.scalar_moments
+        if not strengths.any():
+            strengths = np.linalg.norm(self.forces, axis=1)
+        if not strengths.any():
+            strengths = np.ones(len(self))
+        return strengths @ self.positions / strengths.sum()

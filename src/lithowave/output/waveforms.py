@@ -1,0 +1,259 @@
+"""Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy's own Stream.
+
+Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b after the sampling rate (SEED manual, appendix
+A; FDSN source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. Stresses and
+pressure have no place in these formats and are kept in ``seismograms.h5`` only. Samples are not rescaled: m,
+m/s or m/s^2.
+
+A run whose event has no date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since
+then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.output import hdf5
+from lithowave.output.attributes import to_geographic
+from lithowave.output.seismograms import Seismograms
+
+# lowest sampling rate (Hz) that a band letter stands for, in the variant with a corner period of 10 s or more
+BANDS = (
+    (5000.0, "J"),
+    (1000.0, "F"),
+    (250.0, "C"),
+    (80.0, "H"),
+    (10.0, "B"),
+    (1.001, "M"),
+    (0.999, "L"),
+    (0.1, "V"),
+    (0.01, "U"),
+    (0.001, "W"),
+)
+SLOWEST_BAND = "R"
+
+# format: (longest network code, longest station code)
+NAME_LIMITS = {"miniseed": (2, 5), "sac": (8, 8)}
+FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC"}
+SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}
+SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
+
+
+def band_letter(sampling_interval: float) -> str:
+    """Band letter of a channel sampled every `sampling_interval` seconds: B from 10 Hz, H from 80 Hz, ..."""
+    # a rate computed from an interval such as 0.1 may come out a rounding below the limit it stands for
+    rate = (1.0 + 1e-9) / sampling_interval
+    return next((letter for lowest, letter in BANDS if rate >= lowest), SLOWEST_BAND)
+
+
+def channel_codes(sampling_interval: float) -> tuple[str, str, str]:
+    """Channel codes of E, N and Z, for example ``("HXE", "HXN", "HXZ")`` at 100 Hz."""
+    band = band_letter(sampling_interval)
+    return (f"{band}XE", f"{band}XN", f"{band}XZ")
+
+
+def _require_obspy(purpose: str) -> None:
+    if find_spec("obspy") is None:
+        raise MissingPackageError("obspy", purpose, "formats")
+
+
+def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
+    """Refuse, before a run, what could not be written after it.
+
+    Parameters
+    ----------
+    receivers : objects with `network`, `station` and `where` (their place in the description).
+    formats : names out of NAME_LIMITS.
+
+    Raises
+    ------
+    InputError : for codes that are too long or hold signs a format cannot carry; all in one error.
+    MissingPackageError : when a format is asked for and ObsPy is not installed.
+    """
+    problems = [
+        problem for name in formats for receiver in receivers for problem in _name_problems(receiver, name)
+    ]
+    if problems:
+        first, others = problems[0], problems[1:]
+        raise InputError(first.where, first.got, first.allowed, first.hint, others=others)
+    for name in formats:
+        _require_obspy(f"Writing {FORMAT_NAMES[name]}")
+
+
+def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
+    limits = dict(zip(("network", "station"), NAME_LIMITS[format_name], strict=True))
+    title = FORMAT_NAMES[format_name]
+    for kind, limit in limits.items():
+        code = str(getattr(receiver, kind))
+        got = ""
+        if len(code) > limit:
+            got = f"{kind} {code!r} has {len(code)} characters"
+        elif any(not (letter.isascii() and (letter.isalnum() or letter in "-_")) for letter in code):
+            got = f"{kind} {code!r} holds a sign that is no letter or digit"
+        if got:
+            allowed = f"{title} takes at most {limit} ASCII letters or digits for a {kind}"
+            yield InputError(
+                receiver.where, got, allowed, f"Shorten it or leave {format_name} out of output.formats"
+            )
+
+
+def _start_time(seismograms: Seismograms) -> Any:
+    from obspy import UTCDateTime
+
+    return UTCDateTime(seismograms.origin_time) if seismograms.origin_time else UTCDateTime(0)
+
+
+def to_stream(seismograms: Seismograms) -> Any:
+    """All traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
+
+    Raises
+    ------
+    MissingPackageError : when ObsPy is not installed.
+    """
+    _require_obspy("A Stream")
+    from obspy import Stream, Trace
+
+    channels = channel_codes(seismograms.sampling_interval)
+    start = _start_time(seismograms)
+    stream = Stream()
+    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+        for component, channel in enumerate(channels):
+            header = {
+                "network": network,
+                "station": station,
+                "channel": channel,
+                "delta": seismograms.sampling_interval,
+                "starttime": start,
+            }
+            stream.append(Trace(seismograms.data[index, component], header))
+    return stream
+
+
+def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path]:
+    """One file ``NET.STA.mseed`` with three traces for each receiver; returns the files.
+
+    Raises
+    ------
+    MissingPackageError : when ObsPy is not installed.
+    OutputError : when nothing has been recorded yet, or the disk is full.
+    """
+    _require_obspy("Writing MiniSEED")
+    stream = to_stream(seismograms)
+    folder = _prepare(seismograms, directory)
+    paths = []
+    for index, name in enumerate(seismograms.names):
+        path = folder / f"{name}.mseed"
+        # by way of memory: ObsPy loses errors of the file underneath
+        content = BytesIO()
+        stream[3 * index : 3 * index + 3].write(content, format="MSEED")
+        paths.append(_store(path, content))
+    return paths
+
+
+def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
+    """One file ``NET.STA.CHA.sac`` for each component; returns the files.
+
+    Headers: reference time and `o` at the origin time (SAC resolves 1 ms; the rest stands in `b` and `o`),
+    `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees from vertical), `stdp` (m below the surface),
+    `evdp` (km below the surface), `mag` (Mw). With a geographic origin `stla`, `stlo`, `evla`, `evlo` (SAC
+    derives distances from them); without, `dist` (km), `az` and `baz` (degrees) of the plane. `user0` to
+    `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), where there is one.
+
+    Raises
+    ------
+    MissingPackageError : when ObsPy is not installed.
+    OutputError : when nothing has been recorded yet, or the disk is full.
+    """
+    _require_obspy("Writing SAC")
+    from obspy.io.sac import SACTrace
+
+    folder = _prepare(seismograms, directory)
+    event = _sac_event(seismograms)
+    paths = []
+    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+        place = _sac_place(seismograms, index)
+        for component, channel in enumerate(channel_codes(seismograms.sampling_interval)):
+            azimuth, incidence = SAC_ORIENTATION[channel[-1]]
+            trace = SACTrace(
+                data=np.asarray(seismograms.data[index, component], dtype=np.float32),
+                delta=seismograms.sampling_interval,
+                knetwk=network,
+                kstnm=station,
+                kcmpnm=channel,
+                cmpaz=azimuth,
+                cmpinc=incidence,
+                idep=SAC_QUANTITY[seismograms.quantity],
+                **event,
+                **place,
+            )
+            path = folder / f"{network}.{station}.{channel}.sac"
+            content = BytesIO()
+            trace.write(content)
+            paths.append(_store(path, content))
+    return paths
+
+
+def _prepare(seismograms: Seismograms, directory: str | Path) -> Path:
+    if len(seismograms) and not len(seismograms.time):
+        raise OutputError(f"{directory}: nothing to write: no sample has been recorded yet.")
+    folder = Path(directory)
+    with hdf5.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _store(path: Path, content: BytesIO) -> Path:
+    with hdf5.writing(path):
+        try:
+            path.write_bytes(content.getbuffer())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+    return path
+
+
+def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
+    start = _start_time(seismograms)
+    microseconds = start.microsecond % 1000
+    header: dict[str, Any] = {
+        "nzyear": start.year,
+        "nzjday": start.julday,
+        "nzhour": start.hour,
+        "nzmin": start.minute,
+        "nzsec": start.second,
+        "nzmsec": start.microsecond // 1000,
+        "b": microseconds * 1e-6,
+        "o": microseconds * 1e-6,
+    }
+    if not microseconds:
+        header["iztype"] = "io"
+    sources = seismograms.sources
+    if sources.centroid is None:
+        return header
+    x, y, z = sources.centroid
+    header.update(user3=x, user4=y, user5=z, evdp=-z / 1000.0)
+    if sources.moment_magnitude is not None:
+        header["mag"] = sources.moment_magnitude
+    if seismograms.geographic_origin is not None:
+        header["evlo"], header["evla"] = to_geographic(x, y, seismograms.geographic_origin)
+    return header
+
+
+def _sac_place(seismograms: Seismograms, index: int) -> dict[str, Any]:
+    x, y, z = seismograms.positions[index]
+    header: dict[str, Any] = {"user0": x, "user1": y, "user2": z, "stdp": -z, "lcalda": False}
+    if seismograms.geographic_origin is not None:
+        header["stlo"], header["stla"] = to_geographic(x, y, seismograms.geographic_origin)
+        header["lcalda"] = True
+    elif seismograms.sources.centroid is not None:
+        east, north = x - seismograms.sources.centroid[0], y - seismograms.sources.centroid[1]
+        azimuth = float(np.degrees(np.arctan2(east, north))) % 360.0
+        header.update(dist=np.hypot(east, north) / 1000.0, az=azimuth, baz=(azimuth + 180.0) % 360.0)
+    return header

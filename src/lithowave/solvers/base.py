@@ -1,0 +1,85 @@
+"""What the time loop, the outputs and the dry run know of a numerical method: nothing but this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lithowave.solvers.clock import Schedule
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A regular set of points on which a method can give its fields.
+
+    origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a plane
+    has one point along its normal.
+    """
+
+    origin: tuple[float, float, float]
+    spacing: tuple[float, float, float]
+    shape: tuple[int, int, int]
+
+
+class Plan(Protocol):
+    """A discretization, known before anything is allocated."""
+
+    schedule: Schedule
+
+    @property
+    def point_count(self) -> int:
+        """Points (or elements) that one step updates; rates count these."""
+
+    def memory_bytes(self) -> int:
+        """Bytes that the solver's arrays will take."""
+
+    def raster_point_count(self, selection: Any) -> int:
+        """Points of one snapshot of a selection."""
+
+    def summary(self) -> dict[str, Any]:
+        """What `check` prints and run.json keeps: names, numbers, and units in the names."""
+
+
+class Solver(Protocol):
+    """The arrays of one run and its step."""
+
+    def advance(self, step: int) -> None:
+        """From step to step + 1."""
+
+    def start_records(self, capacity: int, stress: bool) -> None:
+        """Make room on the device for `capacity` records of the receivers."""
+
+    def record(self, slot: int) -> None:
+        """Keep velocity and, if asked for, stress at the receivers; stress is that of half a step before."""
+
+    def records(self, count: int) -> dict[str, np.ndarray]:
+        """The first `count` records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa."""
+
+    def raster(self, selection: Any) -> Raster:
+        """The points that a snapshot selection (a plane, a volume, a stride) stands for."""
+
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Fields at the points of a raster: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
+
+    def start_peaks(self) -> None:
+        """From now on keep the peaks of velocity and displacement at the surface."""
+
+    def update_peaks(self) -> None:
+        """Take the present velocities into the peaks; once for each step."""
+
+    def peaks(self) -> dict[str, np.ndarray]:
+        """``x``, ``y``, and ``velocity`` and ``displacement`` (3, ny, nx): horizontal, vertical, total."""
+
+    def largest_velocity(self) -> float:
+        """Largest |component| anywhere, m/s; infinite if a value is infinite or NaN."""
+
+    def diagnose(self) -> str:
+        """Where the fields are largest and what the material is there: for the report of an instability."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All arrays that determine the future, by name; views where the device allows."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state that `state` gave."""

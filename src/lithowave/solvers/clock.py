@@ -1,0 +1,102 @@
+"""Time in steps: the time step, the sampling, and the clock of the loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lithowave.errors import InputError
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of a run.
+
+    time_step : s.
+    limit : largest stable time step, s.
+    sample_every : steps between two samples of the seismograms.
+    sample_count : samples, the one at t = 0 included.
+    """
+
+    time_step: float
+    limit: float
+    sample_every: int
+    sample_count: int
+
+    @property
+    def sampling_interval(self) -> float:
+        """Interval between two samples, s."""
+        return self.time_step * self.sample_every
+
+    @property
+    def steps(self) -> int:
+        """Steps to the last sample."""
+        return (self.sample_count - 1) * self.sample_every
+
+
+def make_schedule(
+    limit: float,
+    duration: float,
+    safety: float,
+    time_step: float | None = None,
+    sampling_interval: float | None = None,
+    max_frequency: float | None = None,
+) -> Schedule:
+    """Choose the time step so that samples fall on steps.
+
+    Without a `time_step`, the largest one is taken that is at most safety * limit and divides the sampling interval.
+    Without a `sampling_interval`, samples are taken some twenty times in a period of `max_frequency`, or at each step.
+
+    Raises
+    ------
+    InputError
+        if the given time step is above the limit or does not divide the sampling interval.
+    """
+    if time_step is not None and time_step > limit:
+        raise InputError(
+            "solver.time_step",
+            f"{time_step:g} s is above the stability limit of {limit:.6g} s",
+            f"At most {limit:.6g} s",
+            "leave time_step out and the largest stable one is taken",
+        )
+    step = time_step if time_step is not None else safety * limit
+    if sampling_interval is None:
+        every = max(1, int(1.0 / (20.0 * max_frequency * step))) if max_frequency else 1
+    elif time_step is None:
+        every = math.ceil(sampling_interval / step - 1e-9)
+        step = sampling_interval / every
+    else:
+        every = round(sampling_interval / step)
+        if every < 1 or abs(every * step - sampling_interval) > 1e-6 * sampling_interval:
+            divisor = math.ceil(sampling_interval / step - 1e-9)
+            raise InputError(
+                "output.sampling_interval",
+                f"{sampling_interval:g} s is no multiple of solver.time_step ({step:g} s)",
+                "Samples are taken at whole steps",
+                f"a time_step of {sampling_interval / divisor:.9g} s would do, or leave time_step out",
+            )
+    count = int(math.floor(duration / (every * step) + 1e-6)) + 1
+    return Schedule(step, limit, every, max(count, 2))
+
+
+@dataclass
+class Clock:
+    """Where the loop is."""
+
+    time_step: float
+    steps: int
+    step: int = 0
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self.step * self.time_step
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last step has been taken."""
+        return self.step >= self.steps
+
+    def tick(self) -> None:
+        """One step further."""
+        self.step += 1

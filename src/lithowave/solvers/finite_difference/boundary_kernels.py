@@ -1,0 +1,159 @@
+"""Kernels of the faces on the CPU: absorbing layers along y and z, and the closures of free and rigid faces.
+
+All *add* to what the plain update did, in slabs along one axis n, so that the update of the interior never branches and
+the corners, where several slabs meet, need no code of their own. With t and u the other two axes, n carries the
+derivatives of vn, vt, vu and of snn, snt, snu.
+"""
+
+from __future__ import annotations
+
+from numba import prange
+
+from lithowave.solvers.finite_difference.kernels import parallel
+from lithowave.solvers.finite_difference.rows import (
+    U,
+    absorb_normal_stress_row,
+    absorb_normal_velocity_row,
+    absorb_shear_stress_row,
+    absorb_tangential_velocity_row,
+    compliance_square,
+    density_pair,
+    row,
+)
+
+
+@parallel
+def absorb_velocity(
+    vn, vt, vu, snn, snt, snu, density, memory, half, node, start, n, t, u, ratio, c
+):  # fmt: skip
+    r"""C-PML in one slab, velocities: memory (3, planes, rows, columns) for vn, vt, vu.
+
+    half, node (3, depths, columns): b, a, r at half nodes and nodes, repeated along x. start: (k, j, i) of the slab's
+    first node.
+    """
+    planes, rows, columns = memory.shape[1], memory.shape[2], U(memory.shape[3])
+    begin = start[2]
+    for task in prange(planes * rows):
+        p = U(task // rows)
+        q = U(task) - p * U(rows)
+        k, j, depth = start[0] + p, start[1] + q, p * n[0] + q * n[1]
+        absorb_normal_velocity_row(
+            k, j, begin, columns, n, vn, snn, density, memory, U(0), p, q, half, depth, ratio, c
+        )
+        absorb_tangential_velocity_row(
+            k, j, begin, columns, n, t, vt, snt, density, memory, U(1), p, q, node, depth, ratio, c
+        )
+        absorb_tangential_velocity_row(
+            k, j, begin, columns, n, u, vu, snu, density, memory, U(2), p, q, node, depth, ratio, c
+        )
+
+
+@parallel
+def absorb_stress(
+    vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, half, node, start, n, t, u, ratio, c
+):
+    r"""C-PML in one slab, stresses: memory (3, planes, rows, columns) for the derivatives of vn, vt, vu."""
+    planes, rows, columns = memory.shape[1], memory.shape[2], U(memory.shape[3])
+    begin = start[2]
+    for task in prange(planes * rows):
+        p = U(task // rows)
+        q = U(task) - p * U(rows)
+        k, j, depth = start[0] + p, start[1] + q, p * n[0] + q * n[1]
+        absorb_normal_stress_row(
+            k, j, begin, columns, n, vn, snn, stt, suu, lam, compliance, memory, U(0), p, q, node, depth, ratio, c,
+        )  # fmt: skip
+        absorb_shear_stress_row(
+            k, j, begin, columns, n, t, vt, snt, compliance, memory, U(1), p, q, half, depth, ratio, c,
+        )  # fmt: skip
+        absorb_shear_stress_row(
+            k, j, begin, columns, n, u, vu, snu, compliance, memory, U(2), p, q, half, depth, ratio, c,
+        )  # fmt: skip
+
+
+@row
+def weighted_line(f, k, j, i, inward, weights, d, reach):
+    """Sum over e of weights[d, e] f at e steps inward (they wrap around as unsigned numbers do).
+
+    reach is a tuple as long as the sum, so that the compiler knows the length and unrolls it.
+    """
+    total = f.dtype.type(0)
+    for e in range(U(len(reach))):
+        total += weights[d, e] * f[k + e * inward[0], j + e * inward[1], i + e * inward[2]]
+    return total
+
+
+@row
+def close_velocity_row(k, j, i, count, d, source, weights, reach, inward, v, s, density, axis, ratio):
+    """v at d steps inward from row (k, j, i); s is read from the row `source` on."""
+    k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
+    for n in range(count):
+        force = weighted_line(s, source[0], source[1], source[2] + n, inward, weights, d, reach)
+        v[k, j, i + n] += (ratio + ratio) / density_pair(density, k, j, i + n, axis) * force
+
+
+@row
+def close_normal_stress_row(k, j, i, count, d, source, weights, reach, inward, v, snn, stt, suu, lam, compliance, ratio):
+    k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
+    for n in range(count):
+        added = ratio * weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
+        pressure = lam[k, j, i + n] * added
+        snn[k, j, i + n] += pressure + (added + added) / compliance[k, j, i + n]
+        stt[k, j, i + n] += pressure
+        suu[k, j, i + n] += pressure
+
+
+@row
+def close_shear_stress_row(k, j, i, count, d, source, weights, reach, inward, v, s, compliance, a, b, ratio):
+    k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
+    four = ratio + ratio + ratio + ratio
+    for n in range(count):
+        shear = weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
+        s[k, j, i + n] += four / compliance_square(compliance, k, j, i + n, a, b) * shear
+
+
+@parallel
+def close_velocity(
+    vn, vt, vu, snn, snt, snu, density, node_change, half_change, node_reach, half_reach, first, half, shape, inward, n, t, u,
+    ratio,
+):  # fmt: skip
+    r"""Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
+
+    node_change, half_change (depths, reach): with the sign of the direction; the tuples node_reach and half_reach are as
+    long as their rows. first: (k, j, i) of a corner node
+    of the face; half: that of the half nodes next to the face; shape: (planes, rows, columns) of the face; inward: the
+    step into the grid.
+    """
+    planes, rows, count = shape[0], shape[1], U(shape[2])
+    for task in prange(planes * rows):
+        p = U(task // rows)
+        q = U(task) - p * U(rows)
+        node_row = (first[0] + p, first[1] + q, first[2])
+        half_row = (half[0] + p, half[1] + q, half[2])
+        for d in range(U(node_change.shape[0])):
+            k, j, i = half_row
+            close_velocity_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vn, snn, density, n, ratio)
+            k, j, i = node_row
+            close_velocity_row(k, j, i, count, d, half_row, node_change, node_reach, inward, vt, snt, density, t, ratio)
+            close_velocity_row(k, j, i, count, d, half_row, node_change, node_reach, inward, vu, snu, density, u, ratio)
+
+
+@parallel
+def close_stress(
+    vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, node_change, half_change, node_reach, half_reach, first,
+    half, shape, inward, n, t, u, ratio,
+):  # fmt: skip
+    r"""Change the derivatives along n near a face from the plain stencil to the closed one, stresses."""
+    planes, rows, count = shape[0], shape[1], U(shape[2])
+    for task in prange(planes * rows):
+        p = U(task // rows)
+        q = U(task) - p * U(rows)
+        node_row = (first[0] + p, first[1] + q, first[2])
+        half_row = (half[0] + p, half[1] + q, half[2])
+        for d in range(U(node_change.shape[0])):
+            k, j, i = node_row
+            close_normal_stress_row(
+                k, j, i, count, d, half_row, node_change, node_reach, inward, vn, snn, stt, suu, lam, compliance, ratio
+            )
+            k, j, i = half_row
+            close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, compliance, n, t, ratio)
+            close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio)

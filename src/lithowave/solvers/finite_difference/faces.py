@@ -1,0 +1,77 @@
+"""What the solver needs on a face: the arguments of the closure kernels, and the volumes of the points next to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.mesh.grid import AXES, Grid
+from lithowave.solvers.finite_difference.coefficients import FaceClosure
+
+UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
+TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u that go with the normal n
+
+
+def unsigned(steps: tuple[int, ...]) -> tuple[np.uint64, ...]:
+    """Steps as the kernels take them; a negative one wraps around, as unsigned addition wants."""
+    return tuple(np.uint64(step % 2**64) for step in steps)
+
+
+@dataclass(frozen=True)
+class ClosedFace:
+    """A free or rigid face.
+
+    axis : its normal. plane : array index of its nodes along that axis. first, half, shape, inward, node_change,
+    half_change : arguments of `close_velocity` and `close_stress`.
+    """
+
+    axis: int
+    kind: str
+    plane: int
+    first: tuple[np.uint64, ...]
+    half: tuple[np.uint64, ...]
+    shape: tuple[int, int, int]
+    inward: tuple[np.uint64, ...]
+    node_change: np.ndarray
+    half_change: np.ndarray
+
+
+def closed_faces(grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int) -> list[ClosedFace]:
+    """The free and rigid faces of a grid."""
+    found = []
+    for axis, letter in enumerate(AXES):
+        for side, sign in (("min", 1), ("max", -1)):
+            kind = faces[f"{letter}_{side}"]
+            if kind == "absorbing":
+                continue
+            node = halo if sign > 0 else halo + grid.shape[axis] - 1
+            first, half = [halo] * 3, [halo] * 3
+            first[2 - axis] = node
+            half[2 - axis] = node if sign > 0 else node - 1
+            shape = [grid.shape[2], grid.shape[1], grid.shape[0]]
+            shape[2 - axis] = 1
+            inward = tuple(sign * step for step in UNIT[axis])
+            found.append(
+                ClosedFace(
+                    axis, kind, node, unsigned(first), unsigned(half), tuple(shape), unsigned(inward),
+                    sign * closure.node_change, sign * closure.half_change,
+                )
+            )  # fmt: skip
+    return found
+
+
+def line_volumes(grid: Grid, faces: dict[str, str], closure: FaceClosure) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each axis the quadrature weights of nodes and half nodes in grid steps: 1 but next to closed faces."""
+    volumes = []
+    for axis, letter in enumerate(AXES):
+        nodes, halves = np.ones(grid.shape[axis]), np.ones(grid.shape[axis])
+        for side in ("min", "max"):
+            if faces[f"{letter}_{side}"] == "absorbing":
+                continue
+            node_line = nodes if side == "min" else nodes[::-1]
+            half_line = halves if side == "min" else halves[:-1][::-1]
+            node_line[: closure.node_weights.size] = closure.node_weights[: node_line.size]
+            half_line[: closure.half_weights.size] = closure.half_weights[: half_line.size]
+        volumes.append((nodes, halves))
+    return volumes

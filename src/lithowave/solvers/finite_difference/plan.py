@@ -1,0 +1,209 @@
+"""The finite-difference discretization of an experiment: grid, time step and what limits it, memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
+from lithowave.mesh.grid import AXES, Grid, build_grid
+from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
+from lithowave.solvers.finite_difference.cpml import LayerParameters
+from lithowave.solvers.finite_difference.rasters import select_raster
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+FIELDS, MODULI = 9, 3
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Extremes of the material and where they are: largest vp (limits the time step), smallest vs (needs most points)."""
+
+    fastest: float
+    fastest_place: str
+    slowest: float
+    slowest_place: str
+
+
+@dataclass(frozen=True)
+class FiniteDifferencePlan:
+    """Everything decided before an array is allocated.
+
+    faces : kind of each face, ``x_min`` .. ``z_max``. coefficients : (x, y, z) stencils.
+    """
+
+    grid: Grid
+    schedule: Schedule
+    order: int
+    coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
+    faces: dict[str, str]
+    layer: LayerParameters
+    survey: Survey
+    max_frequency: float | None
+    value_bytes: int
+
+    @property
+    def point_count(self) -> int:
+        """Grid points, absorbing layers included."""
+        return self.grid.point_count
+
+    @property
+    def halo(self) -> int:
+        """Cells around the grid that a stencil reaches."""
+        return self.order // 2
+
+    def padded_shape(self) -> tuple[int, int, int]:
+        """Shape (z, y, x) of a field array."""
+        nx, ny, nz = (count + 2 * self.halo for count in self.grid.shape)
+        return nz, ny, nx
+
+    def layer_values(self) -> int:
+        """Memory variables of the absorbing layers: six for each of their points."""
+        nx, ny, nz = self.grid.shape
+        values = 0
+        for (low, high), area in zip(self.grid.layers, (ny * nz, nx * nz, nx * ny), strict=True):
+            values += 6 * (low + (high + 1 if high else 0)) * area
+        return values
+
+    def memory_bytes(self) -> int:
+        """Bytes of the fields, the material and the absorbing layers."""
+        return self.value_bytes * ((FIELDS + MODULI) * math.prod(self.padded_shape()) + self.layer_values())
+
+    def raster_point_count(self, selection: Any) -> int:
+        """Points of one snapshot of a selection."""
+        return math.prod(select_raster(self.grid, selection).shape)
+
+    def points_per_wavelength(self) -> float | None:
+        """Grid steps in the shortest wavelength at max_frequency."""
+        return self.survey.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
+
+    def summary(self) -> dict[str, Any]:
+        """See `lithowave.solvers.base.Plan`."""
+        return {
+            "method": "finite_difference",
+            "order": self.order,
+            "grid_points": list(self.grid.shape),
+            "point_count": self.point_count,
+            "interior_point_count": self.grid.interior_point_count,
+            "degrees_of_freedom": FIELDS * self.point_count,
+            "spacing_m": self.grid.spacing,
+            "faces": self.faces,
+            "time_step_s": self.schedule.time_step,
+            "time_step_limit_s": self.schedule.limit,
+            "time_step_limited_by": {"vp_m_s": self.survey.fastest, "place": self.survey.fastest_place},
+            "points_per_wavelength": self.points_per_wavelength(),
+            "points_per_wavelength_at": {"vs_m_s": self.survey.slowest, "place": self.survey.slowest_place},
+            "steps": self.schedule.steps,
+            "sampling_interval_s": self.schedule.sampling_interval,
+            "memory_bytes": self.memory_bytes(),
+        }
+
+
+def plan(simulation: Simulation) -> FiniteDifferencePlan:
+    """Discretize an experiment.
+
+    Raises
+    ------
+    InputError
+        where the description asks for what the method cannot do: a free face other than the top, a time step above the
+        limit, a rigid face that falls between grid points.
+    """
+    solver, domain = simulation.solver, simulation.domain
+    faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
+    _refuse_free_sides(faces)
+    survey = survey_material(simulation)
+    spacing = _spacing(simulation, survey.slowest)
+    cells = simulation.boundaries.layer.cells
+    layers = tuple(
+        tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
+    )
+    grid = build_grid((domain.x, domain.y, domain.z), spacing, layers)
+    _refuse_misfit_faces(grid, simulation, faces)
+    closed = [any(faces[f"{axis}_{side}"] != "absorbing" for side in ("min", "max")) for axis in AXES]
+    inside = interior_coefficients(solver.order, solver.coefficients)
+    # A closed face needs the operator that its closure was made for.
+    coefficients = tuple(taylor_coefficients(solver.order) if is_closed else inside for is_closed in closed)
+    norms = [
+        derivative_norm(solver.order, c, is_closed) for c, is_closed in zip(coefficients, closed, strict=True)
+    ]
+    limit = 2.0 * spacing / (survey.fastest * math.sqrt(sum(norm**2 for norm in norms)))
+    schedule = make_schedule(
+        limit,
+        simulation.duration,
+        solver.safety,
+        solver.time_step,
+        simulation.output.sampling_interval,
+        solver.max_frequency,
+    )
+    layer = LayerParameters(
+        reflection=simulation.boundaries.layer.reflection,
+        kappa=simulation.boundaries.layer.kappa,
+        frequency=_layer_frequency(simulation, survey, spacing),
+        speed=survey.fastest,
+    )
+    value_bytes = 4 if simulation.compute.precision == "single" else 8
+    return FiniteDifferencePlan(
+        grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes
+    )
+
+
+def survey_material(simulation: Simulation) -> Survey:
+    """Find the fastest vp and the slowest vs of the domain."""
+    extremes = simulation.material_extremes
+    places = simulation.material.extreme_places(simulation.domain)
+    return Survey(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
+
+
+def _spacing(simulation: Simulation, slowest: float) -> float:
+    solver = simulation.solver
+    if solver.spacing is not None:
+        return solver.spacing
+    points = solver.points_per_wavelength or RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
+    largest = slowest / solver.max_frequency / points
+    # The largest step that is at most this and divides the depth extent, so that the bottom is where it was asked for.
+    depth = simulation.domain.z[1] - simulation.domain.z[0]
+    return depth / math.ceil(depth / largest - 1e-9)
+
+
+def _layer_frequency(simulation: Simulation, survey: Survey, spacing: float) -> float:
+    """f_0 of the layers: what the user says, else half of max_frequency, else that of 12 points per wavelength."""
+    given = simulation.boundaries.layer.frequency
+    if given is not None:
+        return given
+    if simulation.solver.max_frequency is not None:
+        return 0.5 * simulation.solver.max_frequency
+    return survey.slowest / (12.0 * spacing)
+
+
+def _refuse_free_sides(faces: dict[str, str]) -> None:
+    for face, kind in faces.items():
+        if kind == "free" and face != "z_max":
+            raise InputError(
+                f"boundaries.{'bottom' if face == 'z_min' else face}",
+                "free is not available on this face with finite_difference",
+                "Allowed here: absorbing, rigid; free on top only",
+            )
+
+
+def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, str]) -> None:
+    """Rigid faces at the far ends (x_max, y_max, z_min) must fall on grid points."""
+    ends = {"x_max": (0, simulation.domain.x), "y_max": (1, simulation.domain.y), "z_min": (2, simulation.domain.z)}
+    for face, (axis, (low, high)) in ends.items():
+        steps = (high - low) / grid.spacing
+        if faces[face] == "rigid" and abs(steps - round(steps)) > 1e-6:
+            better = (high - low) / math.ceil(steps)
+            raise InputError(
+                f"boundaries.{face}",
+                f"the rigid face lies between grid points: {high - low:g} m is {steps:.4g} grid steps of "
+                f"{grid.spacing:g} m",
+                "The extent must be a whole number of grid steps",
+                f"solver.spacing: {better:.9g} would do",
+            )
+

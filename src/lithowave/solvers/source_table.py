@@ -1,0 +1,34 @@
+"""Amplitudes of many sources at the steps to come, computed in blocks: shared by all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+BLOCK = 256
+
+
+class SourceTable:
+    """Values of time functions at t = (step + shift) * time_step, a block of steps at a time.
+
+    Parameters
+    ----------
+    functions : one callable for each source, t (s) -> amplitude.
+    time_step : s.
+    shift : in steps; 0.5 for what acts half a step later.
+    """
+
+    def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
+        self.functions, self.time_step, self.shift = list(functions), time_step, shift
+        self._first, self._block = 0, np.zeros((0, len(self.functions)))
+
+    def at(self, step: int) -> np.ndarray:
+        """Amplitudes (n_sources,) at a step, in double precision."""
+        position = step - self._first
+        if not 0 <= position < len(self._block):
+            # Blocks begin at multiples of their length, so that a restarted run computes the same ones.
+            self._first, position = step - step % BLOCK, step % BLOCK
+            times = (self._first + np.arange(BLOCK) + self.shift) * self.time_step
+            self._block = np.stack([function(times) for function in self.functions], axis=1)
+        return self._block[position]

@@ -1,0 +1,1 @@
+"""Exact solutions that the solvers are measured against; they share no code with them."""

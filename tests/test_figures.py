@@ -1,0 +1,411 @@
+"""Figures: they are drawn, leave matplotlib as it was, and what they compute is right."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError, OutputError
+from lithowave.output.figures import plot_run, record_section, station_map, style, traces, wavefield_movie
+from lithowave.output.figures.beachball import polarity
+from lithowave.output.figures.description import domain_of, layers_of, read_description
+from lithowave.output.figures.geometry import azimuth, component, epicentral_distance
+from lithowave.output.figures.movie import nice_limit, snapshot_files
+from lithowave.output.figures.record_section import choose_traces, move_apart
+from lithowave.output.figures.station_map import map_frame
+from lithowave.output.figures.style import readable_unit
+from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.peak_motion import load_peak_motion, write_peak_motion
+from lithowave.output.seismograms import SeismogramWriter, load_seismograms
+from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from sample_run import MOMENT, VP, VS, make_run_folder, sample_receivers, sample_sources
+
+LAYERS = ([0.0], [VP], [VS])
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Coarse pictures are drawn faster."""
+    monkeypatch.setattr(style, "DOTS_PER_INCH", 60)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run_folder(tmp_path_factory.mktemp("figures") / "run", samples=200, points=21, steps=4)
+
+
+def picture(path):
+    from PIL import Image
+
+    return np.asarray(Image.open(path).convert("RGB"))
+
+
+def test_plot_run_draws_all_there_is(run):
+    paths = plot_run(run)
+    assert [path.name for path in paths] == [
+        "map.png",
+        "record_section.png",
+        "traces_1.png",
+        "traces_2.png",
+        "wavefield_plane_z_0.gif",
+        "wavefield_plane_y_500.gif",
+    ] or any(path.suffix == ".mp4" for path in paths)
+    for path in paths:
+        assert path.parent == run / "figures" and path.stat().st_size > 3000
+    for path in paths[:4]:
+        # most of a figure is paper, and some of it is not
+        assert 0.0005 < (picture(path) < 128).all(axis=-1).mean() < 0.5
+
+
+def test_drawing_leaves_matplotlib_alone(run, tmp_path):
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import matplotlib
+before = dict(matplotlib.rcParams)
+from lithowave.output.figures import record_section
+from lithowave.output.seismograms import load_seismograms
+record_section(load_seismograms({str(run)!r}), {str(tmp_path / "s.png")!r}, "Z")
+assert dict(matplotlib.rcParams) == before
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_importing_the_output_package_loads_no_heavy_library():
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import lithowave.output.compare, lithowave.output.figures
+import lithowave.output.peak_motion, lithowave.output.waveforms
+heavy = {{"matplotlib", "h5py", "scipy", "obspy", "pyproj", "PIL", "yaml"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_record_section_takes_its_options(run, tmp_path):
+    seismograms = load_seismograms(run)
+    plain = record_section(seismograms, tmp_path / "a.png", "Z")
+    reduced = record_section(seismograms, tmp_path / "b.png", "Z", reduction_speed=6000.0, layers=LAYERS)
+    assert not np.array_equal(picture(plain), picture(reduced))
+    wide = picture(
+        record_section(seismograms, tmp_path / "c.png", "ENZRT", normalise="all", speeds={"6 km/s": 6000.0})
+    )
+    assert wide.shape[1] > 2 * picture(plain).shape[1]
+    with pytest.raises(ValueError, match="normalise must be one of"):
+        record_section(seismograms, tmp_path / "d.png", "Z", normalise="none")
+    with pytest.raises(ValueError, match="unknown component 'Q'"):
+        record_section(seismograms, tmp_path / "d.png", "Q")
+
+
+def test_silent_traces_and_a_single_receiver_are_drawn(run, tmp_path):
+    seismograms = load_seismograms(run)
+    silent = replace(seismograms, data=0.0 * seismograms.data)
+    record_section(silent, tmp_path / "a.png", normalise="receiver", layers=LAYERS)
+    traces(silent, tmp_path / "b.png")
+    one = replace(
+        seismograms,
+        data=seismograms.data[:1],
+        networks=["CI"],
+        stations=["A"],
+        positions=seismograms.positions[:1],
+    )
+    record_section(one, tmp_path / "c.png", layers=LAYERS)
+    assert traces(one, tmp_path / "d.png") == [tmp_path / "d.png"]
+
+
+def test_traces_are_spread_over_pages_up_to_a_limit(run, tmp_path):
+    seismograms = load_seismograms(run)
+    assert len(traces(seismograms, tmp_path / "a.png", "RTZ", layers=LAYERS)) == 2
+    assert [path.name for path in traces(seismograms, tmp_path / "b.png", most_pages=1)] == ["b.png"]
+
+
+def test_nothing_to_draw_is_an_error(tmp_path):
+    folder = make_run_folder(
+        tmp_path / "run", receivers=[], sources=[], points=5, steps=3, vertical_plane=False
+    )
+    SnapshotWriter.resume(folder / "snapshots" / "plane_z_0.vtkhdf", -1.0).close()
+    seismograms = load_seismograms(folder)
+    for draw in (record_section, traces):
+        with pytest.raises(OutputError, match="nothing to draw"):
+            draw(seismograms, tmp_path / "a.png")
+    with pytest.raises(OutputError, match="nothing to draw"):
+        station_map(folder, tmp_path / "a.png")
+    with pytest.raises(OutputError, match="nothing to draw"):
+        plot_run(folder)
+    with pytest.raises(OutputError, match="holds no snapshots yet"):
+        wavefield_movie(folder, tmp_path / "a.gif")
+    with pytest.raises(OutputError, match="holds no seismograms.h5"):
+        plot_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "kind", ["no peak", "force", "vertical force", "explosion", "many", "no sources", "local"]
+)
+def test_maps_of_all_kinds_of_runs(tmp_path, kind):
+    point = {"name": "", "position": (0.0, 0.0, -3000.0), "moment": None, "force": None}
+    sources = {
+        "force": [point | {"force": (1e10, 1e10, 0.0)}],
+        "vertical force": [point | {"force": (0.0, 0.0, 1e10)}],
+        "explosion": [point | {"moment": (1e17, 1e17, 1e17, 0, 0, 0)}],
+        "many": [point | {"moment": MOMENT, "position": (100.0 * k, 0.0, -5e3)} for k in range(20)],
+        "no sources": [],
+    }.get(kind)
+    sources = sample_sources() if sources is None else [SimpleNamespace(**source) for source in sources]
+    folder = make_run_folder(
+        tmp_path / "run",
+        5,
+        samples=20,
+        points=5,
+        steps=1,
+        vertical_plane=False,
+        sources=sources,
+        geographic=kind != "local",
+    )
+    if kind == "no peak":
+        (folder / "peak_motion.h5").unlink()
+    path = station_map(folder, tmp_path / "map.png", peak="pgd", measure="total")
+    assert picture(path).shape[0] > 200
+
+
+def test_polarity_follows_the_mechanism():
+    # strike-slip on a vertical plane striking north (strike 0, dip 90, rake 0): M_xy = M_en positive
+    x, y, amplitude = polarity((0, 0, 0, 1.0, 0, 0))
+    north_east, south_east = (x > 0.3) & (y > 0.3), (x > 0.3) & (y < -0.3)
+    assert (amplitude[north_east] > 0).all() and (amplitude[south_east] < 0).all()
+    # a thrust (vertical T axis) is filled at the centre, where rays go down
+    thrust = polarity((-1.0, 0, 1.0, 0, 0, 0))[2]
+    assert thrust[0] == pytest.approx(1.0)
+    # a vertical dip slip, east side up: M_xz positive; first motion is towards a ray down and west
+    x, y, amplitude = polarity((0, 0, 0, 0, 1.0, 0))
+    assert (amplitude[(x < -0.3) & (x > -0.9) & (np.hypot(x, y) < 0.95)] > 0).all()
+    assert np.hypot(x, y).max() == pytest.approx(1.0)
+
+
+def test_polarity_agrees_with_obspy():
+    beachball = pytest.importorskip("obspy.imaging.beachball")
+    # obspy wants (r, theta, phi): rr = zz, tt = yy, pp = xx, rt = -yz, rp = xz, tp = -xy
+    xx, yy, zz, xy, xz, yz = MOMENT
+    tensor = beachball.MomentTensor(zz, yy, xx, -yz, xz, -xy, 0)
+    tension, null, pressure = beachball.mt2axes(tensor)
+    x, y, amplitude = polarity(MOMENT)
+    assert pressure.val < 0 < tension.val
+    for axis, expected in ((tension, 1.0), (pressure, -1.0)):
+        radius = np.sqrt(2) * np.sin(np.radians(90.0 - axis.dip) / 2)
+        place = radius * np.sin(np.radians(axis.strike)), radius * np.cos(np.radians(axis.strike))
+        nearest = np.unravel_index(np.argmin(np.hypot(x - place[0], y - place[1])), x.shape)
+        largest = max(abs(tension.val), abs(pressure.val))
+        assert amplitude[nearest] == pytest.approx(expected * abs(axis.val) / largest, abs=0.02)
+
+
+def test_radial_and_transverse_are_those_of_the_source(run):
+    seismograms = load_seismograms(run)
+    angle = np.radians(azimuth(seismograms))
+    outward = np.stack([np.sin(angle), np.cos(angle)])
+    clockwise = np.stack([np.cos(angle), -np.sin(angle)])
+    for name, direction in (("R", outward), ("T", clockwise)):
+        assert np.allclose(
+            component(seismograms, name), np.einsum("ir,rit->rt", direction, seismograms.data[:, :2])
+        )
+    offset = seismograms.positions[:, :2] - seismograms.sources.centroid[:2]
+    assert np.allclose(epicentral_distance(seismograms) * outward, offset.T)
+
+
+def test_first_arrivals_in_one_layer_are_straight():
+    distance = np.array([0.0, 3000.0, 4000.0])
+    times = first_arrival(distance, -3000.0, 0.0, [0.0], [5000.0])
+    assert np.allclose(times, np.hypot(distance, 3000.0) / 5000.0)
+    assert np.allclose(first_arrival(distance, 0.0, 0.0, [0.0], [5000.0]), distance / 5000.0)
+
+
+def test_first_arrivals_over_a_half_space_are_direct_then_refracted():
+    slow, fast, depth = 4000.0, 6000.0, 1000.0
+    distance = np.array([500.0, 1500.0, 4000.0, 10000.0])
+    times = first_arrival(distance, 0.0, 0.0, [0.0, -depth], [slow, fast])
+    assert np.allclose(first_arrival(distance, -depth, -depth, [0.0, -depth], [slow, fast]), distance / fast)
+    refracted = distance / fast + 2 * depth * np.sqrt(1 / slow**2 - 1 / fast**2)
+    crossover = 2 * depth * np.sqrt((fast + slow) / (fast - slow))
+    assert np.allclose(times, np.where(distance < crossover, distance / slow, refracted))
+    # a source below the interface: the ray that Fermat's principle finds on a fine grid of crossing points
+    below = first_arrival(np.array([5000.0]), -3000.0, 0.0, [0.0, -depth], [slow, fast])[0]
+    crossing = np.linspace(0.0, 5000.0, 200001)
+    fermat = np.hypot(crossing, 2000.0) / fast + np.hypot(5000.0 - crossing, depth) / slow
+    assert below == pytest.approx(fermat.min(), rel=1e-9)
+
+
+def test_layers_are_taken_from_the_description():
+    layers = {
+        "material": {"layers": [{"top": -1000, "vp": 6, "vs": 3, "rho": 2}, {"top": 0, "vp": 4, "vs": 2}]}
+    }
+    assert layers_of(layers) == ([0.0, -1000.0], [4.0, 6.0], [2.0, 3.0])
+    assert layers_of({"material": {"homogeneous": {"vp": 5, "vs": 3, "rho": 2}}}) == ([0.0], [5.0], [3.0])
+    for other in (
+        {},
+        {"material": {"file": "model.nc"}},
+        {"material": {"layers": [{"top": 0}]}},
+        {"material": 3},
+    ):
+        assert layers_of(other) is None
+
+
+def test_a_description_that_cannot_be_read_is_empty(run, tmp_path):
+    assert domain_of(read_description(run)) == (-3e4, 3e4, -3e4, 3e4)
+    assert read_description(tmp_path) == {}
+    for text in ("[1, 2", "- 1", "\xff"):
+        (tmp_path / "simulation.yaml").write_text(text, encoding="latin-1")
+        assert read_description(tmp_path) == {}
+    for other in ({}, {"domain": 3}, {"domain": {"x": [0, 1], "y": ["north", 1]}}):
+        assert domain_of(other) is None
+
+
+def test_the_map_is_framed_by_what_is_known(run):
+    seismograms, motion = load_seismograms(run), load_peak_motion(run)
+    assert map_frame(seismograms, motion, (0.0, 1.0, 0.0, 1.0)) == (-30.0, 30.0, -30.0, 30.0)
+    assert map_frame(seismograms, None, (0.0, 1e3, 0.0, 2e3)) == (0.0, 1.0, 0.0, 2.0)
+    left, right, low, high = map_frame(seismograms, None, None)
+    x, y = seismograms.positions[:, :2].T / 1000
+    assert left < x.min() < x.max() < right and low < y.min() < y.max() < high
+
+
+def test_movies_have_a_frame_for_each_snapshot(run, tmp_path):
+    from PIL import Image
+
+    path = wavefield_movie(run, tmp_path / "a.gif", component="norm")[0]
+    with Image.open(path) as movie:
+        assert movie.n_frames == 4
+        frames = []
+        for index in range(4):
+            movie.seek(index)
+            frames.append(np.asarray(movie.convert("RGB")).astype(int))
+        # paper stays white, and the waves move on (below the clock)
+        assert (frames[2][0, 0] == 255).all()
+        assert np.abs(frames[3] - frames[2])[200:500, 200:500].max() > 50
+
+
+def test_movie_arguments_are_checked(run, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="'pressure'.*one of velocity"):
+        wavefield_movie(run, tmp_path / "a.gif", field="pressure")
+    with pytest.raises(InputError, match="one of E, N, Z, norm"):
+        wavefield_movie(run, tmp_path / "a.gif", component="R")
+    monkeypatch.setattr("lithowave.output.figures.movie.shutil.which", lambda name: None)
+    with pytest.raises(OutputError, match="needs the program ffmpeg"):
+        wavefield_movie(run, tmp_path / "a.mp4")
+    assert wavefield_movie(run, tmp_path / "b") == [tmp_path / "b.gif"]
+
+
+def test_an_mp4_goes_through_ffmpeg(run, tmp_path, monkeypatch):
+    """A stand-in for ffmpeg keeps what it is sent: raw frames of the size it was told, both even."""
+    program = tmp_path / "bin" / "ffmpeg"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nfor last; do :; done\necho "$@" > "$last.arguments"\ncat > "$last"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    path = wavefield_movie(run, tmp_path / "a.mp4")[0]
+    arguments = (tmp_path / "a.mp4.arguments").read_text().split()
+    width, height = (int(size) for size in arguments[arguments.index("-s") + 1].split("x"))
+    assert width % 2 == height % 2 == 0
+    assert path.stat().st_size == 4 * width * height * 3
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho no such encoder >&2\nexit 1\n")
+    with pytest.raises(OutputError, match="ffmpeg failed: no such encoder"):
+        wavefield_movie(run, tmp_path / "b.mp4")
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 1), (4, 5, 6)])
+def test_planes_of_all_directions_and_volumes_make_movies(tmp_path, shape):
+    folder = tmp_path / "run"
+    for name, steps in (("a", 2), ("b", 1)):
+        with SnapshotWriter(
+            folder / "snapshots" / f"{name}.vtkhdf",
+            (0, 0, -300.0),
+            (50.0, 50.0, 100.0),
+            shape,
+            ["pressure"],
+            step_count=2,
+        ) as writer:
+            for step in range(steps):
+                writer.write(0.1 * step, {"pressure": np.full(shape, 1.0 + step)})
+    assert [path.name for path in snapshot_files(folder)] == ["a.vtkhdf", "b.vtkhdf"]
+    assert wavefield_movie(folder, tmp_path / "a.gif")[0].stat().st_size > 1000
+
+
+def test_stresses_make_a_movie_of_their_size(tmp_path):
+    from lithowave.output.figures.movie import _Frames
+
+    path = tmp_path / "run" / "snapshots" / "a.vtkhdf"
+    with SnapshotWriter(path, (0, 0, 0), (50.0,) * 3, (1, 4, 5), ["stress"], step_count=2) as writer:
+        writer.write(0.0, {"stress": np.full((1, 4, 5, 6), 2.0)})
+    with load_snapshots(path) as snapshots:
+        frames = _Frames(snapshots, None, "Z", None)
+        assert np.allclose(frames.image(0), 2.0 * np.sqrt(6.0))
+        assert not frames.signed
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"), [(0.97, 1.0), (1.0, 1.0), (1.01, 2.0), (0.003, 0.005), (51.0, 100.0)]
+)
+def test_colour_limits_are_round(value, limit):
+    assert nice_limit(value) == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(
+    ("largest", "unit", "expected"),
+    [
+        (2.0, "m/s", (1.0, "m/s")),
+        (0.02, "m/s", (100.0, "cm/s")),
+        (2e-3, "m", (1e3, "mm")),
+        (3e-6, "m/s^2", (1e6, "µm/s²")),
+        (0.0, "m", (1.0, "m")),
+        (5.0, "Pa", (1.0, "Pa")),
+        (2.5e6, "Pa", (1e-6, "MPa")),
+    ],
+)
+def test_units_suit_their_numbers(largest, unit, expected):
+    assert readable_unit(largest, unit) == expected
+
+
+def test_labels_are_moved_apart_and_stay_inside():
+    places = np.array([0.0, 0.1, 0.2, 5.0, 9.9, 10.0])
+    moved = move_apart(places, 1.0, 0.0, 10.0)
+    assert (np.diff(moved) > 1.0 - 1e-9).all()
+    assert moved.min() >= 0.0 and moved.max() <= 10.0
+    assert moved[3] == 5.0
+    assert np.array_equal(move_apart(places[::3], 1.0, -1.0, 11.0), places[::3])
+
+
+def test_a_dense_line_is_thinned_evenly():
+    distance = np.linspace(0.0, 1.0e4, 1001)
+    chosen = choose_traces(distance, 50)
+    assert len(chosen) <= 50
+    assert np.ptp(np.diff(distance[chosen])) < 21.0
+
+
+def test_peak_motion_comes_back_and_replaces_only_when_complete(tmp_path, monkeypatch):
+    x, y = np.linspace(0, 1, 3), np.linspace(0, 1, 2)
+    maps = np.arange(18.0).reshape(3, 2, 3)
+    write_peak_motion(tmp_path / "peak_motion.h5", x, y, maps, 0.1 * maps, {"title": "A"})
+    read = load_peak_motion(tmp_path)
+    assert np.array_equal(read.x, x) and np.array_equal(read.y, y)
+    assert np.array_equal(read.pgv["horizontal"], maps[0]) and np.array_equal(
+        read.pgd["total"], 0.1 * maps[2]
+    )
+    for name in ("title", "axes", "crs", "time_origin"):
+        assert name in read.attributes
+    with pytest.raises(ValueError, match="has shape"):
+        write_peak_motion(tmp_path / "peak_motion.h5", x, y, maps, maps.transpose(0, 2, 1))
+    with pytest.raises(ValueError, match="unknown measure loudest"):
+        write_peak_motion(tmp_path / "peak_motion.h5", x, y, {"loudest": maps[0]}, maps)
+    assert load_peak_motion(tmp_path).attributes["title"] == "A"
+    assert [path.name for path in tmp_path.iterdir()] == ["peak_motion.h5"]
+
+
+def test_a_map_of_many_stations_leaves_names_out(tmp_path):
+    receivers = sample_receivers(100)
+    with SeismogramWriter(
+        tmp_path / "seismograms.h5", receivers, 0.1, 10, "velocity", sources=sample_sources()
+    ):
+        pass
+    assert station_map(tmp_path, tmp_path / "map.png").is_file()

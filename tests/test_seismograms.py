@@ -1,0 +1,294 @@
+"""seismograms.h5: what is written comes back, also half-way, after a kill, and when the disk is full."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError, OutputError
+from lithowave.output import hdf5
+from lithowave.output.attributes import attributes_of, standard_attributes
+from lithowave.output.seismograms import SeismogramWriter, load_seismograms
+
+INTERVAL = 0.025
+
+
+def receivers(count=4):
+    return [
+        SimpleNamespace(
+            network="XX", station=f"S{k:02d}", position=(100.0 * k, -5.0, -k), where=f"receivers[{k}]"
+        )
+        for k in range(count)
+    ]
+
+
+def sources():
+    return [
+        SimpleNamespace(name="a", position=(0, 0, -2000.0), moment=(0, 0, 0, 1e18, 0, 0), force=None),
+        SimpleNamespace(name="b", position=(0, 300.0, -1000.0), moment=None, force=(0, 0, 1e10)),
+    ]
+
+
+def blocks(count=4, samples=100, dtype=np.float32, seed=1):
+    random = np.random.default_rng(seed)
+    return {
+        "motion": random.normal(size=(count, 3, samples)).astype(dtype),
+        "stress": random.normal(size=(count, 6, samples)).astype(dtype),
+        "pressure": random.normal(size=(count, samples)).astype(dtype),
+    }
+
+
+def piece(block, start, stop):
+    return {name: values[..., start:stop] for name, values in block.items()}
+
+
+def writer_at(path, samples=100, **keywords):
+    return SeismogramWriter(path, receivers(), INTERVAL, samples, "velocity", sources=sources(), **keywords)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("single", np.float32), ("double", np.float64)])
+def test_everything_written_comes_back(tmp_path, precision, dtype):
+    block = blocks(dtype=dtype)
+    attributes = standard_attributes("LOH.1", (-117.76, 33.95), "2008-07-29T18:42:15.710000")
+    with writer_at(
+        tmp_path / "seismograms.h5", stress=True, pressure=True, precision=precision, attributes=attributes
+    ) as writer:
+        for start in range(0, 100, 40):
+            writer.write(start, piece(block, start, min(start + 40, 100)))
+    read = load_seismograms(tmp_path)
+    for name, values in (("motion", read.data), ("stress", read.stress), ("pressure", read.pressure)):
+        assert values.dtype == dtype
+        assert np.array_equal(values, block[name])
+    assert np.array_equal(read.time, np.arange(100) * INTERVAL)
+    assert read.names == ["XX.S00", "XX.S01", "XX.S02", "XX.S03"]
+    assert np.array_equal(read.positions[3], [300.0, -5.0, -3.0])
+    assert (read.quantity, read.units, read.title) == ("velocity", "m/s", "LOH.1")
+    assert read.geographic_origin == (-117.76, 33.95)
+    assert read.origin_time == "2008-07-29T18:42:15.710000"
+    assert read.complete
+    assert read.sources.names == ["a", "b"]
+    assert np.array_equal(read.sources.moments, [[0, 0, 0, 1e18, 0, 0], [0] * 6])
+    assert np.array_equal(read.sources.forces, [[0] * 3, [0, 0, 1e10]])
+    assert np.array_equal(read["XX.S02"], block["motion"][2])
+
+
+def test_units_axes_and_origins_stand_on_the_file(tmp_path):
+    writer_at(tmp_path / "s.h5", stress=True, pressure=True).close()
+    with h5py.File(tmp_path / "s.h5") as file:
+        for name in (
+            "units",
+            "axes",
+            "components",
+            "crs",
+            "time_origin",
+            "software_version",
+            "sampling_interval",
+        ):
+            assert name in file.attrs
+        assert file.attrs["components"] == "E,N,Z"
+        units = {name: file[name].attrs["units"] for name in ("motion", "stress", "pressure", "time")}
+        assert units == {"motion": "m/s", "stress": "Pa", "pressure": "Pa", "time": "s"}
+        assert file["receivers/position"].attrs["units"] == "m"
+        assert file["sources/moment"].attrs["units"] == "N m"
+
+
+def test_the_attributes_of_a_simulation():
+    crs = SimpleNamespace(longitude=-117.76, latitude=33.95)
+    domain = SimpleNamespace(crs=crs)
+    simulation = SimpleNamespace(title="A", domain=domain, origin_time="2008-07-29T18:42:15.710000Z")
+    attributes = attributes_of(simulation)
+    assert attributes["time_origin"] == "t = 0 s is the origin time 2008-07-29T18:42:15.710000 UTC"
+    assert "+lat_0=33.95 +lon_0=-117.76" in attributes["crs"]
+    domain.crs = simulation.origin_time = simulation.title = None
+    attributes = attributes_of(simulation)
+    assert "origin_time" not in attributes and "crs_longitude" not in attributes
+    assert "date is not known" in attributes["time_origin"] and "Cartesian" in attributes["crs"]
+
+
+def test_a_partial_file_gives_only_written_samples_while_it_is_open(tmp_path):
+    block = blocks()
+    with writer_at(tmp_path / "s.h5") as writer:
+        assert load_seismograms(tmp_path / "s.h5").data.shape == (4, 3, 0)
+        writer.write(0, piece(block, 0, 30))
+        read = load_seismograms(tmp_path / "s.h5")
+        assert read.data.shape == (4, 3, 30)
+        assert len(read.time) == 30 and read.sample_count == 100 and not read.complete
+        assert np.array_equal(read.data, block["motion"][..., :30])
+
+
+def test_a_resumed_file_has_the_bytes_of_an_uninterrupted_one(tmp_path):
+    block = blocks()
+    with writer_at(tmp_path / "whole.h5") as writer:
+        writer.write(0, piece(block, 0, 50))
+        writer.write(50, piece(block, 50, 100))
+    with writer_at(tmp_path / "parts.h5") as writer:
+        writer.write(0, piece(block, 0, 50))
+        writer.write(50, {"motion": np.full((4, 3, 20), 7.0)})
+    with SeismogramWriter.resume(tmp_path / "parts.h5", 50) as writer:
+        assert writer.samples_written == 50
+        writer.write(50, piece(block, 50, 100))
+    assert (tmp_path / "parts.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+
+
+def test_resume_refuses_a_file_that_holds_too_little(tmp_path):
+    writer_at(tmp_path / "s.h5").close()
+    with pytest.raises(OutputError, match="holds 0 samples; 10 are needed"):
+        SeismogramWriter.resume(tmp_path / "s.h5", 10)
+    with pytest.raises(OutputError, match="no such file"):
+        SeismogramWriter.resume(tmp_path / "other.h5")
+
+
+@pytest.mark.parametrize("start", [10, 90, -1])
+def test_blocks_that_leave_a_gap_or_overrun_are_refused(tmp_path, start):
+    with writer_at(tmp_path / "s.h5") as writer:
+        if start == 90:
+            writer.write(0, piece(blocks(), 0, 90))
+        with pytest.raises(ValueError, match="do not follow"):
+            writer.write(start, piece(blocks(), 0, 20))
+
+
+def test_a_block_without_an_asked_for_data_set_is_refused(tmp_path):
+    with (
+        writer_at(tmp_path / "s.h5", pressure=True) as writer,
+        pytest.raises(ValueError, match="lacks pressure"),
+    ):
+        writer.write(0, {"motion": np.zeros((4, 3, 5))})
+
+
+def test_a_run_without_receivers_writes_an_empty_file(tmp_path):
+    with SeismogramWriter(tmp_path / "s.h5", [], INTERVAL, 10, "velocity") as writer:
+        writer.write(0, {"motion": np.zeros((0, 3, 10))})
+    read = load_seismograms(tmp_path / "s.h5")
+    assert read.data.shape == (0, 3, 10) and read.names == [] and len(read.sources) == 0
+
+
+def test_a_killed_writer_leaves_a_readable_file(tmp_path):
+    script = f"""
+        import os, sys
+        sys.path[:0] = {sys.path!r}
+        import numpy as np
+        from types import SimpleNamespace
+        from lithowave.output.seismograms import SeismogramWriter
+        receivers = [SimpleNamespace(network="XX", station="A", position=(0, 0, 0))]
+        writer = SeismogramWriter({str(tmp_path / "s.h5")!r}, receivers, 0.1, 1000, "velocity")
+        writer.write(0, {{"motion": np.ones((1, 3, 100), "f4")}})
+        os.kill(os.getpid(), 9)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)]).returncode == -9
+    read = load_seismograms(tmp_path / "s.h5")
+    assert read.data.shape == (1, 3, 100) and (read.data == 1).all()
+    with SeismogramWriter.resume(tmp_path / "s.h5") as writer:
+        writer.write(100, {"motion": np.ones((1, 3, 100), "f4")})
+    assert len(load_seismograms(tmp_path / "s.h5").time) == 200
+
+
+def test_a_full_disk_stops_clearly_and_what_was_written_stays_readable(tmp_path):
+    # 40 receivers lie one after the other: a limit on the file's size cuts off the later ones' samples
+    script = f"""
+        import resource, sys
+        sys.path[:0] = {sys.path!r}
+        import numpy as np
+        from types import SimpleNamespace
+        from lithowave.errors import OutputError
+        from lithowave.output.seismograms import SeismogramWriter
+        receivers = [SimpleNamespace(network="XX", station=f"S{{k}}", position=(0, 0, 0)) for k in range(40)]
+        writer = SeismogramWriter({str(tmp_path / "s.h5")!r}, receivers, 0.1, 20000, "velocity")
+        writer.write(0, {{"motion": np.ones((40, 3, 500), "f4")}})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000000, resource.RLIM_INFINITY))
+        try:
+            writer.write(500, {{"motion": np.ones((40, 3, 500), "f4")}})
+        except OutputError as error:
+            print(error)
+            writer.close()
+            raise SystemExit(3)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert done.returncode == 3, done.stderr
+    assert "s.h5: the disk or quota is full" in done.stdout
+    assert "first 500 samples (to t = 49.9 s) stay readable" in done.stdout
+    assert done.stderr == ""
+    read = load_seismograms(tmp_path / "s.h5")
+    assert read.data.shape == (40, 3, 500) and (read.data == 1).all()
+
+
+def test_a_failure_while_overwriting_leaves_only_what_lies_before(tmp_path, monkeypatch):
+    writer = writer_at(tmp_path / "s.h5")
+    writer.write(0, piece(blocks(), 0, 50))
+    write, calls = os.pwrite, []
+
+    def full_after_the_second(*arguments):
+        calls.append(arguments)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*arguments)
+
+    monkeypatch.setattr(hdf5.os, "pwrite", full_after_the_second)
+    with pytest.raises(OutputError, match="is full.*first 20 samples"):
+        writer.write(20, piece(blocks(seed=9), 20, 60))
+    monkeypatch.undo()
+    read = load_seismograms(tmp_path / "s.h5")
+    assert np.array_equal(read.data, blocks()["motion"][..., :20])
+
+
+def test_writes_that_the_system_cuts_short_are_completed(tmp_path, monkeypatch):
+    write = os.pwrite
+    monkeypatch.setattr(hdf5.os, "pwrite", lambda file, data, place: write(file, data[:7], place))
+    with writer_at(tmp_path / "s.h5") as writer:
+        writer.write(0, piece(blocks(), 0, 50))
+    assert np.array_equal(load_seismograms(tmp_path / "s.h5").data, blocks()["motion"][..., :50])
+
+
+def test_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(OutputError, match=r"needs 4.8 kB on a disk where 1 kB are free"):
+        writer_at(tmp_path / "s.h5")
+    assert not (tmp_path / "s.h5").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_output_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        writer_at(tmp_path / "file" / "s.h5")
+
+
+@pytest.mark.parametrize("content", [b"", b"no HDF5 at all", b"\x89HDF\r\n\x1a\n" + bytes(50)])
+def test_damaged_files_are_named(tmp_path, content):
+    (tmp_path / "seismograms.h5").write_bytes(content)
+    with pytest.raises(OutputError, match="seismograms.h5: is damaged or not"):
+        load_seismograms(tmp_path)
+
+
+def test_foreign_and_missing_files_are_named(tmp_path):
+    with pytest.raises(OutputError, match="holds no seismograms.h5; is it the folder of a run"):
+        load_seismograms(tmp_path)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = 1
+    with pytest.raises(OutputError, match="not a lithowave seismogram file"):
+        load_seismograms(tmp_path / "other.h5")
+
+
+def test_an_unknown_receiver_or_quantity_is_refused(tmp_path):
+    writer_at(tmp_path / "s.h5").close()
+    with pytest.raises(InputError, match=r"'XX.S2'.*did you mean XX.S02\?"):
+        load_seismograms(tmp_path / "s.h5")["XX.S2"]
+    with pytest.raises(InputError, match="one of displacement, velocity, acceleration"):
+        SeismogramWriter(tmp_path / "s.h5", receivers(), INTERVAL, 10, "speed")
+
+
+def test_source_table_sums_moments_and_weights_the_centroid(tmp_path):
+    points = [
+        SimpleNamespace(name="", position=(0.0, 0.0, -1000.0), moment=(0, 0, 0, 1e17, 0, 0), force=None),
+        SimpleNamespace(name="", position=(400.0, 0.0, -1000.0), moment=(0, 0, 0, 3e17, 0, 0), force=None),
+    ]
+    with SeismogramWriter(tmp_path / "s.h5", receivers(), INTERVAL, 10, "velocity", sources=points):
+        pass
+    table = load_seismograms(tmp_path / "s.h5").sources
+    assert np.allclose(table.scalar_moments, [1e17, 3e17])
+    assert np.allclose(table.centroid, [300.0, 0.0, -1000.0])
+    assert table.moment_magnitude == pytest.approx(2 / 3 * (np.log10(4e17) - 9.1))

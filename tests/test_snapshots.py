@@ -1,0 +1,218 @@
+"""Snapshots: VTKHDF image data with time steps that our reader, h5py and VTK itself understand alike."""
+
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError, OutputError
+from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.output.vtkhdf import THICKNESS
+
+ORIGIN, SPACING = (-300.0, 50.0, -80.0), (100.0, 25.0, 10.0)
+# (nz, ny, nx): planes normal to z, y, x, and a volume
+SHAPES = {"z": (1, 4, 5), "y": (3, 1, 5), "x": (3, 4, 1), "none": (3, 4, 5)}
+
+
+def field_at(step, shape, components=3, seed=0):
+    random = np.random.default_rng(seed + 10 * step)
+    return random.normal(size=(*shape, components) if components > 1 else shape).astype(np.float32)
+
+
+def write(path, shape, steps=3, step_count=3, fields=("velocity", "pressure"), **keywords):
+    writer = SnapshotWriter(path, ORIGIN, SPACING, shape, fields, step_count=step_count, **keywords)
+    for step in range(steps):
+        writer.write(0.5 * step, {"velocity": field_at(step, shape), "pressure": field_at(step, shape, 1, 5)})
+    return writer
+
+
+@pytest.mark.parametrize("plane", SHAPES)
+@pytest.mark.parametrize("step_count", [1, 3])
+def test_every_step_comes_back(tmp_path, plane, step_count):
+    shape = SHAPES[plane]
+    write(tmp_path / "s.vtkhdf", shape, step_count, step_count).close()
+    with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
+        assert len(snapshots) == step_count
+        assert np.array_equal(snapshots.times, 0.5 * np.arange(step_count))
+        assert (snapshots.plane, snapshots.shape) == (plane, shape)
+        assert (snapshots.origin, snapshots.spacing) == (ORIGIN, SPACING)
+        assert snapshots.units == {"velocity": "m/s", "pressure": "Pa"}
+        assert np.array_equal(snapshots.axis("y"), 50.0 + 25.0 * np.arange(shape[1]))
+        for step in range(step_count):
+            assert np.array_equal(snapshots.read(step, "velocity"), field_at(step, shape))
+            assert np.array_equal(snapshots.read(step, "pressure"), field_at(step, shape, 1, 5))
+
+
+@pytest.mark.parametrize(
+    ("plane", "extent", "stored"),
+    [
+        ("z", (4, 3, 0), (4, 5)),
+        ("y", (4, 1, 2), (3, 2, 5)),
+        ("x", (1, 3, 2), (3, 4, 2)),
+        ("none", (4, 3, 2), (3, 4, 5)),
+    ],
+)
+def test_the_structure_is_that_of_vtkhdf(tmp_path, plane, extent, stored):
+    write(tmp_path / "s.vtkhdf", SHAPES[plane], 2, 3).close()
+    with h5py.File(tmp_path / "s.vtkhdf") as file:
+        root = file["VTKHDF"]
+        assert root.attrs["Type"] == b"ImageData"
+        # VTK reads the type into a text of fixed length in ASCII
+        kind = root.attrs.get_id("Type").get_type()
+        assert not kind.is_variable_str() and kind.get_cset() == h5py.h5t.CSET_ASCII
+        assert root.attrs["Version"].tolist() == [2, 0]
+        assert root.attrs["WholeExtent"].tolist() == [bound for last in extent for bound in (0, last)]
+        assert root.attrs["Origin"].tolist() == list(ORIGIN)
+        assert np.array_equal(root.attrs["Direction"].reshape(3, 3), np.eye(3))
+        assert root["PointData/velocity"].shape == (3, *stored, 3)
+        assert root["PointData/pressure"].shape == (3, *stored)
+        assert root["PointData/velocity"].dtype == np.float32
+        assert root["PointData/velocity"].attrs["units"] == "m/s"
+        # two of three steps are written: VTK copies Values whole into room for NSteps numbers
+        assert root["Steps"].attrs["NSteps"] == 2
+        assert root["Steps/Values"][:].tolist() == [0.0, 0.5]
+        assert root["Steps/PointDataOffsets/velocity"][:2].tolist() == [0, 1]
+        for name in ("axes", "crs", "time_origin", "components", "units", "software_version"):
+            assert name in file.attrs
+
+
+def test_a_vertical_plane_is_stored_as_a_thin_slab_of_equal_faces(tmp_path):
+    write(tmp_path / "s.vtkhdf", SHAPES["y"]).close()
+    with h5py.File(tmp_path / "s.vtkhdf") as file:
+        assert file["VTKHDF"].attrs["Spacing"].tolist() == [100.0, 25.0 * THICKNESS, 10.0]
+        velocity = file["VTKHDF/PointData/velocity"][1]
+        assert np.array_equal(velocity[:, 0], velocity[:, 1])
+        assert np.array_equal(velocity[:, 0], field_at(1, SHAPES["y"])[:, 0])
+
+
+def test_a_stress_is_six_named_scalars(tmp_path):
+    stress = field_at(0, SHAPES["none"], 6)
+    with SnapshotWriter(
+        tmp_path / "s.vtkhdf", ORIGIN, SPACING, SHAPES["none"], ["stress"], step_count=2
+    ) as writer:
+        writer.write(0.0, {"stress": stress})
+    with h5py.File(tmp_path / "s.vtkhdf") as file:
+        assert np.array_equal(file["VTKHDF/PointData/stress_xz"][0], stress[..., 4])
+    with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
+        assert np.array_equal(snapshots.read(0, "stress"), stress)
+
+
+def test_resume_drops_later_steps_and_goes_on(tmp_path):
+    path, shape = tmp_path / "s.vtkhdf", SHAPES["z"]
+    write(path, shape, 4, 5).close()
+    with SnapshotWriter.resume(path, 0.5) as writer:
+        assert writer.steps_written == 2
+        for step in (2, 3, 4):
+            values = {"velocity": field_at(step, shape), "pressure": field_at(step, shape, 1, 5)}
+            writer.write(0.5 * step, values)
+    write(tmp_path / "whole.vtkhdf", shape, 5, 5).close()
+    with load_snapshots(path) as resumed, load_snapshots(tmp_path / "whole.vtkhdf") as whole:
+        assert np.array_equal(resumed.times, whole.times)
+        for step in range(5):
+            assert np.array_equal(resumed.read(step, "velocity"), whole.read(step, "velocity"))
+
+
+def test_resume_keeps_a_step_at_the_very_time(tmp_path):
+    write(tmp_path / "s.vtkhdf", SHAPES["z"]).close()
+    with SnapshotWriter.resume(tmp_path / "s.vtkhdf", 0.5 - 1e-12) as writer:
+        assert writer.steps_written == 2
+
+
+def test_wrong_calls_are_refused(tmp_path):
+    path, shape = tmp_path / "s.vtkhdf", SHAPES["z"]
+    with pytest.raises(InputError, match="'speed'.*one of displacement, velocity"):
+        SnapshotWriter(path, ORIGIN, SPACING, shape, ["speed"], step_count=1)
+    writer = write(path, shape, 2, 2, fields=["velocity"])
+    with pytest.raises(ValueError, match="room was made for 2 steps"):
+        writer.write(9.0, {"velocity": field_at(0, shape)})
+    writer = write(path, shape, 0, 2)
+    with pytest.raises(ValueError, match="lacks pressure"):
+        writer.write(0.0, {"velocity": field_at(0, shape)})
+    with pytest.raises(ValueError, match=r"shape \(4, 5, 3\), expected \(1, 4, 5, 3\)"):
+        writer.write(0.0, {"velocity": field_at(0, shape)[0], "pressure": field_at(0, shape, 1)})
+    writer.close()
+    with load_snapshots(path) as snapshots, pytest.raises(IndexError):
+        snapshots.read(0, "velocity")
+
+
+def test_damaged_and_foreign_files_are_named(tmp_path):
+    (tmp_path / "bad.vtkhdf").write_bytes(b"nothing of the kind")
+    with pytest.raises(OutputError, match="bad.vtkhdf: is damaged"):
+        load_snapshots(tmp_path / "bad.vtkhdf")
+    with h5py.File(tmp_path / "other.vtkhdf", "w") as file:
+        file.create_group("VTKHDF")
+    with pytest.raises(OutputError, match="not a lithowave snapshot file"):
+        load_snapshots(tmp_path / "other.vtkhdf")
+
+
+@pytest.mark.parametrize("ending", ["full disk", "kill"])
+def test_earlier_steps_outlive_a_full_disk_and_a_kill(tmp_path, ending):
+    script = f"""
+        import os, resource, sys
+        sys.path[:0] = {sys.path!r}
+        import numpy as np
+        from lithowave.errors import OutputError
+        from lithowave.output.snapshots import SnapshotWriter
+        path, shape = {str(tmp_path / "s.vtkhdf")!r}, (1, 100, 100)
+        writer = SnapshotWriter(path, (0, 0, 0), (1, 1, 1), shape, ["velocity"], step_count=20)
+        writer.write(0.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
+        writer.write(1.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
+        if {ending!r} == "kill":
+            os.kill(os.getpid(), 9)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300000, resource.RLIM_INFINITY))
+        try:
+            writer.write(2.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
+        except OutputError as error:
+            print(error)
+            raise SystemExit(3)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert done.returncode == (-9 if ending == "kill" else 3), done.stderr
+    if ending != "kill":
+        assert "s.vtkhdf: the disk or quota is full" in done.stdout
+        assert "first 2 snapshots stay readable" in done.stdout
+    with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
+        assert snapshots.times.tolist() == [0.0, 1.0]
+        assert (snapshots.read(1, "velocity") == 1).all()
+
+
+@pytest.mark.parametrize("plane", SHAPES)
+@pytest.mark.parametrize("step_count", [1, 3])
+def test_vtk_reads_every_step_in_place(tmp_path, plane, step_count):
+    vtk = pytest.importorskip("vtk")
+    from vtk.util.numpy_support import vtk_to_numpy
+
+    shape = SHAPES[plane]
+    # room for one step more than is written: what ParaView sees of a run that was stopped
+    write(tmp_path / "s.vtkhdf", shape, step_count, step_count + (step_count > 1)).close()
+    reader = vtk.vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "s.vtkhdf"))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == step_count
+    information, key = reader.GetOutputInformation(0), vtk.vtkStreamingDemandDrivenPipeline.TIME_STEPS()
+    if step_count > 1:
+        assert [information.Get(key, step) for step in range(information.Length(key))] == [0.0, 0.5, 1.0]
+    for step in range(step_count):
+        reader.SetStep(step)
+        reader.Update()
+        image = reader.GetOutput()
+        dimensions = image.GetDimensions()
+        doubled = tuple(
+            2 if count == 1 and name in "xy" else count for count, name in zip(shape, "zyx", strict=True)
+        )
+        assert dimensions == doubled[::-1]
+        points = np.array([image.GetPoint(index) for index in range(image.GetNumberOfPoints())])
+        assert np.allclose(points.min(axis=0), ORIGIN)
+        velocity = vtk_to_numpy(image.GetPointData().GetArray("velocity")).reshape(*dimensions[::-1], 3)
+        pressure = vtk_to_numpy(image.GetPointData().GetArray("pressure")).reshape(dimensions[::-1])
+        nz, ny, nx = shape
+        assert np.array_equal(velocity[:nz, :ny, :nx], field_at(step, shape))
+        assert np.array_equal(pressure[:nz, :ny, :nx], field_at(step, shape, 1, 5))
+        place = np.array(ORIGIN) + np.array(SPACING) * [nx - 1, ny - 1, nz - 1]
+        nearest = image.FindPoint(place)
+        assert np.allclose(image.GetPoint(nearest), place)
+        expected = field_at(step, shape)[-1, -1, -1]
+        assert np.array_equal(vtk_to_numpy(image.GetPointData().GetArray("velocity"))[nearest], expected)

@@ -1,0 +1,196 @@
+"""MiniSEED, SAC and Streams: samples, times, codes and headers as ObsPy reads them back."""
+
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.output.seismograms import Seismograms
+from lithowave.output.source_table import SourceTable
+from lithowave.output.waveforms import band_letter, channel_codes, check_names, write_miniseed, write_sac
+from sample_run import sample_receivers
+
+ORIGIN_TIME = "2008-07-29T18:42:15.710000"
+
+
+@pytest.fixture
+def obspy():
+    return pytest.importorskip("obspy")
+
+
+def seismograms(interval=0.01, samples=300, dtype=np.float32, origin_time=ORIGIN_TIME, geographic=True):
+    random = np.random.default_rng(2)
+    point = SimpleNamespace(name="", position=(0.0, 0.0, -14700.0), moment=(0, 0, 0, 1e17, 0, 0), force=None)
+    return Seismograms(
+        time=np.arange(samples) * interval,
+        data=random.normal(size=(2, 3, samples)).astype(dtype),
+        networks=["CI", "XX"],
+        stations=["CHN", "S01"],
+        positions=np.array([[3000.0, 4000.0, 0.0], [-1000.0, 0.0, -50.0]]),
+        quantity="velocity",
+        units="m/s",
+        sampling_interval=interval,
+        sample_count=samples,
+        origin_time=origin_time,
+        geographic_origin=(-117.761, 33.953) if geographic else None,
+        sources=SourceTable.from_points([point]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "letter"),
+    [
+        (8000, "J"),
+        (1000, "F"),
+        (500, "C"),
+        (100, "H"),
+        (80, "H"),
+        (79, "B"),
+        (10, "B"),
+        (5, "M"),
+        (1, "L"),
+        (0.5, "V"),
+        (0.05, "U"),
+        (0.005, "W"),
+        (0.0005, "R"),
+    ],
+)
+def test_the_band_letter_follows_the_sampling_rate(rate, letter):
+    assert band_letter(1.0 / rate) == letter
+
+
+def test_a_rate_on_a_limit_does_not_fall_below_it_by_rounding():
+    assert channel_codes(0.1) == ("BXE", "BXN", "BXZ")
+    assert band_letter(0.1 * (1 + 1e-15)) == "B"
+    assert band_letter(0.0125 * (1 + 1e-15)) == "H"
+
+
+def test_a_stream_has_codes_and_times(obspy):
+    run = seismograms()
+    stream = run.stream()
+    assert [trace.id for trace in stream] == [
+        "CI.CHN..HXE",
+        "CI.CHN..HXN",
+        "CI.CHN..HXZ",
+        "XX.S01..HXE",
+        "XX.S01..HXN",
+        "XX.S01..HXZ",
+    ]
+    assert stream[0].stats.starttime == obspy.UTCDateTime(ORIGIN_TIME)
+    assert stream[4].stats.delta == 0.01
+    assert np.array_equal(stream[4].data, run.data[1, 1])
+
+
+def test_an_origin_time_may_say_that_it_is_utc(obspy):
+    start = seismograms(origin_time=ORIGIN_TIME + "Z").stream()[0].stats.starttime
+    assert start == obspy.UTCDateTime(ORIGIN_TIME)
+
+
+def test_without_a_date_time_counts_from_1970(obspy):
+    assert seismograms(origin_time=None).stream()[0].stats.starttime.timestamp == 0.0
+
+
+@pytest.mark.parametrize("interval", [0.01, 0.0125, 0.013, 0.004, 1.0 / 3.0, 2.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_miniseed_keeps_samples_interval_and_start(obspy, tmp_path, interval, dtype):
+    run = seismograms(interval, dtype=dtype)
+    paths = write_miniseed(run, tmp_path / "out")
+    assert [path.name for path in paths] == ["CI.CHN.mseed", "XX.S01.mseed"]
+    stream = obspy.read(str(paths[1]))
+    assert [trace.stats.channel[1:] for trace in stream] == ["XE", "XN", "XZ"]
+    for component, trace in enumerate(stream):
+        assert np.array_equal(trace.data, run.data[1, component]) and trace.data.dtype == dtype
+        assert trace.stats.delta == pytest.approx(interval, rel=1e-9)
+        assert trace.stats.starttime == obspy.UTCDateTime(ORIGIN_TIME)
+
+
+def test_sac_headers_with_a_geographic_origin(obspy, tmp_path):
+    run = seismograms()
+    paths = write_sac(run, tmp_path)
+    assert [path.name for path in paths[:3]] == ["CI.CHN.HXE.sac", "CI.CHN.HXN.sac", "CI.CHN.HXZ.sac"]
+    orientations = []
+    for component, path in enumerate(paths[:3]):
+        trace = obspy.read(str(path))[0]
+        head = trace.stats.sac
+        orientations.append((head.cmpaz, head.cmpinc))
+        assert np.array_equal(trace.data, run.data[0, component])
+        assert trace.stats.starttime == obspy.UTCDateTime(ORIGIN_TIME)
+        assert trace.stats.delta == pytest.approx(0.01, rel=1e-7)
+        assert (head.kstnm.strip(), head.knetwk.strip(), head.idep) == ("CHN", "CI", 7)
+        assert (head.b, head.o) == (0.0, 0.0)
+        assert (head.evlo, head.evla) == pytest.approx((-117.761, 33.953), abs=1e-5)
+        assert head.evdp == pytest.approx(14.7)
+        assert head.mag == pytest.approx(2 / 3 * (17 - 9.1), abs=1e-5)
+        # 3 km east and 4 km north of the source
+        assert head.dist == pytest.approx(5.0, rel=3e-3)
+        assert head.az == pytest.approx(36.87, abs=0.2)
+        assert (head.user0, head.user1, head.user2) == (3000.0, 4000.0, 0.0)
+    assert orientations == [(90.0, 90.0), (0.0, 90.0), (0.0, 0.0)]
+    head = obspy.read(str(paths[3]))[0].stats.sac
+    assert (head.stlo, head.stla) == pytest.approx((-117.761 - 1.0 / 92.37, 33.953), abs=1e-4)
+    assert head.stdp == 50.0
+
+
+def test_sac_headers_without_a_geographic_origin(obspy, tmp_path):
+    paths = write_sac(seismograms(geographic=False, origin_time="2020-01-01T00:00:00.000400"), tmp_path)
+    trace = obspy.read(str(paths[0]))[0]
+    head = trace.stats.sac
+    assert "stla" not in head and "evla" not in head
+    assert head.dist == pytest.approx(5.0)
+    assert (head.az, head.baz) == pytest.approx((36.87, 216.87), abs=0.01)
+    assert (head.b, head.o) == pytest.approx((4e-4, 4e-4))
+    assert abs(trace.stats.starttime - obspy.UTCDateTime("2020-01-01T00:00:00.000400")) < 1e-6
+
+
+def test_nothing_recorded_is_an_error(obspy, tmp_path):
+    empty = replace(seismograms(), time=np.zeros(0), data=np.zeros((2, 3, 0), np.float32))
+    for write in (write_miniseed, write_sac):
+        with pytest.raises(OutputError, match="no sample has been recorded"):
+            write(empty, tmp_path)
+
+
+def test_names_that_fit_pass(obspy):
+    check_names(sample_receivers(3), ["miniseed", "sac"])
+    check_names([receiver("LONGNET", "LONGSTATION!")], [])
+
+
+def receiver(network, station, where="receivers[1]"):
+    return SimpleNamespace(network=network, station=station, where=where)
+
+
+@pytest.mark.parametrize(
+    ("network", "station", "formats", "message"),
+    [
+        ("XX", "TOOLONG", ["miniseed"], r"receivers\[1\]: station 'TOOLONG' has 7 characters.*at most 5"),
+        ("XXX", "A", ["sac", "miniseed"], r"network 'XXX' has 3 characters.*MiniSEED takes at most 2"),
+        ("XX", "NINECHARS", ["sac"], r"SAC takes at most 8"),
+        ("XX", "A B", ["miniseed"], r"'A B' holds a sign"),
+        ("XX", "Ä", ["sac"], r"'Ä' holds a sign"),
+        ("XX", "A/B", ["sac"], r"'A/B' holds a sign"),
+    ],
+)
+def test_names_a_format_cannot_hold_are_refused(network, station, formats, message):
+    with pytest.raises(InputError, match=message):
+        check_names([receiver("XX", "OK", "receivers[0]"), receiver(network, station)], formats)
+
+
+def test_all_bad_names_are_told_at_once():
+    with pytest.raises(InputError) as caught:
+        check_names([receiver("XX", "TOOLONG1", "a"), receiver("XX", "TOOLONG2", "b")], ["miniseed"])
+    assert "TOOLONG1" in str(caught.value) and "TOOLONG2" in str(caught.value)
+
+
+def test_obspy_missing_is_told_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "obspy", None)
+    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+    with pytest.raises(
+        MissingPackageError, match=r'MiniSEED needs the package obspy: pip install "lithowave\[formats\]"'
+    ):
+        check_names([receiver("XX", "A")], ["miniseed"])
+    with pytest.raises(MissingPackageError):
+        write_sac(seismograms(), tmp_path)
+    with pytest.raises(MissingPackageError):
+        seismograms().stream()
