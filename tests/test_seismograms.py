@@ -103,7 +103,7 @@ def test_the_attributes_of_a_simulation():
     domain = SimpleNamespace(crs=crs)
     simulation = SimpleNamespace(title="A", domain=domain, origin_time="2008-07-29T18:42:15.710000Z")
     attributes = attributes_of(simulation)
-    assert attributes["time_origin"] == "t = 0 s is the origin time 2008-07-29T18:42:15.710000 UTC"
+    assert attributes["time_origin"] == "t = 0 s is 2008-07-29T18:42:15.710000 UTC"
     assert "+lat_0=33.95 +lon_0=-117.76" in attributes["crs"]
     domain.crs = simulation.origin_time = simulation.title = None
     attributes = attributes_of(simulation)

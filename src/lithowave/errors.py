@@ -46,12 +46,20 @@ class InputError(LithowaveError):
 
     def _own_text(self) -> str:
         place = "" if self.file is None else f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
-        sentences = [part.strip().rstrip(".") for part in (self.got, self.allowed, self.hint) if part.strip()]
-        text = ". ".join(sentences)
+        text = _joined(self.got, self.allowed, self.hint)
         return f"{place}{self.where}: {text}" + ("" if text.endswith("?") else ".")
 
     def __str__(self) -> str:
         return "\n".join([self._own_text(), *(str(other) for other in self.others)])
+
+
+def _joined(*parts: str) -> str:
+    """Clauses after a semicolon, sentences (they begin with a capital letter) after a full stop."""
+    text = ""
+    for part in (part.strip().rstrip(".") for part in parts if part.strip()):
+        mark = " " if text.endswith("?") else "; " if part[0].islower() else ". "
+        text += mark + part if text else part
+    return text
 
 
 class InstabilityError(LithowaveError):

@@ -75,7 +75,7 @@ def standard_attributes(
         attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
     if origin_time not in MISSING_DATES:
         attributes["origin_time"] = str(origin_time)
-        attributes["time_origin"] = f"t = 0 s is the origin time {str(origin_time).rstrip('Z')} UTC"
+        attributes["time_origin"] = f"t = 0 s is {str(origin_time).rstrip('Z')} UTC"
     return attributes
 
 

@@ -97,8 +97,8 @@ def face_closure(order: int) -> FaceClosure:
     return FaceClosure(
         node_change=np.ascontiguousarray(node_change[:depths, : _used(node_change[:reach], axis=0)]),
         half_change=np.ascontiguousarray(half_change[:depths, : _used(half_change[:reach], axis=0)]),
-        node_weights=node_weights[:reach],
-        half_weights=half_weights[:reach],
+        node_weights=node_weights[: SIZES[order][0]],
+        half_weights=half_weights[: SIZES[order][1]],
     )
 
 

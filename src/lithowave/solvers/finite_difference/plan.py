@@ -12,8 +12,10 @@ from lithowave.errors import InputError
 from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters
+from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
 
 if TYPE_CHECKING:
@@ -125,6 +127,7 @@ def plan(simulation: Simulation) -> FiniteDifferencePlan:
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
     )
     grid = build_grid((domain.x, domain.y, domain.z), spacing, layers)
+    _refuse_small_grid(grid, solver.order)
     _refuse_misfit_faces(grid, simulation, faces)
     closed = [any(faces[f"{axis}_{side}"] != "absorbing" for side in ("min", "max")) for axis in AXES]
     inside = interior_coefficients(solver.order, solver.coefficients)
@@ -189,6 +192,19 @@ def _refuse_free_sides(faces: dict[str, str]) -> None:
                 f"boundaries.{'bottom' if face == 'z_min' else face}",
                 "free is not available on this face with finite_difference",
                 "Allowed here: absorbing, rigid; free on top only",
+            )
+
+
+def _refuse_small_grid(grid: Grid, order: int) -> None:
+    """Closures of opposite faces must not meet, and interpolation needs its points."""
+    fewest = max(2 * SIZES[order][0] + 2, 2 * HALF_WIDTH)
+    for axis, letter in enumerate(AXES):
+        if grid.shape[axis] < fewest:
+            raise InputError(
+                f"domain.{letter}",
+                f"the extent holds {grid.shape[axis]} grid points at a step of {grid.spacing:g} m",
+                f"order {order} needs at least {fewest}",
+                "a larger domain, or a smaller step (solver.max_frequency, points_per_wavelength or spacing)",
             )
 
 

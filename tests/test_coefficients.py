@@ -1,0 +1,121 @@
+"""Stencils and closures: accuracy, summation by parts, stability, and the Rayleigh wave they carry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from verification_tools import record
+
+from lithowave.solvers.finite_difference.closures import SIZES
+from lithowave.solvers.finite_difference.coefficients import (
+    ORDERS,
+    closed_summation,
+    derivative_norm,
+    face_closure,
+    optimized_coefficients,
+    plain_summation,
+    taylor_coefficients,
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_taylor_coefficients_are_exact_for_polynomials(order: int) -> None:
+    c = taylor_coefficients(order)
+    distance = np.arange(1, order // 2 + 1) - 0.5
+    for power in range(order + 1):
+        derivative = np.sum(c * (distance**power - (-distance) ** power))
+        assert derivative == pytest.approx(1.0 if power == 1 else 0.0, abs=1e-12)
+    power = order + 1
+    assert abs(np.sum(c * (distance**power - (-distance) ** power))) > 1e-3
+
+
+def phase_error(c: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Relative error of the numerical wavenumber at these points per wavelength."""
+    k = 2 * np.pi / points
+    m = np.arange(1, len(c) + 1) - 0.5
+    return (2 * c[:, None] * np.sin(m[:, None] * k)).sum(axis=0) / k - 1
+
+
+def test_optimized_coefficients_disperse_less() -> None:
+    points = np.linspace(5, 7.5, 50)
+    taylor = np.abs(phase_error(taylor_coefficients(4), points)).max()
+    optimized = np.abs(phase_error(optimized_coefficients(), points)).max()
+    assert optimized < 0.5 * taylor
+    assert phase_error(optimized_coefficients(), np.array([6.0]))[0] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_closures(order: int) -> None:
+    """Accuracy at the face, positive weights, summation by parts, and no loss of time step."""
+    count, degree = 40, SIZES[order][2]
+    summation, node_weights, half_weights = closed_summation(order, count)
+    x_node, x_half = np.arange(count + 1.0), np.arange(count) + 0.5
+    near = slice(0, count - order)
+    for power in range(degree + 1):
+        slope = power * x_half ** max(power - 1, 0)
+        assert (summation @ x_node**power / half_weights)[near] == pytest.approx(slope[near], rel=1e-9, abs=1e-9)
+        derivative = -summation.T @ x_half**power / node_weights
+        derivative[0] -= (power == 0) / node_weights[0]  # the term of the face
+        slope = power * x_node ** max(power - 1, 0)
+        assert derivative[near] == pytest.approx(slope[near], rel=1e-9, abs=1e-8)
+    assert node_weights.min() > 0.3 and half_weights.min() > 0.3
+    norm = derivative_norm(order, taylor_coefficients(order), closed=True)
+    assert norm <= 1.005 * 2 * np.abs(taylor_coefficients(order)).sum()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_closure_changes_rebuild_the_operators(order: int) -> None:
+    """What the kernels add to the plain stencil gives G and D = -H_n^-1 Q^T."""
+    count = 40
+    closure = face_closure(order)
+    plain = plain_summation(taylor_coefficients(order), count)
+    summation, node_weights, half_weights = closed_summation(order, count)
+    half, node = plain.copy(), -plain.T.copy()
+    half[: closure.half_change.shape[0], : closure.half_change.shape[1]] += closure.half_change
+    node[: closure.node_change.shape[0], : closure.node_change.shape[1]] += closure.node_change
+    assert half == pytest.approx(summation / half_weights[:, None], abs=1e-10)
+    assert node == pytest.approx(-summation.T / node_weights[:, None], abs=1e-10)
+    assert closure.node_change.shape[0] == closure.half_change.shape[0]
+
+
+def rayleigh_speed(vp: float, vs: float) -> float:
+    """Root of Rayleigh's equation, by bisection."""
+
+    def equation(c: float) -> float:
+        a, b = np.sqrt(1 - (c / vp) ** 2), np.sqrt(1 - (c / vs) ** 2)
+        return (2 - (c / vs) ** 2) ** 2 - 4 * a * b
+
+    low, high = 0.5 * vs, 0.99999 * vs
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if equation(middle) * equation(low) > 0 else (low, middle)
+    return low
+
+
+def discrete_rayleigh_speed(order: int, points: float, vp: float, vs: float) -> float:
+    """Speed of the slowest mode of a half-space, discrete in depth and exact along the surface."""
+    count = int(5 * points)
+    summation, node_weights, half_weights = closed_summation(order, count)
+    k, mu = 2 * np.pi / points, vs**2
+    lam = vp**2 - 2 * mu
+    total = lam + 2 * mu
+    nodes = count + 1
+    exx, ezz, exz = np.zeros((nodes, nodes + count)), np.zeros((nodes, nodes + count)), np.zeros((count, nodes + count))
+    exx[:, :nodes] = k * np.eye(nodes)
+    ezz[:, nodes:] = -summation.T / node_weights[:, None]
+    ezz[0] = -lam / total * exx[0]  # zero traction
+    exz[:, :nodes], exz[:, nodes:] = summation / half_weights[:, None], -k * np.eye(count)
+    weights = np.diag(node_weights)
+    stiffness = total * (exx.T @ weights @ exx + ezz.T @ weights @ ezz)
+    stiffness += lam * (exx.T @ weights @ ezz + ezz.T @ weights @ exx) + mu * exz.T @ np.diag(half_weights) @ exz
+    scale = 1 / np.sqrt(np.concatenate([node_weights, half_weights]))
+    values = np.linalg.eigvalsh(scale[:, None] * stiffness * scale[None, :])
+    assert values[0] > 0, "the closure is unstable"
+    return float(np.sqrt(values[0]) / k)
+
+
+@pytest.mark.parametrize(("order", "limit"), [(2, 1.2e-2), (4, 3e-3), (6, 2e-3), (8, 2e-3)])
+def test_rayleigh_waves_at_ten_points(order: int, limit: float) -> None:
+    errors = [discrete_rayleigh_speed(order, 10, vp, 1.0) / rayleigh_speed(vp, 1.0) - 1 for vp in (1.6, 1.732, 3.0)]
+    record(f"rayleigh_speed_order_{order}", error=max(map(abs, errors)), points_per_wavelength=10)
+    assert max(map(abs, errors)) < limit

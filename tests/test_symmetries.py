@@ -1,0 +1,188 @@
+"""Laws that hold whatever the answer is: energy, reciprocity, and that no axis is special."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from verification_tools import make, record, relative_l2, velocities
+
+import lithowave as lw
+
+DOUBLE = {"precision": "double", "threads": 1}  # these grids are too small for more threads
+PULSE = {"gaussian": {"sigma": 0.08, "delay": 0.4}}
+LAYERED = {
+    "layers": [
+        {"top": 0, "vp": 3000, "vs": 1500, "rho": 2200},
+        {"top": -430, "vp": 5000, "vs": 2900, "rho": 2600},
+    ]
+}
+PLACES = {
+    "deep": ([-310.0, 190.0, -770.0], [420.0, -260.0, -540.0]),
+    "one on the surface": ([-310.0, 190.0, 0.0], [420.0, -260.0, -540.0]),
+    "both near the surface": ([-310.0, 190.0, -37.0], [420.0, -260.0, -3.0]),
+}
+
+
+def box(sources: list, receivers: list, order: int = 4, **changes: object) -> lw.Simulation:
+    description = {
+        "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-1500, 0]},
+        "material": LAYERED,
+        "sources": sources,
+        "receivers": [{"network": "XX", "name": f"R{n}", "position": p} for n, p in enumerate(receivers)],
+        "duration": 2.0,
+        "solver": {"order": order, "spacing": 100.0, "max_frequency": 1.5 if order == 2 else 3.0},
+        "output": {"sampling_interval": 0.02},
+        **changes,
+    }
+    return lw.Simulation(**description)
+
+
+@pytest.mark.parametrize("places", PLACES, ids=str)
+@pytest.mark.parametrize("order", [4, 8])
+def test_reciprocity_between_two_forces(places: str, order: int) -> None:
+    """v_a at B of a force b... component a of the response at B to force b at A is component b at A to force a at B."""
+    first, second = PLACES[places]
+    a, b = 0, 2
+    traces = []
+    for source, receiver, force, component in ((first, second, a, b), (second, first, b, a)):
+        entry = {"position": source, "force": [1e10 * (n == force) for n in range(3)], "time_function": PULSE}
+        simulation = box([entry], [receiver], order, compute=DOUBLE)
+        traces.append(velocities(simulation)[1][0, component])
+    error = relative_l2(traces[0], traces[1])
+    record(f"reciprocity_{places.replace(' ', '_')}_order_{order}", relative_l2=error, limit=1e-4)
+    assert np.abs(traces[0]).max() > 0
+    assert error <= 1e-4
+
+
+def test_reciprocity_of_a_strain_and_a_force() -> None:
+    """The strain at A from a force at B, as differences of velocity, is the velocity at B from a moment at A."""
+    first, second = [-310.0, 190.0, -440.0], [420.0, -260.0, 0.0]
+    moment = {"position": first, "moment_tensor": {"xx": 1e13}, "time_function": PULSE}
+    # A moment-rate pulse of unit area is a moment that rises to 1; the force has the pulse's amplitude.
+    area = 0.08 * np.sqrt(2 * np.pi)
+    fine = {"compute": DOUBLE, "output": {"sampling_interval": 0.004}}
+    time, from_moment = velocities(box([moment], [second], 8, **fine))
+    near = 5.0
+    force = {"position": second, "force": [0, 0, 1e10], "time_function": PULSE}
+    sides = [[first[0] + sign * near, *first[1:]] for sign in (1, -1)]
+    _, from_force = velocities(box([force], sides, 8, **fine))
+    strain = (from_force[0, 0] - from_force[1, 0]) / (2 * near)
+    # d/dt of the velocity from the moment is the strain rate from the force, up to strength.
+    acceleration = np.gradient(from_moment[0, 2], time)
+    predicted = acceleration * 1e10 * area / 1e13
+    assert relative_l2(predicted[2:-2], strain[2:-2]) < 0.02
+
+
+def discrete_energy(solver: object, before: dict[str, np.ndarray]) -> float:
+    """Kinetic energy at t_n plus the elastic energy of the stresses half a step before and after, exactly conserved."""
+    halo = solver.plan.halo
+    inner = (slice(halo, -halo),) * 3
+    lam, compliance, density = (array[inner].astype(float) for array in (solver.lam, solver.compliance, solver.density))
+    volumes = solver.stencil.line_volume
+
+    def weight(half: tuple[int, int, int]) -> np.ndarray:
+        x, y, z = (volumes[axis][half[axis]] for axis in range(3))
+        return z[:, None, None] * y[None, :, None] * x[None, None, :]
+
+    def shifted(array: np.ndarray, *axes: int) -> np.ndarray:
+        for axis in axes:
+            array = np.concatenate([array, np.take(array, [-1], axis=2 - axis)], axis=2 - axis)
+            index = [slice(None)] * 3
+            index[2 - axis] = slice(1, None)
+            array = array[tuple(index)]
+        return array
+
+    kinetic = 0.0
+    for axis, name in enumerate(("vx", "vy", "vz")):
+        half = tuple(int(a == axis) for a in range(3))
+        v = before[name][inner]
+        kinetic += 0.5 * np.sum(weight(half) * 0.5 * (density + shifted(density, axis)) * v * v)
+    now = {name: array[inner].astype(float) for name, array in solver.fields_by_name.items()}
+    past = {name: array[inner].astype(float) for name, array in before.items()}
+    mu = 1 / compliance
+    elastic = 0.0
+    # Strain from stress: s_ij / 2 mu - lam / (2 mu (3 lam + 2 mu)) tr(s) delta_ij.
+    trace_now = now["sxx"] + now["syy"] + now["szz"]
+    trace_past = past["sxx"] + past["syy"] + past["szz"]
+    plane = sum(now[n] * past[n] for n in ("sxx", "syy", "szz")) / (2 * mu)
+    plane -= lam / (2 * mu * (3 * lam + 2 * mu)) * trace_now * trace_past
+    elastic += 0.5 * np.sum(weight((0, 0, 0)) * plane)
+    for a, b, name in ((0, 1, "sxy"), (0, 2, "sxz"), (1, 2, "syz")):
+        half = tuple(int(axis in (a, b)) for axis in range(3))
+        mean = (compliance + shifted(compliance, a) + shifted(compliance, b) + shifted(compliance, a, b)) / 4
+        elastic += 0.5 * np.sum(weight(half) * mean * now[name] * past[name])
+    return kinetic + elastic
+
+
+@pytest.mark.parametrize("order", [2, 4, 8])
+def test_energy_of_a_closed_box_is_conserved(order: int) -> None:
+    """Free top, five rigid faces, strong contrast, random initial stress: constant to rounding over many steps."""
+    simulation = box([], [], order, boundaries={"sides": "rigid", "bottom": "rigid"}, compute=DOUBLE)
+    plan, solver = make(simulation)
+    generator = np.random.default_rng(1)
+    halo = plan.halo
+    for name in ("vx", "vy", "vz"):
+        solver.fields_by_name[name][(slice(halo + 1, -halo - 2),) * 3] = generator.standard_normal(
+            tuple(n - 3 for n in plan.grid.shape[::-1])
+        )
+    solver.apply_rigid_faces()
+    energies = []
+    for step in range(400):
+        before = {name: array.copy() for name, array in solver.fields_by_name.items()}
+        solver.update_stress()
+        solver.apply_free_surface()
+        energies.append(discrete_energy(solver, before))
+        solver.update_velocity()
+        solver.apply_rigid_faces()
+        del step
+    drift = np.abs(np.array(energies) / energies[0] - 1).max()
+    record(f"energy_closed_box_order_{order}", drift=float(drift), steps=400)
+    assert energies[0] > 0
+    assert drift < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["absorbing", "rigid"])
+@pytest.mark.parametrize("turn", [1, 2])
+def test_no_axis_is_special(kind: str, turn: int) -> None:
+    """Turning domain, source and receivers by a permutation of the axes turns the seismograms, bit for bit nearly."""
+    extent = [1000.0, 1200.0, 1400.0]
+    force, source = [1e10, -0.5e10, 0.7e10], [120.0, -230.0, 310.0]
+    receivers = [[-340.0, 270.0, -410.0], [480.0, 590.0, 690.0]]
+    moment = {"xx": 1e13, "yy": -2e13, "zz": 3e13, "xy": 0.5e13, "xz": -0.7e13, "yz": 0.9e13}
+
+    def turned(values: list[float]) -> list[float]:
+        return [values[(n + turn) % 3] for n in range(3)]
+
+    def turned_moment() -> dict[str, float]:
+        letters = [("x", "y", "z")[(n + turn) % 3] for n in range(3)]
+        pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+        return {"xyz"[i] + "xyz"[j]: moment["".join(sorted(letters[i] + letters[j]))] for i, j in pairs}
+
+    def run(lengths: list[float], place: list, push: list, tensor: dict, points: list) -> np.ndarray:
+        entries = [
+            {"position": place, "force": push, "time_function": PULSE},
+            {"position": place, "moment_tensor": tensor, "time_function": PULSE},
+        ]
+        simulation = box(
+            entries, points,
+            domain={axis: [-length, length] for axis, length in zip("xyz", lengths, strict=True)},
+            boundaries={"top": kind, "sides": kind, "bottom": kind},
+            material={"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+            compute=DOUBLE, duration=1.2,
+        )  # fmt: skip
+        return velocities(simulation)[1]
+
+    straight = run(extent, source, force, moment, receivers)
+    other = run(turned(extent), turned(source), turned(force), turned_moment(), [turned(r) for r in receivers])
+    back = np.stack([other[:, (n - turn) % 3] for n in range(3)], axis=1)
+    assert np.abs(straight).max() > 0
+    assert relative_l2(back, straight) < 1e-11
+
+
+def test_single_and_double_precision_agree() -> None:
+    source = {"position": [-310.0, 190.0, -440.0], "moment_tensor": {"xz": 1e13}, "time_function": PULSE}
+    receivers = [[420.0, -260.0, 0.0], [100.0, 300.0, -900.0]]
+    double, single = (
+        velocities(box([source], receivers, compute={"precision": precision, "threads": 1}))[1] for precision in ("double", "single")
+    )
+    assert 0 < relative_l2(single, double) < 1e-4
