@@ -115,7 +115,7 @@ def test_layers_replace_a_larger_box() -> None:
     traces = {}
     for name, margin in (("small", 0.0), ("large", 4000.0)):
         domain = {"x": [-800 - margin, 1600 + margin], "y": [-800 - margin, 1600 + margin], "z": [-2800 - margin, 0]}
-        simulation = loh1(100.0, 2, domain, receivers).with_overrides({"duration": 2.2})
+        simulation = loh1(100.0, 4, domain, receivers).with_overrides({"duration": 2.2})
         _, traces[name] = velocities(simulation)
     error = relative_l2(traces["small"], traces["large"])
     record("layers_against_large_box", relative_l2=error, cells=10)

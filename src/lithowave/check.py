@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from lithowave.errors import InputError, LithowaveError
 from lithowave.experiment.simulation import Simulation
 from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
-from lithowave.solvers import load_method
+from lithowave.output.run_folder import made_by_runs
 from lithowave.output.waveforms import check_names
+from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
 PROCESS_BYTES = 260_000_000
@@ -25,9 +27,10 @@ RECEIVER_BYTES = 3 * 8**3 * 16
 class CheckReport:
     """What `lithowave check` tells.
 
-    plan : the discretization (see the method's plan). memory_bytes : of the whole process; free_memory_bytes : what is
-    there. loop_s : predicted time in the time loop, from a measurement of this machine (None where not measured).
-    output_bytes, free_disk_bytes. warnings : what may not be meant. problems : why the run would fail here.
+    plan : the discretization (see the method's plan). memory_bytes : of the whole process; free_memory_bytes
+    : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
+    not measured). output_bytes, free_disk_bytes. warnings : what may not be meant. problems : why the run
+    would fail here.
     """
 
     title: str
@@ -63,14 +66,14 @@ class CheckReport:
             ("faces", ", ".join(f"{face} {kind}" for face, kind in plan["faces"].items())),
             ("points per wavelength", _points_text(plan)),
             ("time step", f"{plan['time_step_s']:.6g} s ({100 * plan['time_step_s'] / plan['time_step_limit_s']:.3g}% of "
-                          f"the limit, set by vp = {limited['vp_m_s']:g} m/s in {limited['place']})"),
+                          f"the limit, set by vp = {limited['vp_m_s']:g} m/s {_where(limited['place'])})"),
             ("steps", f"{plan['steps']:,}; a sample every {plan['sampling_interval_s']:.6g} s"),
             ("memory", f"{readable_size(self.memory_bytes)}; {readable_size(self.free_memory_bytes)} free"),
             ("output", f"{readable_size(self.output_bytes)}; {readable_size(self.free_disk_bytes)} free"),
         ]  # fmt: skip
         if self.loop_s is not None:
             told.append(
-                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {self.threads} threads "
+                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {self.threads} thread{'s' * (self.threads > 1)} "
                          f"({self.rate_points_per_s / 1e6:.4g} million points/s measured)")
             )  # fmt: skip
         return told
@@ -86,27 +89,34 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
 
     Parameters
     ----------
-    measure : time a few steps on a small grid of the same kind, to predict the run's time (about two seconds).
+    measure : time a few steps on a small grid of the same kind, to predict the run's time (about two
+    seconds).
 
     Raises
     ------
-    InputError : where the description cannot be accepted; what this machine lacks is told in `problems` instead.
+    InputError : where the description cannot be accepted; what this machine lacks is told in `problems`
+    instead.
     """
     method = load_method(simulation.solver.method)
     plan = method.plan(simulation)
     schedule = plan.schedule
-    backend = make_backend(simulation.compute.backend, simulation.compute.precision, simulation.compute.threads)
+    backend = make_backend(
+        simulation.compute.backend, simulation.compute.precision, simulation.compute.threads
+    )
     receivers = simulation.receiver_list()
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.memory_bytes() if simulation.output.checkpoint else 0
     memory = plan.memory_bytes() + PROCESS_BYTES + RECEIVER_BYTES * len(receivers)
     free = backend.free_memory()
-    place = _existing(Path(simulation.output.directory))
+    directory = Path(simulation.output.directory)
+    place = _existing(directory)
     disk = shutil.disk_usage(place).free
     problems = []
     if memory > free:
         problems.append(f"not enough memory: {readable_size(memory)} needed, {readable_size(free)} free")
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        problems.append(f"{directory} cannot be written: {place} is no folder that you may write into")
     if written + checkpoint > disk:
         problems.append(f"not enough room in {place}: {readable_size(written + checkpoint)} needed")
     try:
@@ -127,9 +137,19 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         loop_s=loop,
         output_bytes=written + checkpoint,
         free_disk_bytes=disk,
-        warnings=simulation.warnings(),
+        warnings=[*simulation.warnings(), *_occupied(directory)],
         problems=problems,
     )
+
+
+def _occupied(directory: Path) -> list[str]:
+    names = made_by_runs(directory)
+    if not names:
+        return []
+    return [
+        f"output.directory: {directory} holds another run ({', '.join(names[:3])}); lithowave run needs "
+        "--output DIR or --overwrite"
+    ]
 
 
 def duration_text(seconds: float) -> str:
@@ -147,7 +167,11 @@ def _points_text(plan: dict[str, Any]) -> str:
     if plan["points_per_wavelength"] is None:
         return "unknown: solver.max_frequency is not given"
     slowest = plan["points_per_wavelength_at"]
-    return f"{plan['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s in {slowest['place']}"
+    return f"{plan['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s {_where(slowest['place'])}"
+
+
+def _where(place: str) -> str:
+    return place if place == "everywhere" else f"in {place}"
 
 
 def _existing(path: Path) -> Path:

@@ -63,7 +63,7 @@ def _joined(*parts: str) -> str:
 
 
 class InstabilityError(LithowaveError):
-    """The fields grew without bound or turned into NaN; the text names step, time, place and likely causes."""
+    """The fields grew without bound or turned into NaN; the text has step, time, place, likely causes."""
 
 
 class OutputError(LithowaveError):

@@ -20,18 +20,23 @@ class Progress:
 
     Parameters
     ----------
-    folder : where progress.json goes. point_count : points updated in a step. show : takes the entries; the command
-    line passes a bar or a printer of lines, Python callers nothing.
+    folder : where progress.json goes. point_count : points updated in a step. show : takes the entries; the
+    command line passes a bar or a printer of lines, Python callers nothing.
     """
 
     def __init__(self, folder: RunFolder, clock: Clock, point_count: int, show: Show | None = None) -> None:
         self.folder, self.point_count, self.show = folder, point_count, show
-        self.first_step, self.started = clock.step, time.perf_counter()
+        self.started = time.perf_counter()
         self.next_shown = self.next_written = self.started
+        # Steps are timed from the end of the first one, in which kernels are loaded or compiled.
+        self.timed_from: tuple[int, float] = (clock.step, self.started)
+        self.first_step = clock.step
 
     def update(self, clock: Clock) -> None:
         """Tell, if it is time."""
         now = time.perf_counter()
+        if clock.step == self.first_step + 1:
+            self.timed_from = (clock.step, now)
         if now < self.next_shown and not clock.finished:
             return
         self.next_shown = now + SHOWN_EVERY
@@ -43,16 +48,24 @@ class Progress:
             self.folder.write_progress(entries)
 
     def entries(self, clock: Clock, now: float) -> dict[str, Any]:
-        """Step, time, rate and time left; the last two are None before the first step."""
-        done, elapsed = clock.step - self.first_step, now - self.started
-        per_step = elapsed / done if done else None
+        """Step, time, rate and time left; the last two are None as long as they are not known."""
+        rate = self.rate(clock, now)
+        left = self.point_count * (clock.steps - clock.step)
         return {
             "points": self.point_count,
             "step": clock.step,
             "steps": clock.steps,
             "time_s": clock.time,
             "end_s": clock.steps * clock.time_step,
-            "elapsed_s": elapsed,
-            "remaining_s": None if per_step is None else per_step * (clock.steps - clock.step),
-            "rate_points_per_s": None if not per_step else self.point_count / per_step,
+            "elapsed_s": now - self.started,
+            "remaining_s": left / rate if rate else None,
+            "rate_points_per_s": rate,
         }
+
+    def rate(self, clock: Clock, now: float | None = None) -> float | None:
+        """Points updated in a second since the first step; None before the second."""
+        step, begin = self.timed_from
+        elapsed = (time.perf_counter() if now is None else now) - begin
+        if clock.step - step < 1 or step == self.first_step or elapsed <= 0.0:
+            return None
+        return self.point_count * (clock.step - step) / elapsed

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,28 +12,41 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.errors import LithowaveError, OutputError, ResourceError
+from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError
 from lithowave.experiment.simulation import Simulation
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import State, read_checkpoint, write_checkpoint
-from lithowave.output.recorders import Recorder, make_recorders, record_lag
-from lithowave.output.run_folder import DESCRIPTION, RunFolder, Stopwatch, fingerprint, provenance, read_report
+from lithowave.output.hdf5 import require_space
+from lithowave.output.recorders import Recorder, make_recorders, output_bytes, record_lag
+from lithowave.output.run_folder import (
+    DESCRIPTION,
+    RunFolder,
+    Stopwatch,
+    fingerprint,
+    input_hashes,
+    provenance,
+)
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, write_miniseed, write_sac
-from lithowave.progress import Progress
+from lithowave.progress import Progress, Show
+from lithowave.signals import stop_signals
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
 from lithowave.watch import InstabilityWatch
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac}
 RECORDER_NAMES = "seismograms"
+NO_DESCRIPTION = (
+    "# The material was a Python function, which a file cannot hold: this run cannot be restarted.\n"
+)
 
 
 @dataclass
 class Result:
     """What a run left.
 
-    directory : the run folder. report : content of run.json. complete : False where a signal stopped the run.
+    directory : the run folder. report : content of run.json. complete : False where a signal stopped the run;
+    its name is then ``report["stopped_by"]``.
     """
 
     directory: Path
@@ -53,7 +64,7 @@ def run_simulation(
     output: str | Path | None = None,
     *,
     overwrite: bool = False,
-    show: Callable[[dict[str, Any]], None] | None = None,
+    show: Show | None = None,
     **overrides: Any,
 ) -> Result:
     """Run a simulation from the beginning.
@@ -63,81 +74,116 @@ def run_simulation(
     simulation : the description.
     output : the run folder; overrides ``output.directory``.
     overwrite : replace another run in that folder.
-    show : called with a dictionary about once a second: step, steps, time_s, rate_points_per_s, remaining_s, ...
+    show : called a few times a second with a dictionary: points, step, steps, time_s, end_s, elapsed_s,
+    remaining_s,
+        rate_points_per_s; first when the time loop begins.
     overrides : keys of ``compute`` and ``output`` by name (``backend="cpu"``, ``precision="double"``).
 
     Raises
     ------
-    InputError, ResourceError : before any work. InstabilityError, OutputError : in the run; what was written stays.
+    InputError, ResourceError : before any work. InstabilityError, OutputError : in the run; what was written
+    stays.
     """
-    simulation = simulation.with_overrides(_sorted_overrides(simulation, overrides, output))
+    changes = _sorted_overrides(simulation, overrides, output)
+    if changes:
+        simulation = simulation.with_overrides(changes)
     description = _description(simulation)
     plan = load_method(simulation.solver.method).plan(simulation)
     check_names(simulation.receiver_list(), simulation.output.formats)
-    folder = RunFolder.create(Path(simulation.output.directory), description, overwrite)
-    folder.write_report(**provenance(simulation.input_files()), plan=plan.summary(), exit_state="running")
-    return _execute(simulation, plan, folder, fingerprint(description), None, show)
+    backend = _backend(simulation, plan)
+    if not overwrite:  # a run that is replaced makes room of its own
+        points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+        require_space(Path(simulation.output.directory), output_bytes(simulation, plan.schedule, points))
+    with RunFolder.create(Path(simulation.output.directory), description, overwrite) as folder:
+        folder.write_report(**provenance(simulation.input_files()), plan=plan.summary(), exit_state="running")
+        for text in simulation.warnings():
+            folder.log(f"warning: {text}")
+        return _execute(simulation, plan, backend, folder, fingerprint(description), None, show)
 
 
-def restart_run(
-    directory: str | Path, *, show: Callable[[dict[str, Any]], None] | None = None, threads: int | None = None
-) -> Result:
+def restart_run(directory: str | Path, *, show: Show | None = None, threads: int | None = None) -> Result:
     """Go on with a run that was stopped, from its last checkpoint; without one, from the beginning.
 
     The result is, bit for bit, that of a run that was never stopped.
 
     Raises
     ------
-    OutputError : when the folder holds no run, its run is complete, or its files do not belong together.
+    InputError : when the folder holds no run, its run is complete or still goes on, or files that it reads
+    have changed. OutputError : when its files are damaged or do not belong together.
     """
     path = Path(directory)
-    report = read_report(path)
-    if report.get("exit_state") == "finished":
-        raise OutputError(f"{path}: this run is complete; there is nothing to restart.")
-    description = (path / DESCRIPTION).read_text(encoding="utf-8")
-    simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
-    if threads is not None:
-        simulation = simulation.with_overrides({"compute.threads": threads})
-    plan = load_method(simulation.solver.method).plan(simulation)
-    folder = RunFolder(path)
-    folder.report = report
-    state = read_checkpoint(path, fingerprint(description))
-    begun = [*report.get("restarts", []), {"step": int(state["clock"]["step"]) if state else 0}]
-    folder.write_report(restarts=begun, exit_state="running")
-    return _execute(simulation, plan, folder, fingerprint(description), state, show)
+    with RunFolder.reopen(path) as folder:
+        description = (path / DESCRIPTION).read_text(encoding="utf-8")
+        if description == NO_DESCRIPTION:
+            raise InputError(
+                str(path), "the material of this run was a Python function", "No file holds it", "run it anew"
+            )
+        simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
+        if threads is not None:
+            simulation = simulation.with_overrides({"compute.threads": threads})
+        _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
+        plan = load_method(simulation.solver.method).plan(simulation)
+        backend = _backend(simulation, plan)
+        state = read_checkpoint(path, fingerprint(description))
+        folder.begin_again(int(state["clock"]["step"]) if state else 0)
+        return _execute(simulation, plan, backend, folder, fingerprint(description), state, show)
+
+
+def _backend(simulation: Simulation, plan: Any) -> Any:
+    """The device, if the run fits into its memory."""
+    compute = simulation.compute
+    backend = make_backend(compute.backend, compute.precision, compute.threads)
+    require_memory(plan.memory_bytes(), backend.free_memory())
+    return backend
+
+
+def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, str]) -> None:
+    """Refuse to go on with other input files than those the run began with."""
+    for name, digest in input_hashes(simulation.input_files()).items():
+        if digest != before.get(name, digest):
+            raise InputError(
+                str(path),
+                f"the input file {name} has changed since this run began",
+                "A run goes on only with the files that it began with",
+                "bring the file back, or run the simulation anew",
+            )
 
 
 def _execute(
     simulation: Simulation,
     plan: Any,
+    backend: Any,
     folder: RunFolder,
     identity: str,
     state: State | None,
-    show: Callable[[dict[str, Any]], None] | None,
+    show: Show | None,
 ) -> Result:
     """The way of the data: solver arrays, time loop, run folder."""
     stopwatch = Stopwatch()
-    compute = simulation.compute
-    backend = make_backend(compute.backend, compute.precision, compute.threads)
-    require_memory(plan.memory_bytes(), backend.free_memory())
-    solver = load_method(simulation.solver.method).Solver(plan, simulation, backend)
-    schedule, attributes = plan.schedule, attributes_of(simulation)
+    schedule, recorders = plan.schedule, []
     lag = record_lag(simulation.output.quantity, simulation.output.stress or simulation.output.pressure)
     clock = Clock(schedule.time_step, schedule.steps + lag)
-    recorders = make_recorders(simulation, schedule, solver, folder.path, attributes, state)
-    watch = InstabilityWatch(schedule, simulation.point_sources())
-    keeper = CheckpointKeeper(simulation, folder, identity, recorders, watch)
-    if state is not None:
-        keeper.restore(solver, clock, state)
-    progress = Progress(folder, clock, plan.point_count, show)
-    folder.write_report(
-        backend=backend.name, threads=backend.threads, setup_s=stopwatch(), precision=compute.precision
-    )
-    folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.point_count} points")
     with _ending(folder, clock, stopwatch, recorders), stop_signals() as signals:
-        take_first(recorders, solver, clock)
+        solver = load_method(simulation.solver.method).Solver(plan, simulation, backend)
+        recorders += make_recorders(
+            simulation, schedule, solver, folder.path, attributes_of(simulation), state
+        )
+        watch = InstabilityWatch(schedule, simulation.point_sources())
+        keeper = CheckpointKeeper(simulation, folder, identity, recorders, watch)
+        if state is not None:
+            keeper.restore(solver, clock, state)
+        watch.inspect(solver, clock)
+        folder.write_report(
+            backend=backend.name,
+            threads=backend.threads,
+            precision=simulation.compute.precision,
+            setup_s=stopwatch(),
+        )
+        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.point_count} points")
         loop_time = Stopwatch()
-        first_step = clock.step
+        progress = Progress(folder, clock, plan.point_count, show)
+        progress.update(clock)
+        take_first(recorders, solver, clock)
         while not clock.finished:
             solver.advance(clock.step)
             clock.tick()
@@ -147,17 +193,16 @@ def _execute(
             watch.check(solver, clock)
             progress.update(clock)
             if keeper.due(clock) or signals.pending:
+                signals.pending = False
                 keeper.write(solver, clock)
-                if signals.take() == "stop" and not clock.finished:
-                    return _stopped(folder, clock, loop_time, stopwatch)
-        elapsed = loop_time()
+                if signals.stopped_by and not clock.finished:
+                    return _stopped(folder, clock, signals.stopped_by, loop_time, stopwatch)
+        elapsed, rate = loop_time(), progress.rate(clock)
         for recorder in recorders:
             recorder.finish(solver)
-    _write_waveforms(simulation, folder)
-    rate = plan.point_count * (clock.step - first_step) / elapsed if clock.step > first_step else None
-    folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), rate_points_per_s=rate)
-    folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
-    folder.end_progress()
+        _write_waveforms(simulation, folder)
+        folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), rate_points_per_s=rate)
+        folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     return Result(folder.path, folder.report)
 
 
@@ -199,7 +244,11 @@ class CheckpointKeeper:
         return self.every > 0 and clock.step % self.every == 0 and not clock.finished
 
     def write(self, solver: Any, clock: Clock) -> None:
-        """Flush the recorders, so that their files hold what the checkpoint counts on, and write the state."""
+        """Flush the recorders, so that their files hold what the checkpoint counts on, and write the state.
+
+        Fields that have gone wrong are not kept: the watch looks at them first.
+        """
+        self.watch.inspect(solver, clock)
         state: State = {
             "clock": {
                 "step": np.array(clock.step),
@@ -236,23 +285,35 @@ def _ending(
     try:
         yield
     except BaseException as error:
-        what = str(error) if isinstance(error, LithowaveError) else f"{type(error).__name__}: {error}"
-        try:
+        known = isinstance(error, LithowaveError)
+        what = str(error) if known else f"{type(error).__name__}: {error}".rstrip(": ")
+        with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
             folder.log(f"step {clock.step}: failed: {what}")
-            folder.write_report(exit_state="failed", error=what, failed_at_step=clock.step, wall_s=stopwatch())
-            folder.end_progress()
-        except OutputError:
-            pass  # the disk may be what failed; the first error is the one to tell
+            folder.write_report(
+                exit_state="failed", error=what, failed_at_step=clock.step, wall_s=stopwatch()
+            )
+        if isinstance(error, MemoryError):
+            raise ResourceError(
+                f"there is not enough memory for the arrays of this run ({error})."
+            ) from error
         raise
     finally:
+        folder.end_progress()
         for recorder in recorders:
             recorder.close()
 
 
-def _stopped(folder: RunFolder, clock: Clock, loop_time: Stopwatch, stopwatch: Stopwatch) -> Result:
-    folder.log(f"step {clock.step}: stopped by a signal, checkpoint written")
-    folder.write_report(exit_state="stopped", stopped_at_step=clock.step, loop_s=loop_time(), wall_s=stopwatch())
-    folder.end_progress()
+def _stopped(
+    folder: RunFolder, clock: Clock, signal_name: str, loop_time: Stopwatch, stopwatch: Stopwatch
+) -> Result:
+    folder.log(f"step {clock.step}: stopped by {signal_name}, checkpoint written")
+    folder.write_report(
+        exit_state="stopped",
+        stopped_by=signal_name,
+        stopped_at_step=clock.step,
+        loop_s=loop_time(),
+        wall_s=stopwatch(),
+    )
     return Result(folder.path, folder.report, complete=False)
 
 
@@ -263,43 +324,9 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
             WAVEFORM_WRITERS[name](seismograms, folder.path / name)
 
 
-class StopSignals:
-    """SIGTERM and SIGINT ask for a checkpoint and the end; SIGUSR1 for a checkpoint only."""
-
-    def __init__(self) -> None:
-        self.pending: str | None = None
-
-    def receive(self, number: int, _frame: Any) -> None:
-        """Note the wish; the loop fulfils it after the step."""
-        self.pending = "checkpoint" if number == signal.SIGUSR1 and self.pending != "stop" else "stop"
-
-    def take(self) -> str | None:
-        """The wish, which is then forgotten."""
-        wish, self.pending = self.pending, None
-        return wish
-
-
-@contextmanager
-def stop_signals() -> Iterator[StopSignals]:
-    """Listen to the signals while the loop runs; only the main thread can."""
-    signals = StopSignals()
-    if threading.current_thread() is not threading.main_thread():
-        yield signals
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {number: signal.signal(number, signals.receive) for number in numbers}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _description(simulation: Simulation) -> str:
     """The resolved description; for a material given as a Python function, a note in its place."""
-    if simulation.material.kind != "function":
-        return simulation.to_yaml()
-    return "# The material was a Python function, which a file cannot hold: this run cannot be restarted.\n"
+    return NO_DESCRIPTION if simulation.material.kind == "function" else simulation.to_yaml()
 
 
 def _sorted_overrides(

@@ -18,22 +18,16 @@ class StopSignals:
     """
 
     def __init__(self) -> None:
-        self.pending: str | None = None
+        self.pending = False
         self.stopped_by: str | None = None
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
         """Note the wish; the loop fulfils it after the step."""
-        if number == signal.SIGUSR1:
-            self.pending = self.pending or "checkpoint"
-        elif self.stopped_by and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        else:
-            self.pending, self.stopped_by = "stop", signal.Signals(number).name
-
-    def take(self) -> str | None:
-        """The wish, which is then forgotten."""
-        wish, self.pending = self.pending, None
-        return wish
+        if number in STOPPING:
+            if self.stopped_by and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.stopped_by = signal.Signals(number).name
+        self.pending = True
 
 
 @contextmanager

@@ -17,12 +17,13 @@ GROWTH = 1e3
 class InstabilityWatch:
     """Looks at the largest velocity every so many steps.
 
-    While the sources act it may be anything finite; after that no velocity can pass a thousand times the largest seen
-    before, whatever the structure focuses.
+    While the sources act it may be anything finite; after that no velocity can pass a thousand times the
+    largest seen before, whatever the structure focuses.
 
     Parameters
     ----------
-    schedule : for the report. sources : point sources, whose time functions tell when they end. every : steps.
+    schedule : for the report. sources : point sources, whose time functions tell when they end. every :
+    steps.
     """
 
     def __init__(self, schedule: Schedule, sources: Sequence[Any], every: int = EVERY) -> None:
@@ -31,9 +32,12 @@ class InstabilityWatch:
         self.largest = 0.0
 
     def check(self, solver: Solver, clock: Clock) -> None:
+        """Look at the fields if it is time."""
+        if clock.step % self.every == 0 or clock.finished:
+            self.inspect(solver, clock)
+
+    def inspect(self, solver: Solver, clock: Clock) -> None:
         """Raise InstabilityError when the fields have gone wrong."""
-        if clock.step % self.every and not clock.finished:
-            return
         now = solver.largest_velocity()
         grown = clock.time > self.quiet_after and self.largest > 0 and now > GROWTH * self.largest
         if not math.isfinite(now) or grown:
@@ -42,7 +46,11 @@ class InstabilityWatch:
 
     def _report(self, solver: Solver, clock: Clock, now: float) -> str:
         seen = f"the largest before was {self.largest:.3g} m/s"
-        what = "a velocity is infinite or not a number" if not math.isfinite(now) else f"a velocity is {now:.3g} m/s"
+        what = (
+            "a velocity is infinite or not a number"
+            if not math.isfinite(now)
+            else f"a velocity is {now:.3g} m/s"
+        )
         fraction = self.schedule.time_step / self.schedule.limit
         causes = [
             f"the time step ({self.schedule.time_step:.6g} s) is {100 * fraction:.3g}% of the stability limit"

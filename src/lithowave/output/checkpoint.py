@@ -1,13 +1,14 @@
-"""Checkpoints: everything that determines the future of a run, in one HDF5 file that is replaced atomically."""
+"""Checkpoints: all that determines the future of a run, in one HDF5 file that is replaced atomically."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 
 from lithowave.errors import OutputError
-from lithowave.output.hdf5 import open_file, replacing
+from lithowave.output.hdf5 import Piece, laying_out, open_file, preallocate, replaced, require_space
 
 FILE_NAME = "checkpoint/checkpoint.h5"
 FORMAT_VERSION = 1
@@ -29,13 +30,26 @@ def write_checkpoint(folder: Path, state: State, fingerprint: str) -> None:
     OutputError : when it cannot be written; the earlier checkpoint stays.
     """
     path = folder / FILE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.attrs["format_version"] = FORMAT_VERSION
-        file.attrs["fingerprint"] = fingerprint
-        for part, arrays in state.items():
-            for name, array in arrays.items():
-                file.create_dataset(f"{part}/{name}", data=np.asarray(array))
+    named = {
+        f"{part}/{name}": np.asarray(array)
+        for part, arrays in state.items()
+        for name, array in arrays.items()
+    }
+    require_space(path, sum(array.nbytes for array in named.values()))
+    with replaced(path) as temporary:
+        with laying_out(temporary) as file:
+            file.attrs["format_version"] = FORMAT_VERSION
+            file.attrs["fingerprint"] = fingerprint
+            for name, array in named.items():
+                preallocate(file, name, array.shape, array.dtype)
+        with open_file(temporary) as file:
+            places = {name: Piece.of(file[name]) for name in named}
+        descriptor = os.open(temporary, os.O_WRONLY)
+        try:
+            for name, array in named.items():
+                places[name].write(descriptor, array)
+        finally:
+            os.close(descriptor)
 
 
 def read_checkpoint(folder: Path, fingerprint: str) -> State | None:
@@ -51,8 +65,8 @@ def read_checkpoint(folder: Path, fingerprint: str) -> State | None:
     with open_file(path) as file:
         if file.attrs.get("format_version") != FORMAT_VERSION or file.attrs.get("fingerprint") != fingerprint:
             raise OutputError(
-                f"{path}: this checkpoint belongs to another description or another version of lithowave. Run the "
-                "simulation anew, into another folder."
+                f"{path}: this checkpoint belongs to another description or another version of lithowave. "
+                "Run the simulation anew, into another folder."
             )
         state: State = {}
         for part, group in file.items():

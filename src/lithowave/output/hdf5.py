@@ -2,10 +2,10 @@
 
 A file is laid out completely by h5py when it is created, and closed: each array is one contiguous piece whose
 place in the file is known. Data then go straight to their place by the operating system's own write, past the
-HDF5 library: it keeps unwritten data of its own, and brings the process down when these find no room. What
-changes beside the data is a counter, updated after what it counts. The first format version is used (no marks
-of being open) and no lock is taken: a reader may look at any time, and a file whose writer was killed opens
-like any other.
+HDF5 library: it keeps unwritten data of its own, and brings the process down when these find no room (so that
+the layout itself is made in memory, see `paged`). What changes beside the data is a counter, updated after
+what it counts. The first format version is used (no marks of being open) and no lock is taken: a reader may
+look at any time, and a file whose writer was killed opens like any other.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.output.paged import PagedFile, write_fully
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PRECISIONS = {"single": np.float32, "double": np.float64}
@@ -68,8 +69,11 @@ def writing(path: Path, readable: str = "") -> Iterator[None]:
 
 def require_space(path: Path, size: int) -> None:
     """Raise OutputError when the file system of `path` has less than `size` bytes free."""
+    folder = path.absolute().parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
     try:
-        free = shutil.disk_usage(path.parent).free
+        free = shutil.disk_usage(folder).free
     except OSError:
         return
     if size > free:
@@ -79,31 +83,62 @@ def require_space(path: Path, size: int) -> None:
         )
 
 
-def create_file(path: Path) -> Any:
-    """A new HDF5 file at `path`, in the oldest format version and without a lock; its folder is made."""
-    import h5py
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return h5py.File(path, "w", libver="earliest", locking=False)
-
-
 @contextmanager
 def creating(path: Path) -> Iterator[Any]:
-    """A new HDF5 file to be laid out inside the block, closed after it."""
-    with writing(path), create_file(path) as file:
+    """A new HDF5 file to be laid out inside the block, in the oldest format version; its folder is made.
+
+    It is held in memory until the block ends: large arrays are made by `preallocate`, and written afterwards.
+
+    Raises
+    ------
+    OutputError : when it cannot be written; there is no file then.
+    """
+    with writing(path), laying_out(path) as file:
         yield file
 
 
-def open_file(path: Path, mode: str = "r") -> Any:
-    """Open an existing HDF5 file without a lock; OutputError when it is missing, damaged or foreign."""
+@contextmanager
+def laying_out(path: Path) -> Iterator[Any]:
+    """As `creating`, but an OSError stays one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _paged(path, "w") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[Any]:
+    """An existing HDF5 file to be changed inside the block, in memory as far as it is touched.
+
+    Raises
+    ------
+    OutputError : when it cannot be written, or there is no room for what is new; it is then as it was.
+    """
+    with writing(path), _paged(path, "r+") as file:
+        yield file
+
+
+@contextmanager
+def _paged(path: Path, mode: str) -> Iterator[Any]:
+    import h5py
+
+    with PagedFile(path, create=mode == "w") as pages:
+        with h5py.File(pages, mode, libver="earliest") as file:
+            yield file
+        pages.commit()
+
+
+def open_file(path: Path) -> Any:
+    """Open an existing HDF5 file for reading, without a lock; OutputError when missing, damaged or foreign."""
     import h5py
 
     if not path.is_file():
         raise OutputError(f"{path}: there is no such file.")
     try:
-        if mode == "r":
-            return h5py.File(path, "r", locking=False)
-        return h5py.File(path, mode, libver="earliest", locking=False)
+        return h5py.File(path, "r", locking=False)
     except OSError as error:
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
 
@@ -116,6 +151,8 @@ def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **att
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     dataset = group.create_dataset(name, shape, dtype=dtype, dcpl=properties)
+    if shape == ():
+        dataset[()] = 0  # HDF5 makes room for a single value only when it is written
     for key, value in attributes.items():
         dataset.attrs[key] = value
     return dataset
@@ -132,23 +169,26 @@ class Piece:
     @classmethod
     def of(cls, dataset: Any) -> Piece:
         """The place of an HDF5 data set made by `preallocate`."""
-        return cls(dataset.id.get_offset() or 0, dataset.shape, dataset.dtype)
+        offset = dataset.id.get_offset()
+        if offset is None and dataset.size:
+            raise ValueError(f"{dataset.name} has no place in its file; was it made by preallocate?")
+        return cls(offset or 0, dataset.shape, dataset.dtype)
 
     def write_columns(self, descriptor: int, start: int, values: np.ndarray) -> None:
         """Write `values` (..., n) to the places `start` to `start` + n of the last axis."""
         values = self._prepared(values, (*self.shape[:-1], values.shape[-1]))
         rows = values.reshape(-1, values.shape[-1])
         for row, samples in enumerate(rows):
-            _write_fully(descriptor, samples, self._byte(row * self.shape[-1] + start))
+            _write_array(descriptor, samples, self._byte(row * self.shape[-1] + start))
 
     def write_step(self, descriptor: int, index: int, values: np.ndarray) -> None:
         """Write `values` to place `index` of the first axis."""
         values = self._prepared(values, self.shape[1:])
-        _write_fully(descriptor, values, self._byte(index * values.size))
+        _write_array(descriptor, values, self._byte(index * values.size))
 
     def write(self, descriptor: int, values: Any) -> None:
         """Write the whole array."""
-        _write_fully(descriptor, self._prepared(np.asarray(values), self.shape), self.start)
+        _write_array(descriptor, self._prepared(np.asarray(values), self.shape), self.start)
 
     def _byte(self, element: int) -> int:
         return self.start + element * self.dtype.itemsize
@@ -160,19 +200,14 @@ class Piece:
         return np.ascontiguousarray(values, dtype=self.dtype).reshape(shape)
 
 
-def _write_fully(descriptor: int, values: np.ndarray, position: int) -> None:
-    """Write all bytes of `values` at `position`: one call may write less, on a disk about to be full."""
-    if not values.size:
-        return
-    remaining = memoryview(values.reshape(-1)).cast("B")
-    while remaining:
-        written = os.pwrite(descriptor, remaining, position)
-        remaining, position = remaining[written:], position + written
+def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
+    if values.size:
+        write_fully(descriptor, memoryview(values.reshape(-1)).cast("B"), position)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Any]:
-    """A new HDF5 file that takes the place of `path` only once it is complete.
+def replaced(path: Path) -> Iterator[Path]:
+    """The name of a new file that takes the place of `path` when the block has ended well.
 
     Raises
     ------
@@ -181,8 +216,18 @@ def replacing(path: Path) -> Iterator[Any]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with writing(path, "The file that stood there before, if any, is unchanged"):
-            with create_file(temporary) as file:
-                yield file
+            yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(
+                    file.fileno()
+                )  # else a machine that loses power may keep the name without the content
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """A new HDF5 file, made as by `creating`, that takes the place of `path` once complete: see `replaced`."""
+    with replaced(path) as temporary, laying_out(temporary) as file:
+        yield file

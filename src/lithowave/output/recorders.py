@@ -1,7 +1,8 @@
 """What a run writes while it goes: each recorder tells when it is due and takes what it needs from the solver.
 
-All have the same shape: `due(clock)`, `write(solver, clock)`, `flush(solver)` (everything taken so far is on disk and
-readable), `state()` and `restore()` for checkpoints, `finish(solver)` at the end of a complete run, and `close()`.
+All have the same shape: `due(clock)`, `write(solver, clock)`, `flush(solver)` (everything taken so far is on
+disk and readable), `state()` and `restore()` for checkpoints, `finish(solver)` at the end of a complete run,
+and `close()`.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def record_lag(quantity: str, with_stress: bool) -> int:
 class SeismogramRecorder(Recorder):
     r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity asked for.
 
-    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress the mean of its
-    values half a step before and after; all of second order in time, as the scheme is.
+    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress the mean
+    of its values half a step before and after; all of second order in time, as the scheme is.
     """
 
     def __init__(
@@ -92,8 +93,9 @@ class SeismogramRecorder(Recorder):
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
     def start(self, solver: Solver) -> None:
-        """Make room on the device."""
+        """Make room on the device; the record taken now only loads the kernel, and is overwritten."""
         solver.start_records(self.capacity, self.with_stress)
+        solver.record(0)
 
     def due(self, clock: Clock) -> bool:
         """At the samples, or at every step where integrals or differences are needed."""
@@ -279,6 +281,8 @@ def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) 
     for selection, points in zip(output.snapshots, raster_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
         per_point = sum({"velocity": 3, "stress": 6, "pressure": 1}[name] for name in selection.fields)
-        thickness = 2 if selection.plane is not None and selection.plane.axis in "xy" else 1  # see `snapshots.py`
+        thickness = (
+            2 if selection.plane is not None and selection.plane.axis in "xy" else 1
+        )  # see `snapshots.py`
         total += count * points * thickness * per_point * 4
     return int(math.ceil(total))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,15 +26,22 @@ MADE_BY_RUNS = (
     DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint", "figures",
     "miniseed", "sac",
 )  # fmt: skip
-PACKAGES = ("numpy", "numba", "h5py", "pydantic", "pyproj", "obspy", "cupy", "mpi4py")
+ENDINGS = (
+    "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
+)  # fmt: skip
+PACKAGES = (
+    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "netCDF4", "cupy-cuda13x", "cupy-cuda12x",
+    "mpi4py",
+)  # fmt: skip
 
 
 class RunFolder:
-    """A folder with one run in it."""
+    """A folder with one run in it; as a context it is held against other processes that would write into it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.report: dict[str, Any] = {}
+        self._held: Any = None
 
     @classmethod
     def create(cls, path: Path, description: str, overwrite: bool) -> RunFolder:
@@ -40,28 +49,109 @@ class RunFolder:
 
         Raises
         ------
-        InputError : when another run is there and `overwrite` is not set.
-        OutputError : when the folder cannot be written.
+        InputError : when another run is there and `overwrite` is not set, or other files that a run would
+        replace. OutputError : when the folder cannot be written.
         """
-        taken = [name for name in MADE_BY_RUNS if (path / name).exists()]
+        taken = made_by_runs(path)
         if taken and not overwrite:
-            raise InputError(
-                "output.directory",
-                f"{path} holds another run ({', '.join(taken[:3])}{', ...' if len(taken) > 3 else ''})",
-                "A run is never overwritten unless told so",
-                "choose another folder (--output DIR), continue that run (lithowave restart), or say --overwrite",
+            raise _taken(
+                path, taken, "holds another run" if REPORT in taken else "holds files of these names"
             )
+        if taken and REPORT not in taken:
+            raise _taken(path, taken, "is no run folder, but holds files that a run would replace")
+        if path.exists() and not path.is_dir():
+            raise InputError("output.directory", f"{path} is a file", "expected a folder")
+        folder = cls(path)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
+            folder._hold()
+        try:
+            folder._begin(description, taken)
+        except OutputError:
+            folder._withdraw()
+            raise
+        return folder
+
+    def _begin(self, description: str, taken: list[str]) -> None:
+        """Clear away the run that was here; write the first files of the new one."""
+        with writing(self.path):
             for name in taken:
-                remove = shutil.rmtree if (path / name).is_dir() else os.unlink
-                remove(path / name)
-            (path / DESCRIPTION).write_text(description, encoding="utf-8")
-        return cls(path)
+                if name != LOG:
+                    remove = shutil.rmtree if (self.path / name).is_dir() else os.unlink
+                    remove(self.path / name)
+            os.truncate(self.path / LOG, 0)
+        self.write_report(exit_state="running")
+        with writing(self.path):
+            (self.path / DESCRIPTION).write_text(description, encoding="utf-8")
+
+    def _withdraw(self) -> None:
+        """Leave nothing of a run that could not begin."""
+        self.close()
+        for name in (DESCRIPTION, REPORT, f".{REPORT}.part", LOG):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """The folder of a run that was stopped, with its report.
+
+        Raises
+        ------
+        InputError : when it holds no run, or one that is complete or still goes on.
+        """
+        missing = [name for name in (REPORT, DESCRIPTION) if not (path / name).is_file()]
+        if missing:
+            raise InputError(
+                str(path),
+                f"is no run folder: it has no {missing[0]}",
+                "expected a folder that lithowave run made",
+            )
+        folder = cls(path)
+        folder.report = read_report(path)
+        if folder.report.get("exit_state") == "finished":
+            raise InputError(str(path), "this run is complete", "there is nothing to restart")
+        with writing(path / LOG):
+            folder._hold()
+        return folder
+
+    def _hold(self) -> None:
+        """Lock the log; the system lets go of it when this process ends, in whatever way."""
+        self._held = open(self.path / LOG, "a", encoding="utf-8")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise InputError(
+                "output.directory",
+                f"a run is going on in {self.path}",
+                "One run at a time writes into a folder",
+                "wait for it, stop it, or choose another folder (--output DIR)",
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def begin_again(self, step: int) -> None:
+        """Note in run.json that the run goes on from `step`, and how the part before it ended."""
+        part = {name: self.report.pop(name) for name in ENDINGS if name in self.report}
+        note = {"step": step, "time": now(), "before": part}
+        self.write_report(restarts=[*self.report.get("restarts", []), note], exit_state="running")
 
     def log(self, line: str) -> None:
         """Append a line with the time of day to the log."""
-        stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        stamp = now().replace("T", " ")
         with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
             log.write(f"{stamp} {line}\n")
 
@@ -83,6 +173,30 @@ class RunFolder:
         with writing(self.path / name):
             temporary.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
             os.replace(temporary, self.path / name)
+
+
+def made_by_runs(path: Path) -> list[str]:
+    """What a folder holds that runs make, and that a new run there would replace."""
+    return [name for name in MADE_BY_RUNS if (path / name).exists()]
+
+
+def _taken(path: Path, names: list[str], how: str) -> InputError:
+    hints = ["choose another folder (--output DIR)"]
+    if REPORT in names:
+        hints += ["continue that run (lithowave restart)", "or say --overwrite"]
+    else:
+        hints.append("or remove them yourself")
+    return InputError(
+        "output.directory",
+        f"{path} {how} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})",
+        "A run is never overwritten unless told so",
+        ", ".join(hints),
+    )
+
+
+def now() -> str:
+    """The time of day, UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -120,8 +234,8 @@ def provenance(input_files: list[Path]) -> dict[str, Any]:
         "processor": processor_name(),
         "cores": os.cpu_count(),
         "command": sys.argv,
-        "inputs": {str(path): file_hash(path) for path in input_files},
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inputs": input_hashes(input_files),
+        "started": now(),
     }
 
 
@@ -136,6 +250,11 @@ def package_versions() -> dict[str, str]:
     return found
 
 
+def input_hashes(input_files: list[Path]) -> dict[str, str]:
+    """SHA-256 of the input files, by name."""
+    return {str(path): file_hash(path) for path in input_files}
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's content."""
     digest = hashlib.sha256()
@@ -146,7 +265,7 @@ def file_hash(path: Path) -> str:
 
 
 def source_commit() -> str | None:
-    """Commit of the source tree that this package runs from, with ``+`` where it has changes; None if installed."""
+    """Commit of the source tree that this runs from, with ``+`` where it has changes; None if installed."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -203,8 +203,7 @@ def _lay_out(
         "stress": f"receiver, component ({TENSOR_COMPONENTS}), time",
         "pressure": "receiver, time",
     }
-    counter = hdf5.preallocate(file, "samples_written", (), np.int64, units="1")
-    counter[()] = 0
+    hdf5.preallocate(file, "samples_written", (), np.int64, units="1")
     time = file.create_dataset("time", data=np.arange(count) * interval)
     time.attrs["units"] = "s"
     for name, shape in shapes.items():

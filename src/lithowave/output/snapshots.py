@@ -149,7 +149,7 @@ class SnapshotWriter:
                 self._pieces[name].write(self._descriptor, stored)
 
     def _set_times(self, times: list[float]) -> None:
-        with hdf5.open_file(self.path, "r+") as file:
+        with hdf5.changing(self.path) as file:
             steps = file[self._steps_name]
             steps["Values"].resize((len(times),))
             steps["Values"][:] = times

@@ -84,7 +84,7 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, ind
             figure.legend(*panel.get_legend_handles_labels(), loc="outside upper right", ncols=2)
         panel.tick_params(labelbottom=last, labelleft=column == 0)
         if last:
-            panel.set_xlabel("Time after origin (s)")
+            panel.set_xlabel("Time (s)")
         if column == 0:
             panel.set_ylabel(f"{comparison.names[index]}\n({unit})")
 

@@ -171,9 +171,7 @@ def _finish_axes(
     else:
         panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - distance.min() * 1000.0 / reduction)
     panels[0].set_ylabel("Epicentral distance (km)")
-    label = (
-        "Time after origin (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
-    )
+    label = "Time (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
     for panel in panels:
         panel.set_xlabel(label)
         panel.grid(axis="x")

@@ -87,6 +87,8 @@ def _draw_page(
     arrivals: list[tuple[str, np.ndarray, str]],
     label: str,
 ) -> Any:
+    from matplotlib.ticker import MaxNLocator
+
     rows = len(page)
     figure = style.new_figure(11.0, 1.15 + 0.98 * rows)
     top, bottom = 1.0 - 0.62 / figure.get_figheight(), 0.48 / figure.get_figheight()
@@ -126,7 +128,9 @@ def _draw_page(
     for panel, name in zip(panels[0], motions, strict=True):
         panel.set_title(style.COMPONENT_NAMES[name])
     for panel in panels[-1]:
-        panel.set_xlabel("Time after origin (s)")
+        panel.set_xlabel("Time (s)")
+        # Without its last tick, whose label would run into the first one of the next panel.
+        panel.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], prune="upper"))
         panel.set_xlim(seismograms.time[0], max(seismograms.time[-1], seismograms.sampling_interval))
     title = f"{seismograms.title}: " if seismograms.title else ""
     height = 1.0 - 0.12 / figure.get_figheight()

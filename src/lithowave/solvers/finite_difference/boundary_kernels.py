@@ -1,73 +1,16 @@
-"""Kernels of the faces on the CPU: absorbing layers along y and z, and the closures of free and rigid faces.
+"""Kernels of the free and rigid faces on the CPU: their closures.
 
-All *add* to what the plain update did, in slabs along one axis n, so that the update of the interior never branches and
-the corners, where several slabs meet, need no code of their own. With t and u the other two axes, n carries the
-derivatives of vn, vt, vu and of snn, snt, snu.
+They *add* to what the plain update did, next to a face with normal n, so that edges and corners, where faces meet, need no
+code of their own. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
 """
 
 from __future__ import annotations
 
 from numba import prange
 
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.kernels import parallel
-from lithowave.solvers.finite_difference.rows import (
-    U,
-    absorb_normal_stress_row,
-    absorb_normal_velocity_row,
-    absorb_shear_stress_row,
-    absorb_tangential_velocity_row,
-    compliance_square,
-    density_pair,
-    row,
-)
-
-
-@parallel
-def absorb_velocity(
-    vn, vt, vu, snn, snt, snu, density, memory, half, node, start, n, t, u, ratio, c
-):  # fmt: skip
-    r"""C-PML in one slab, velocities: memory (3, planes, rows, columns) for vn, vt, vu.
-
-    half, node (3, depths, columns): b, a, r at half nodes and nodes, repeated along x. start: (k, j, i) of the slab's
-    first node.
-    """
-    planes, rows, columns = memory.shape[1], memory.shape[2], U(memory.shape[3])
-    begin = start[2]
-    for task in prange(planes * rows):
-        p = U(task // rows)
-        q = U(task) - p * U(rows)
-        k, j, depth = start[0] + p, start[1] + q, p * n[0] + q * n[1]
-        absorb_normal_velocity_row(
-            k, j, begin, columns, n, vn, snn, density, memory, U(0), p, q, half, depth, ratio, c
-        )
-        absorb_tangential_velocity_row(
-            k, j, begin, columns, n, t, vt, snt, density, memory, U(1), p, q, node, depth, ratio, c
-        )
-        absorb_tangential_velocity_row(
-            k, j, begin, columns, n, u, vu, snu, density, memory, U(2), p, q, node, depth, ratio, c
-        )
-
-
-@parallel
-def absorb_stress(
-    vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, half, node, start, n, t, u, ratio, c
-):
-    r"""C-PML in one slab, stresses: memory (3, planes, rows, columns) for the derivatives of vn, vt, vu."""
-    planes, rows, columns = memory.shape[1], memory.shape[2], U(memory.shape[3])
-    begin = start[2]
-    for task in prange(planes * rows):
-        p = U(task // rows)
-        q = U(task) - p * U(rows)
-        k, j, depth = start[0] + p, start[1] + q, p * n[0] + q * n[1]
-        absorb_normal_stress_row(
-            k, j, begin, columns, n, vn, snn, stt, suu, lam, compliance, memory, U(0), p, q, node, depth, ratio, c,
-        )  # fmt: skip
-        absorb_shear_stress_row(
-            k, j, begin, columns, n, t, vt, snt, compliance, memory, U(1), p, q, half, depth, ratio, c,
-        )  # fmt: skip
-        absorb_shear_stress_row(
-            k, j, begin, columns, n, u, vu, snu, compliance, memory, U(2), p, q, half, depth, ratio, c,
-        )  # fmt: skip
+from lithowave.solvers.finite_difference.rows import U, compliance_square, density_pair, row
 
 
 @row
@@ -125,6 +68,7 @@ def close_velocity(
     """
     planes, rows, count = shape[0], shape[1], U(shape[2])
     for task in prange(planes * rows):
+        rounding = flush_denormals()
         p = U(task // rows)
         q = U(task) - p * U(rows)
         node_row = (first[0] + p, first[1] + q, first[2])
@@ -135,6 +79,7 @@ def close_velocity(
             k, j, i = node_row
             close_velocity_row(k, j, i, count, d, half_row, node_change, node_reach, inward, vt, snt, density, t, ratio)
             close_velocity_row(k, j, i, count, d, half_row, node_change, node_reach, inward, vu, snu, density, u, ratio)
+        restore_rounding(rounding)
 
 
 @parallel
@@ -145,6 +90,7 @@ def close_stress(
     r"""Change the derivatives along n near a face from the plain stencil to the closed one, stresses."""
     planes, rows, count = shape[0], shape[1], U(shape[2])
     for task in prange(planes * rows):
+        rounding = flush_denormals()
         p = U(task // rows)
         q = U(task) - p * U(rows)
         node_row = (first[0] + p, first[1] + q, first[2])
@@ -157,3 +103,4 @@ def close_stress(
             k, j, i = half_row
             close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, compliance, n, t, ratio)
             close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio)
+        restore_rounding(rounding)

@@ -18,7 +18,7 @@ import numpy as np
 from lithowave.mesh.grid import Grid
 
 
-VECTOR = 8  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
+VECTOR = 4  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
 
 
 @dataclass(frozen=True)
@@ -50,47 +50,51 @@ def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_st
 
 
 @dataclass(frozen=True)
-class Slab:
-    """One absorbing layer: which axis it damps, its first node (k, j, i), its extent and its profiles.
+class AxisLayers:
+    """The layers at both ends of an axis, one behind the other; each spans the whole cross-section, corners included.
 
-    half, node: b, a, r of shape (3, depths, columns) for half nodes and nodes; constant along x unless the axis is x.
+    starts : first node of each layer along the axis (none where no face absorbs).
+    half, node : b, a, r at half nodes and nodes: (3, layers, width) along x; (3, layers * depths, columns) along y and z,
+    where they repeat along x.
+    memory : shape of the memory variables of three derivatives: (planes, rows, 3 * layers, width) along x, (planes,
+    layers * depths, 3, columns) along y, (layers * depths, rows, 3, columns) along z.
     """
 
-    axis: int
-    start: tuple[int, int, int]
-    extent: tuple[int, int, int]
+    starts: tuple[int, ...]
     half: np.ndarray
     node: np.ndarray
+    memory: tuple[int, int, int, int]
 
 
-def slabs(grid: Grid, layer: LayerParameters, time_step: float) -> list[Slab]:
-    """The layers of a grid; each spans the whole cross-section, corners included."""
-    found = []
-    for axis in range(3):
-        for side in range(2):
-            cells = grid.layers[axis][side]
-            if cells:
-                found.append(_slab(grid, axis, side, cells, layer, time_step))
-    return found
-
-
-def _slab(grid: Grid, axis: int, side: int, cells: int, layer: LayerParameters, time_step: float) -> Slab:
+def axis_layers(grid: Grid, axis: int, layer: LayerParameters, time_step: float) -> AxisLayers:
+    """The layers along an axis."""
+    columns, rows, planes = grid.shape
     nodes = grid.shape[axis]
-    count = cells if side == 0 else cells + 1
+    sides = [side for side in range(2) if grid.layers[axis][side]]
+    # A layer at a high side has one node more, the innermost, of depth 0; both sides are given that length.
+    depths = max((grid.layers[axis][side] + 1 for side in sides), default=1)
     if axis == 0:
-        # Whole vectors, the same on both sides; the points added have a profile of zeros: nothing happens to them.
-        count = min(-(-(cells + 1) // VECTOR) * VECTOR, nodes)
-    first = 0 if side == 0 else nodes - count
-    position = first + np.arange(count, dtype=float)
-    # Depths of nodes and half nodes; the last half node at a high side is beyond the last node: outside, so zero.
-    node_depth = cells - position if side == 0 else position - (nodes - 1 - cells)
-    half_depth = node_depth - 0.5 if side == 0 else node_depth + 0.5
-    step = grid.spacing
-    tables = [profile(depth * step, cells * step, layer, time_step) for depth in (half_depth, node_depth)]
-    start, extent = [0, 0, 0], [grid.shape[2], grid.shape[1], grid.shape[0]]
-    start[2 - axis], extent[2 - axis] = first, count
+        # Whole vectors; the points added have a profile of zeros: nothing happens to them.
+        depths = min(-(-depths // VECTOR) * VECTOR, nodes)
+    starts, lines = [], []
+    for side in sides:
+        cells = grid.layers[axis][side]
+        starts.append(0 if side == 0 else nodes - depths)
+        position = starts[-1] + np.arange(depths, dtype=float)
+        # Depths of nodes and half nodes; the last half node at a high side is beyond the last node: outside, so zero.
+        node_depth = cells - position if side == 0 else position - (nodes - 1 - cells)
+        half_depth = node_depth - 0.5 if side == 0 else node_depth + 0.5
+        both = np.stack([half_depth, node_depth]) * grid.spacing
+        lines.append(profile(both, cells * grid.spacing, layer, time_step))
     if axis == 0:
-        half, node = (table[:, None, :] for table in tables)
+        table = np.stack(lines, axis=2) if lines else np.zeros((3, 2, 0, depths))
     else:
-        half, node = (np.repeat(table[:, :, None], grid.shape[0], axis=2) for table in tables)
-    return Slab(axis, tuple(start), tuple(extent), half, node)
+        line = np.concatenate(lines, axis=2) if lines else np.zeros((3, 2, 0))
+        table = np.repeat(line[..., None], columns, axis=3)
+    count = len(sides)
+    memory = {
+        0: (planes, rows, 3 * count, depths),
+        1: (planes, count * depths, 3, columns),
+        2: (count * depths, rows, 3, columns),
+    }[axis]
+    return AxisLayers(tuple(starts), table[:, 0], table[:, 1], memory)

@@ -1,90 +1,98 @@
 """Updates of the whole grid on the CPU: rows of `rows.py` in tiles that stay in the cache, tiles over the threads.
 
-The absorbing layers along x are done here, row by row: they are a few columns of every row, which are in the cache just
-then. Those along y and z, and the closures of the faces, are kernels of their own (`boundary_kernels.py`).
+The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the plain update what the layer
+changes, so that the rows of the interior do not know of them, and corners, where layers meet, need no code of their own.
 """
 
 from __future__ import annotations
 
 from numba import njit, prange
 
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.rows import (
     FAST,
-    ONE,
     THREE,
     U,
     X,
     Y,
     Z,
-    absorb_normal_stress_row,
-    absorb_normal_velocity_row,
-    absorb_shear_stress_row,
-    absorb_tangential_velocity_row,
-    normal_stress_row,
+    absorb_stress_row,
+    absorb_velocity_row,
     row,
-    shear_stress_row,
-    velocity_x_row,
-    velocity_y_row,
-    velocity_z_row,
+    stress_row,
+    velocity_row,
 )
 
 parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 
 
 @row
-def tile_bounds(task, tile, tiles, slabs, halo, rows, planes):
-    """Bounds (planes, rows) of a task: planes cut into `slabs`, rows into tiles that stay in the cache."""
+def tile_bounds(task, tiles, slabs, halo, rows, planes):
+    """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
+    `slabs`."""
     slab = task // tiles
-    first_row = halo + (task - slab * tiles) * tile
+    tile = task - slab * tiles
     first_plane, last_plane = slab * planes // slabs, (slab + 1) * planes // slabs
-    last_row = min(first_row + tile, halo + rows)
-    return U(halo + first_plane), U(halo + last_plane), U(first_row), U(last_row)
+    first_row, last_row = tile * rows // tiles, (tile + 1) * rows // tiles
+    return U(halo + first_plane), U(halo + last_plane), U(halo + first_row), U(halo + last_row)
+
+
+@row
+def layer_depths(profile, starts):
+    """Depths of one layer: those of the profile are of all layers along the axis."""
+    return U(profile.shape[1] // max(starts.size, 1))
 
 
 @parallel
 def update_velocity(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, tile, slabs,
-    layers, half, node, start,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, tiles, slabs,
+    x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
     r"""v += dt / rho div sigma at every point; ratio = dt / h.
 
-    The half nodes beyond the last node of each direction are outside and stay zero. layers (3 per side, planes, rows,
-    width): memory of the absorbing layers along x for vx, vy, vz; half, node (3, sides, width): their profiles; start:
-    their first columns; tile: rows of a tile; slabs: parts in z.
+    tiles, slabs: parts in y and z, tasks for the threads. The absorbing layers along each axis: memory, profiles at half nodes and
+    nodes, and first nodes, as `cpml.AxisLayers` describes them.
     """
     halo = len(cx)
     planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo
-    tiles = (rows + tile - 1) // tile
-    begin, end = U(halo), U(halo + columns)
-    edge, sides, width = U(halo), U(start.size), U(layers.shape[3])
-    last_k, last_j = U(halo + planes - 1), U(halo + rows - 1)
+    begin, end, count = U(halo), U(halo + columns), U(columns)
+    x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
+    width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
     for task in prange(tiles * slabs):
-        k0, k1, j0, j1 = tile_bounds(task, tile, tiles, slabs, halo, rows, planes)
+        rounding = flush_denormals()
+        k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)
         for k in range(k0, k1):
             for j in range(j0, j1):
-                velocity_x_row(k, j, begin, end - ONE, vx, sxx, sxy, sxz, density, ratio, cx, cy, cz)
-                if j < last_j:
-                    velocity_y_row(k, j, begin, end, vy, sxy, syy, syz, density, ratio, cx, cy, cz)
-                if k < last_k:
-                    velocity_z_row(k, j, begin, end, vz, sxz, syz, szz, density, ratio, cx, cy, cz)
-                p, q = k - edge, j - edge
-                for side in range(sides):
-                    m, i = side * THREE, start[side]
-                    absorb_normal_velocity_row(
-                        k, j, i, width, X, vx, sxx, density, layers, m, p, q, half, side, ratio, cx
-                    )
-                    absorb_tangential_velocity_row(
-                        k, j, i, width, X, Y, vy, sxy, density, layers, m + ONE, p, q, node, side, ratio, cx
-                    )
-                    absorb_tangential_velocity_row(
-                        k, j, i, width, X, Z, vz, sxz, density, layers, m + ONE + ONE, p, q, node, side, ratio, cx
-                    )
+                velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz)
+                p, q = k - begin, j - begin
+                for side in range(x_sides):
+                    absorb_velocity_row(
+                        k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, sxy, sxz, density,
+                        x_memory, side * THREE, p, q, x_half, x_node, side, ratio, cx,
+                    )  # fmt: skip
+                for side in range(y_sides):
+                    depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
+                    if depth < y_depths:
+                        depth += side * y_depths
+                        absorb_velocity_row(
+                            k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxy, syz, density,
+                            y_memory, U(0), p, depth, y_half, y_node, depth, ratio, cy,
+                        )  # fmt: skip
+                for side in range(z_sides):
+                    depth = p - z_start[side]
+                    if depth < z_depths:
+                        depth += side * z_depths
+                        absorb_velocity_row(
+                            k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
+                            z_memory, U(0), depth, q, z_half, z_node, depth, ratio, cz,
+                        )  # fmt: skip
+        restore_rounding(rounding)
 
 
 @parallel
 def update_stress(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, tile, slabs,
-    layers, half, node, start,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, tiles, slabs,
+    x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
     r"""sigma += dt (lambda tr(eps) I + 2 mu eps) with eps the strain rate; ratio = dt / h.
 
@@ -92,33 +100,40 @@ def update_stress(
     """
     halo = len(cx)
     planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo
-    tiles = (rows + tile - 1) // tile
-    begin, end = U(halo), U(halo + columns)
-    edge, sides, width = U(halo), U(start.size), U(layers.shape[3])
-    last_k, last_j = U(halo + planes - 1), U(halo + rows - 1)
+    begin, end, count = U(halo), U(halo + columns), U(columns)
+    x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
+    width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
     for task in prange(tiles * slabs):
-        k0, k1, j0, j1 = tile_bounds(task, tile, tiles, slabs, halo, rows, planes)
+        rounding = flush_denormals()
+        k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)
         for k in range(k0, k1):
             for j in range(j0, j1):
-                normal_stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, lam, compliance, ratio, cx, cy, cz)
-                if j < last_j:
-                    shear_stress_row(k, j, begin, end - ONE, X, Y, vx, vy, sxy, compliance, ratio, cx, cy)
-                if k < last_k:
-                    shear_stress_row(k, j, begin, end - ONE, X, Z, vx, vz, sxz, compliance, ratio, cx, cz)
-                    if j < last_j:
-                        shear_stress_row(k, j, begin, end, Y, Z, vy, vz, syz, compliance, ratio, cy, cz)
-                p, q = k - edge, j - edge
-                for side in range(sides):
-                    m, i = side * THREE, start[side]
-                    absorb_normal_stress_row(
-                        k, j, i, width, X, vx, sxx, syy, szz, lam, compliance, layers, m, p, q, node, side, ratio, cx
-                    )
-                    absorb_shear_stress_row(
-                        k, j, i, width, X, Y, vy, sxy, compliance, layers, m + ONE, p, q, half, side, ratio, cx
-                    )
-                    absorb_shear_stress_row(
-                        k, j, i, width, X, Z, vz, sxz, compliance, layers, m + ONE + ONE, p, q, half, side, ratio, cx
-                    )
+                stress_row(
+                    k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz
+                )
+                p, q = k - begin, j - begin
+                for side in range(x_sides):
+                    absorb_stress_row(
+                        k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
+                        compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ratio, cx,
+                    )  # fmt: skip
+                for side in range(y_sides):
+                    depth = q - y_start[side]
+                    if depth < y_depths:
+                        depth += side * y_depths
+                        absorb_stress_row(
+                            k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
+                            compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ratio, cy,
+                        )  # fmt: skip
+                for side in range(z_sides):
+                    depth = p - z_start[side]
+                    if depth < z_depths:
+                        depth += side * z_depths
+                        absorb_stress_row(
+                            k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
+                            compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ratio, cz,
+                        )  # fmt: skip
+        restore_rounding(rounding)
 
 
 @parallel

@@ -35,12 +35,28 @@ def fill_medium(
             )
             kept, previous = (kappa - 2.0 / 3.0 * mu, 1.0 / mu, rho), depth
         lam[k], compliance[k], density[k] = kept
+    close_far_ends(grid, halo, density, compliance)
 
 
-def fill_uniform(survey: Survey, lam: np.ndarray, compliance: np.ndarray, density: np.ndarray) -> None:
+def fill_uniform(
+    survey: Survey, grid: Grid, halo: int, lam: np.ndarray, compliance: np.ndarray, density: np.ndarray
+) -> None:
     """A uniform medium with the extreme speeds of a survey: for measurements of speed, where values do not matter."""
     rho = 2500.0
     mu = rho * survey.slowest**2
     lam[...] = rho * survey.fastest**2 - 2.0 * mu
     compliance[...] = 1.0 / mu
     density[...] = rho
+    close_far_ends(grid, halo, density, compliance)
+
+
+def close_far_ends(grid: Grid, halo: int, density: np.ndarray, compliance: np.ndarray) -> None:
+    """Immense density and 1/mu beyond the last nodes, so that the half nodes there do not move (by 1e-16 of others).
+
+    Not infinite: the compiler may take reciprocals by Newton's iteration, which makes NaN of infinity.
+    """
+    for array, immense in ((density, 1e20), (compliance, 1e10)):
+        for axis in range(3):
+            beyond = [slice(None)] * 3
+            beyond[2 - axis] = slice(halo + grid.shape[axis], None)
+            array[tuple(beyond)] = immense

@@ -14,7 +14,7 @@ from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
-from lithowave.solvers.finite_difference.cpml import LayerParameters
+from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
 
@@ -67,12 +67,9 @@ class FiniteDifferencePlan:
         return nz, ny, nx
 
     def layer_values(self) -> int:
-        """Memory variables of the absorbing layers: six for each of their points."""
-        nx, ny, nz = self.grid.shape
-        values = 0
-        for (low, high), area in zip(self.grid.layers, (ny * nz, nx * nz, nx * ny), strict=True):
-            values += 6 * (low + (high + 1 if high else 0)) * area
-        return values
+        """Number of memory variables of the absorbing layers: six for each of their points."""
+        layers = (axis_layers(self.grid, axis, self.layer, self.schedule.time_step) for axis in range(3))
+        return sum(2 * math.prod(one.memory) for one in layers)
 
     def memory_bytes(self) -> int:
         """Bytes of the fields, the material and the absorbing layers."""

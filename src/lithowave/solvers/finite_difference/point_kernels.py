@@ -70,17 +70,17 @@ def surface_peaks(vx, vy, vz, plane, halo, lift, time_step, displacement, peak_v
 
 
 @njit(error_model="numpy", cache=True, parallel=True)
-def largest(field):
-    """Largest |field|; infinite as soon as one value is infinite or NaN."""
-    planes = field.shape[0]
-    found = np.zeros(planes, dtype=field.dtype)
+def largest_bits(bits, magnitude):
+    """Largest value of bits & magnitude: for floating-point numbers seen as integers, that of |f| as an integer.
+
+    The order of |f| is that of its bits, with infinity and NaN above all numbers.
+    """
+    planes = bits.shape[0]
+    found = np.zeros(planes, bits.dtype)
     for k in prange(planes):
-        most = field.dtype.type(0)
-        finite = True
-        for j in range(field.shape[1]):
-            for i in range(field.shape[2]):
-                value = abs(field[k, j, i])
-                most = max(most, value)
-                finite &= value < np.inf
-        found[k] = most if finite else np.inf
+        most = bits.dtype.type(0)
+        for j in range(bits.shape[1]):
+            for i in range(bits.shape[2]):
+                most = max(most, bits[k, j, i] & magnitude)
+        found[k] = most
     return found.max()

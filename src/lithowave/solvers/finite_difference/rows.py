@@ -4,10 +4,13 @@ Fields are arrays ``f[k, j, i]`` (z, y, x; x contiguous) with a halo of M = orde
 Staggering: normal stresses, lambda, density and 1/mu at nodes (i, j, k); vx half a cell towards +x, vy towards +y, vz
 towards +z; sxy half a cell towards +x and +y, and so on.
 
-Four things make Numba vectorize these loops: every index and offset is unsigned (no wraparound test), errors follow
-NumPy (no test for division by zero), one loop updates one field (few possible aliases), and rows are inlined. The
-coefficients come as a tuple, so each order is compiled by itself with its stencil unrolled. An *axis* is the unit
-step (k, j, i) along it.
+Three things make Numba vectorize these loops: every index and offset is unsigned (no wraparound test), errors follow
+NumPy (no test for division by zero), and rows are inlined by force into the parallel kernel, where the compiler knows
+that its arrays do not overlap. The coefficients come as a tuple, so each order is compiled by itself with its stencil
+unrolled. An *axis* is the unit step (k, j, i) along it.
+
+Half nodes beyond the last node of a direction are outside: density and 1/mu are immense there, so that the fields at
+them stay zero without a test.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from numba import njit
 
 U = np.uint64
-ONE, THREE = U(1), U(3)
+ONE, TWO, THREE = U(1), U(2), U(3)
 X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))
 # Everything but the assumption that infinities and NaN never occur: the watch must be able to see them.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
@@ -60,99 +63,93 @@ def compliance_square(compliance, k, j, i, a, b):
 
 
 @row
-def velocity_x_row(k, j, begin, end, vx, sxx, sxy, sxz, density, ratio, cx, cy, cz):
+def velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz):
+    """v += dt / rho div sigma."""
+    twice = ratio + ratio
     for i in range(begin, end):
         force = forward(sxx, k, j, i, X, cx) + backward(sxy, k, j, i, Y, cy) + backward(sxz, k, j, i, Z, cz)
-        vx[k, j, i] += (ratio + ratio) / density_pair(density, k, j, i, X) * force
-
-
-@row
-def velocity_y_row(k, j, begin, end, vy, sxy, syy, syz, density, ratio, cx, cy, cz):
-    for i in range(begin, end):
+        vx[k, j, i] += twice / density_pair(density, k, j, i, X) * force
         force = backward(sxy, k, j, i, X, cx) + forward(syy, k, j, i, Y, cy) + backward(syz, k, j, i, Z, cz)
-        vy[k, j, i] += (ratio + ratio) / density_pair(density, k, j, i, Y) * force
-
-
-@row
-def velocity_z_row(k, j, begin, end, vz, sxz, syz, szz, density, ratio, cx, cy, cz):
-    for i in range(begin, end):
+        vy[k, j, i] += twice / density_pair(density, k, j, i, Y) * force
         force = backward(sxz, k, j, i, X, cx) + backward(syz, k, j, i, Y, cy) + forward(szz, k, j, i, Z, cz)
-        vz[k, j, i] += (ratio + ratio) / density_pair(density, k, j, i, Z) * force
+        vz[k, j, i] += twice / density_pair(density, k, j, i, Z) * force
 
 
 @row
-def normal_stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, lam, compliance, ratio, cx, cy, cz):
+def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz):
+    """sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; mu of the shear stresses is a harmonic mean."""
+    twice = ratio + ratio
+    four = twice + twice
     for i in range(begin, end):
         exx = backward(vx, k, j, i, X, cx)
         eyy = backward(vy, k, j, i, Y, cy)
         ezz = backward(vz, k, j, i, Z, cz)
         pressure = ratio * lam[k, j, i] * (exx + eyy + ezz)
-        twice_mu = (ratio + ratio) / compliance[k, j, i]
+        twice_mu = twice / compliance[k, j, i]
         sxx[k, j, i] += pressure + twice_mu * exx
         syy[k, j, i] += pressure + twice_mu * eyy
         szz[k, j, i] += pressure + twice_mu * ezz
+        shear = forward(vx, k, j, i, Y, cy) + forward(vy, k, j, i, X, cx)
+        sxy[k, j, i] += four / compliance_square(compliance, k, j, i, X, Y) * shear
+        shear = forward(vx, k, j, i, Z, cz) + forward(vz, k, j, i, X, cx)
+        sxz[k, j, i] += four / compliance_square(compliance, k, j, i, X, Z) * shear
+        shear = forward(vy, k, j, i, Z, cz) + forward(vz, k, j, i, Y, cy)
+        syz[k, j, i] += four / compliance_square(compliance, k, j, i, Y, Z) * shear
 
 
-@row
-def shear_stress_row(k, j, begin, end, a, b, va, vb, sab, compliance, ratio, ca, cb):
-    four = ratio + ratio + ratio + ratio
-    for i in range(begin, end):
-        shear = forward(va, k, j, i, b, cb) + forward(vb, k, j, i, a, ca)
-        sab[k, j, i] += four / compliance_square(compliance, k, j, i, a, b) * shear
 
 # The absorbing layers (C-PML; Komatitsch & Martin 2007, eqs. 15-27; unsplit, recursive convolution). A derivative d
 # along n becomes d / kappa + psi with psi <- b psi + a d; the plain update has added d, so r d + psi is missing, where
-# r = 1 / kappa - 1. `profile` holds b, a, r; `memory[m]` holds psi.
+# r = 1 / kappa - 1. `profile` holds b, a, r; `memory[p, q, m]` holds psi
+# of row (p, q) of the layer for derivative m.
 
 
 @row
-def absorb_normal_velocity_row(
-    k, j, begin, count, n, vn, snn, density, memory, m, p, q, profile, depth, ratio, c
+def absorb_velocity_row(
+    k, j, begin, count, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, ratio, c
 ):
+    """Add what the layer changes in vn, vt and vu: the derivatives of snn (half nodes), snt and snu (nodes)."""
+    twice = ratio + ratio
     for s in range(count):
         i = begin + s
         change = forward(snn, k, j, i, n, c)
-        psi = profile[0, depth, s] * memory[m, p, q, s] + profile[1, depth, s] * change
-        memory[m, p, q, s] = psi
-        vn[k, j, i] += (ratio + ratio) / density_pair(density, k, j, i, n) * (profile[2, depth, s] * change + psi)
-
-
-@row
-def absorb_tangential_velocity_row(
-    k, j, begin, count, n, t, vt, snt, density, memory, m, p, q, profile, depth, ratio, c
-):
-    for s in range(count):
-        i = begin + s
+        psi = half[0, depth, s] * memory[p, q, m, s] + half[1, depth, s] * change
+        memory[p, q, m, s] = psi
+        vn[k, j, i] += twice / density_pair(density, k, j, i, n) * (half[2, depth, s] * change + psi)
+        b, a, r = node[0, depth, s], node[1, depth, s], node[2, depth, s]
         change = backward(snt, k, j, i, n, c)
-        psi = profile[0, depth, s] * memory[m, p, q, s] + profile[1, depth, s] * change
-        memory[m, p, q, s] = psi
-        vt[k, j, i] += (ratio + ratio) / density_pair(density, k, j, i, t) * (profile[2, depth, s] * change + psi)
+        psi = b * memory[p, q, m + ONE, s] + a * change
+        memory[p, q, m + ONE, s] = psi
+        vt[k, j, i] += twice / density_pair(density, k, j, i, t) * (r * change + psi)
+        change = backward(snu, k, j, i, n, c)
+        psi = b * memory[p, q, m + TWO, s] + a * change
+        memory[p, q, m + TWO, s] = psi
+        vu[k, j, i] += twice / density_pair(density, k, j, i, u) * (r * change + psi)
 
 
 @row
-def absorb_normal_stress_row(
-    k, j, begin, count, n, vn, snn, stt, suu, lam, compliance, memory, m, p, q, profile, depth, ratio, c
-):
+def absorb_stress_row(
+    k, j, begin, count, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, m, p, q,
+    half, node, depth, ratio, c,
+):  # fmt: skip
+    """Add what the layer changes in the stresses: the derivatives of vn (nodes), vt and vu (half nodes)."""
+    four = ratio + ratio + ratio + ratio
     for s in range(count):
         i = begin + s
         change = backward(vn, k, j, i, n, c)
-        psi = profile[0, depth, s] * memory[m, p, q, s] + profile[1, depth, s] * change
-        memory[m, p, q, s] = psi
-        added = ratio * (profile[2, depth, s] * change + psi)
+        psi = node[0, depth, s] * memory[p, q, m, s] + node[1, depth, s] * change
+        memory[p, q, m, s] = psi
+        added = ratio * (node[2, depth, s] * change + psi)
         pressure = lam[k, j, i] * added
         stt[k, j, i] += pressure
         suu[k, j, i] += pressure
         snn[k, j, i] += pressure + (added + added) / compliance[k, j, i]
-
-
-@row
-def absorb_shear_stress_row(
-    k, j, begin, count, n, t, vt, snt, compliance, memory, m, p, q, profile, depth, ratio, c
-):
-    four = ratio + ratio + ratio + ratio
-    for s in range(count):
-        i = begin + s
+        b, a, r = half[0, depth, s], half[1, depth, s], half[2, depth, s]
         change = forward(vt, k, j, i, n, c)
-        psi = profile[0, depth, s] * memory[m, p, q, s] + profile[1, depth, s] * change
-        memory[m, p, q, s] = psi
-        snt[k, j, i] += four / compliance_square(compliance, k, j, i, n, t) * (profile[2, depth, s] * change + psi)
+        psi = b * memory[p, q, m + ONE, s] + a * change
+        memory[p, q, m + ONE, s] = psi
+        snt[k, j, i] += four / compliance_square(compliance, k, j, i, n, t) * (r * change + psi)
+        change = forward(vu, k, j, i, n, c)
+        psi = b * memory[p, q, m + TWO, s] + a * change
+        memory[p, q, m + TWO, s] = psi
+        snu[k, j, i] += four / compliance_square(compliance, k, j, i, n, u) * (r * change + psi)

@@ -10,7 +10,7 @@ from lithowave.backends.cpu import CpuBackend
 from lithowave.mesh.grid import AXES
 from lithowave.solvers.base import Raster
 from lithowave.solvers.finite_difference.coefficients import face_closure
-from lithowave.solvers.finite_difference.cpml import slabs
+from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, closed_faces, line_volumes, unsigned
 from lithowave.solvers.finite_difference.medium import fill_medium, fill_uniform
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
-TILE_ROWS = 48
+TILE_ROWS, FEWEST_ROWS = 24, 8
 
 
 class FiniteDifferenceSolver:
@@ -55,27 +55,23 @@ class FiniteDifferenceSolver:
         self.fields_by_name = {name: backend.zeros(shape) for name in VELOCITIES + STRESSES}
         self.lam, self.compliance, self.density = (backend.zeros(shape) for _ in range(3))
         if simulation is None:
-            fill_uniform(self.plan.survey, self.lam, self.compliance, self.density)
+            fill_uniform(
+                self.plan.survey, self.grid, self.plan.halo, self.lam, self.compliance, self.density
+            )
         else:
             fill_medium(simulation, self.grid, self.plan.halo, self.lam, self.compliance, self.density)
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in self.plan.coefficients)
         self.ratio = backend.scalar(self.plan.schedule.time_step / self.grid.spacing)
-        self.tiling = (min(TILE_ROWS, shape[1]), backend.threads)
+        self.tiling = tiling(self.grid.shape[1], self.grid.shape[2], backend.threads)
 
     def _prepare_faces(self) -> None:
         plan, backend = self.plan, self.backend
-        self.slabs = slabs(self.grid, plan.layer, plan.schedule.time_step)
-        self.slab_arrays = [
-            {
-                "velocity": backend.zeros((3, *slab.extent)),
-                "stress": backend.zeros((3, *slab.extent)),
-                "half": backend.upload(slab.half),
-                "node": backend.upload(slab.node),
-                "start": unsigned(tuple(index + plan.halo for index in slab.start)),
-            }
-            for slab in self.slabs
+        layers = [axis_layers(self.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
+        self.memory = {kind: [backend.zeros(one.memory) for one in layers] for kind in ("velocity", "stress")}
+        self.profiles = [
+            (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
+            for one in layers
         ]
-        self._join_layers_along_x()
         closure = face_closure(plan.order)
         self.closed = closed_faces(self.grid, plan.faces, closure, plan.halo)
         self.closure_arrays = [
@@ -88,23 +84,6 @@ class FiniteDifferenceSolver:
             for face in self.closed
         ]
         self.stencil = PointStencil(self.grid, plan.halo, line_volumes(self.grid, plan.faces, closure))
-
-    def _join_layers_along_x(self) -> None:
-        """The layers along x in joint arrays: the update of the interior does them (see `kernels.py`)."""
-        nx, ny, nz = self.grid.shape
-        along_x = [arrays for slab, arrays in zip(self.slabs, self.slab_arrays, strict=True) if slab.axis == 0]
-        width = along_x[0]["half"].shape[2] if along_x else 1
-        sides = len(along_x)
-        self.x_memory = {kind: self.backend.zeros((3 * sides, nz, ny, width)) for kind in ("velocity", "stress")}
-        profiles = [
-            np.concatenate([np.zeros((3, 0, width)), *(self.backend.download(a[kind]) for a in along_x)], axis=1)
-            for kind in ("half", "node")
-        ]
-        starts = np.array([arrays["start"][2] for arrays in along_x], np.uint64)
-        self.x_layers = (*map(self.backend.upload, profiles), self.backend.upload(starts, np.uint64))
-        keep = [number for number, slab in enumerate(self.slabs) if slab.axis != 0]
-        self.slabs = [self.slabs[number] for number in keep]
-        self.slab_arrays = [self.slab_arrays[number] for number in keep]
 
     def _prepare_sources(self, sources: list) -> None:
         """Lists of (field, index, weight, owner): weights carry moment or force, volume, time step and buoyancy."""
@@ -175,13 +154,8 @@ class FiniteDifferenceSolver:
         """sigma += dt C : grad v, with absorbing layers and closed faces."""
         f, material = self.fields_by_name, (self.lam, self.compliance)
         self.kernels.update_stress(
-            *f.values(), *material, self.ratio, *self.coefficients, *self.tiling, self.x_memory["stress"], *self.x_layers
+            *f.values(), *material, self.ratio, *self.coefficients, *self.tiling, *self._layers("stress")
         )
-        for slab, arrays in zip(self.slabs, self.slab_arrays, strict=True):
-            self.kernels.absorb_stress(
-                *self._stress_arguments(slab.axis), *material, arrays["stress"], arrays["half"], arrays["node"],
-                arrays["start"], *self._axes(slab.axis), self.ratio, self.coefficients[slab.axis],
-            )  # fmt: skip
         for face, closure in zip(self.closed, self.closure_arrays, strict=True):
             self.kernels.close_stress(
                 *self._stress_arguments(face.axis), *material, *closure, face.first, face.half,
@@ -192,14 +166,8 @@ class FiniteDifferenceSolver:
         """v += dt / rho div sigma, with absorbing layers and closed faces."""
         f = self.fields_by_name
         self.kernels.update_velocity(
-            *f.values(), self.density, self.ratio, *self.coefficients, *self.tiling, self.x_memory["velocity"],
-            *self.x_layers,
-        )  # fmt: skip
-        for slab, arrays in zip(self.slabs, self.slab_arrays, strict=True):
-            self.kernels.absorb_velocity(
-                *self._velocity_arguments(slab.axis), self.density, arrays["velocity"], arrays["half"],
-                arrays["node"], arrays["start"], *self._axes(slab.axis), self.ratio, self.coefficients[slab.axis],
-            )  # fmt: skip
+            *f.values(), self.density, self.ratio, *self.coefficients, *self.tiling, *self._layers("velocity")
+        )
         for face, closure in zip(self.closed, self.closure_arrays, strict=True):
             self.kernels.close_velocity(
                 *self._velocity_arguments(face.axis), self.density, *closure, face.first, face.half,
@@ -221,6 +189,9 @@ class FiniteDifferenceSolver:
                 plane[2 - face.axis] = face.plane
                 for tangent in TANGENTS[face.axis]:
                     self.fields_by_name[VELOCITIES[tangent]][tuple(plane)] = 0.0
+
+    def _layers(self, kind: str) -> list[np.ndarray]:
+        return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
     def _axes(self, axis: int) -> tuple:
         return tuple(unsigned(UNIT[a]) for a in (axis, *TANGENTS[axis]))
@@ -301,7 +272,14 @@ class FiniteDifferenceSolver:
 
     def largest_velocity(self) -> float:
         """See `lithowave.solvers.base.Solver`."""
-        return max(float(self.kernels.largest(self.fields_by_name[name])) for name in VELOCITIES)
+        found = [self._largest(self.fields_by_name[name]) for name in VELOCITIES]
+        return max(found) if np.isfinite(found).all() else float("inf")
+
+    def _largest(self, field: np.ndarray) -> float:
+        """Largest |field|; infinite or NaN as soon as one value is."""
+        integer = np.dtype(f"int{8 * field.itemsize}")
+        most = self.kernels.largest_bits(field.view(integer), np.iinfo(integer).max)
+        return float(np.array(most, integer).view(field.dtype))
 
     def diagnose(self) -> str:
         """See `lithowave.solvers.base.Solver`."""
@@ -326,9 +304,8 @@ class FiniteDifferenceSolver:
     def state(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.base.Solver`."""
         state = {f"field/{name}": array for name, array in self.fields_by_name.items()}
-        for number, arrays in enumerate(self.slab_arrays):
-            state |= {f"layer/{number}/{kind}": arrays[kind] for kind in ("velocity", "stress")}
-        state |= {f"layer/x/{kind}": array for kind, array in self.x_memory.items()}
+        for kind, arrays in self.memory.items():
+            state |= {f"layers/{letter}/{kind}": array for letter, array in zip(AXES, arrays, strict=True)}
         state |= {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
         return {name: self.backend.download(array) for name, array in state.items()}
 
@@ -341,3 +318,16 @@ class FiniteDifferenceSolver:
 def stress_name(a: int, b: int) -> str:
     """Name of a stress component by its axes."""
     return "s" + "".join(AXES[axis] for axis in sorted((a, b)))
+
+
+def tiling(rows: int, planes: int, threads: int) -> tuple[int, int]:
+    """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
+
+    The layers make the outer rows and planes dearer; tiles that are whole in z share those of the bottom evenly.
+    """
+    slabs = 1
+    while threads > slabs * max(1, rows // FEWEST_ROWS) and slabs < planes // FEWEST_ROWS:
+        slabs *= 2
+    across = -(-threads // slabs)
+    tiles = across * max(1, round(rows / (TILE_ROWS * across)))
+    return min(tiles, rows), slabs

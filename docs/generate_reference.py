@@ -1,0 +1,236 @@
+"""Write the parts of the documentation that follow from the package: ``python docs/generate_reference.py``.
+
+It writes `simulation_file.md` from the JSON schema, and what stands between ``<!-- name -->`` and
+``<!-- end of name -->``: the commands in `command_line.md`, and in `verification.md` and the README the
+results that the test suite has recorded in `verification/results.json` (with LITHOWAVE_WRITE_FIGURES=1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from command_pages import commands_text
+from results_table import results_table
+
+from lithowave.experiment.schema import simulation_schema
+from lithowave.experiment.template import template_text
+from lithowave.experiment.units import unit_names
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+SCHEMA_NAME = "simulation.schema.json"
+
+PREFACE = """\
+# The simulation file
+
+<!-- Written by docs/generate_reference.py; do not edit by hand. -->
+
+A simulation is described by one YAML file. `lithowave init` writes a commented one that runs as it stands; it
+is printed [at the end of this page](#a-file-with-every-key). The same names make the Python objects:
+`lw.Simulation(domain={...}, material={...}, ...)` takes what the file holds.
+
+The file is read strictly. An unknown key, a wrong unit, a number out of range, a source outside the domain, a
+grid that is too coarse: each is refused before any work, with the line in the file, what stands there, what is
+allowed and, where there is one, the nearest valid name. All problems are told at once.
+
+**Axes.** x points East, y North, z Up. The flat surface is z = 0 and depth is negative z. Vectors are ordered
+East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz.
+
+**Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
+
+**Units.** A plain number is in SI units. Text may carry a unit: `"15 km"`, `"2.7 g/cm^3"`, `"5 Hz"`.
+
+UNITS
+
+**Editors.** An editor that knows YAML schemas completes and checks the file: the first line that `lithowave
+init` writes points to the schema that is installed with the package.
+
+In the tables below, a key without a default is required or, where the section says so, one of several.
+"""
+
+EPILOGUE = """\
+## A file with every key
+
+This is what `lithowave init` writes.
+
+```yaml
+TEMPLATE```
+"""
+
+# What replaces descriptions that are written for readers of the code.
+DESCRIPTIONS = {
+    "Simulation": "The keys at the top of the file.",
+    "TimeFunction": (
+        "Exactly one of the shapes below. For a moment tensor the shape is the moment *rate*, with unit area; "
+        "for a force it is the amplitude, a factor to the force."
+    ),
+}
+DIMENSIONS = ("length", "time", "frequency", "speed", "density", "force", "moment", "angle")
+NUMBER_WORDS = {2: "two", 3: "three"}
+
+
+def simulation_page() -> str:
+    """The page of the simulation file."""
+    schema = simulation_schema()
+    sections = "\n".join(_section(title, name, group, schema) for title, name, group in _groups(schema))
+    template = template_text(SCHEMA_NAME)
+    preface, epilogue = PREFACE.replace("UNITS", _units_table()), EPILOGUE.replace("TEMPLATE", template)
+    return "\n".join([preface, sections, epilogue])
+
+
+def _units_table() -> str:
+    lines = ["| quantity | units |", "| --- | --- |"]
+    for dimension in DIMENSIONS:
+        lines.append(f"| {dimension} | {', '.join(f'`{unit}`' for unit in unit_names(dimension))} |")
+    return "\n".join(lines)
+
+
+def _groups(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(title, name, schema) of every group of keys, each once, in the order in which the file names them."""
+    seen = set()
+
+    def walk(title: str, name: str, group: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        yield title, name, group
+        for key, entry in group.get("properties", {}).items():
+            for reference, many in _references(entry):
+                if reference not in seen:
+                    seen.add(reference)
+                    path = f"{title}.{key}" if title != "top level" else key
+                    yield from walk(path + ("[]" if many else ""), reference, schema["$defs"][reference])
+
+    return walk("top level", "Simulation", schema)
+
+
+def _references(entry: dict[str, Any], many: bool = False) -> Iterator[tuple[str, bool]]:
+    """(name of a group, whether a list of it is meant) for all groups that an entry refers to."""
+    if "$ref" in entry:
+        yield entry["$ref"].rpartition("/")[2], many
+    if "items" in entry:
+        yield from _references(entry["items"], True)
+    alternatives = [list(_references(choice, many)) for choice in entry.get("anyOf", [])]
+    # One item or a list of them: the list is the general case.
+    found = {name: is_list for choice in alternatives for name, is_list in choice}
+    yield from found.items()
+
+
+def _section(title: str, name: str, group: dict[str, Any], schema: dict[str, Any]) -> str:
+    text = DESCRIPTIONS.get(name) or _markdown(group.get("description", ""))
+    level = "##" if "." not in title else "###"
+    titles = {other: heading for heading, other, _ in _groups(schema)}
+    lines = [
+        f"{level} {title}",
+        "",
+        text,
+        "",
+        "| key | value | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for key, entry in group.get("properties", {}).items():
+        meaning = _markdown(entry.get("description", "")) or _first_sentence(entry, schema)
+        cells = (
+            f"`{key}`",
+            _value(entry, titles),
+            _default(entry, key in group.get("required", ())),
+            meaning,
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _first_sentence(entry: dict[str, Any], schema: dict[str, Any]) -> str:
+    """What a group says of itself, for keys that say nothing more."""
+    for name, _ in _references(entry):
+        text = _markdown(schema["$defs"][name].get("description", "")).split("\n\n")[0]
+        return re.split(r"(?<=[a-z0-9)`])[.:] ", text.replace("\n", " "))[0].rstrip(".") + "."
+    return ""
+
+
+def _value(entry: dict[str, Any], titles: dict[str, str]) -> str:
+    """What may stand there, in words."""
+    if "$ref" in entry:
+        title = titles[entry["$ref"].rpartition("/")[2]]
+        return f"[{title.rpartition('.')[2].removesuffix('[]')}](#{anchor(title)})"
+    if "const" in entry:
+        return f"`{entry['const']}`"
+    if "enum" in entry:
+        return ", ".join(f"`{choice}`" for choice in entry["enum"])
+    if "prefixItems" in entry:
+        count, item = NUMBER_WORDS[len(entry["prefixItems"])], _value(entry["prefixItems"][0], titles)
+        return (
+            f"{count} {item.replace('number', 'numbers')}" if "number" in item else f"{count} numbers, {item}"
+        )
+    if "x-unit" in entry:
+        numeric = next(choice for choice in entry["anyOf"] if choice.get("type") == "number")
+        return entry["x-unit"] + _range(numeric)
+    if "anyOf" in entry:
+        choices = [_value(choice, titles) for choice in entry["anyOf"] if choice.get("type") != "null"]
+        return " or ".join(dict.fromkeys(choices))
+    kind = entry.get("type")
+    if kind == "array":
+        return f"list of {_value(entry['items'], titles)}"
+    if kind == "boolean":
+        return "`true`, `false`"
+    if kind == "string":
+        return "file or folder" if entry.get("format") == "path" else "text"
+    return {"integer": "whole number", "number": "number"}[kind] + _range(entry)
+
+
+def _range(entry: dict[str, Any]) -> str:
+    limits = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+    found = [f"{sign} {entry[key]:g}" for key, sign in limits.items() if key in entry]
+    return ", " + ", ".join(found) if found else ""
+
+
+def _default(entry: dict[str, Any], required: bool) -> str:
+    if required:
+        return "required"
+    if "default" not in entry or entry["default"] in (None, ""):
+        return ""
+    return f"`{json.dumps(entry['default'])}`".replace('"', "")
+
+
+def _markdown(text: str) -> str:
+    """The few marks of our docstrings as Markdown."""
+    text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    return text.replace("``", "`")
+
+
+def anchor(title: str) -> str:
+    """The anchor that MkDocs gives a heading."""
+    return re.sub(r"[^\w\s-]", "", title).strip().lower().replace(" ", "-")
+
+
+def with_part(text: str, name: str, part: str) -> str:
+    """A page with `part` put between the marks of this name.
+
+    Raises
+    ------
+    ValueError : when the page has no such marks.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"no {begin} ... {end} in the page")
+    return f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}"
+
+
+def generated_pages() -> dict[Path, str]:
+    """All pages that follow from the package: path and full text."""
+    results = json.loads((DOCS / "verification" / "results.json").read_text(encoding="utf-8"))
+    parts = {
+        DOCS / "command_line.md": ("commands", commands_text()),
+        DOCS / "verification.md": ("results", results_table(results)),
+        ROOT / "README.md": ("results", results_table(results)),
+    }
+    pages = {path: with_part(path.read_text(encoding="utf-8"), *part) for path, part in parts.items()}
+    return {DOCS / "simulation_file.md": simulation_page(), **pages}
+
+
+if __name__ == "__main__":
+    for path, text in generated_pages().items():
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,75 @@
+"""The table of verification results, from what the test suite has recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+def number(value: float) -> str:
+    """Two digits, with an exponent where there would be many zeros."""
+    return (
+        f"{value:.2g}"
+        if 1e-3 <= abs(value) < 1e3
+        else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
+    )
+
+
+def percent(value: float) -> str:
+    """A fraction as a percentage with two digits."""
+    return f"{float(f'{100 * value:.2g}'):g}%" if value >= 1e-5 else number(value)
+
+
+def largest(results: Results, prefix: str, key: str) -> float | None:
+    """Largest of an entry over all results whose name begins so; None where nothing is recorded."""
+    found = [float(entry[key]) for name, entry in results.items() if name.startswith(prefix) and key in entry]
+    return max(found) if found else None
+
+
+# (what is measured, prefix of the records, entry, how it is written, what the tests demand)
+ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
+    (
+        "full space, moment tensor and force off the grid, order 4, 10 points per wavelength: error",
+        "full_space_order_4", "relative_l2", percent, "≤ 2%",
+    ),
+    ("the same at order 8: error", "full_space_order_8", "relative_l2", percent, "≤ 0.7%"),
+    ("order of convergence observed at order 4", "convergence_order_4", "observed_order", number, "≥ 3.7"),
+    (
+        "LOH.1 (layer over half-space), order 4, 10 points per wavelength: error",
+        "loh1_order_4", "relative_l2", percent, "≤ 4%",
+    ),
+    ("the same at order 8: error", "loh1_order_8", "relative_l2", percent, "≤ 4%"),
+    (
+        "C-PML of ten cells, vp/vs = 4, grazing waves: energy left when the waves have gone, of its peak",
+        "absorbing_layers", "energy_left", number, "≤ 1e-6",
+    ),
+    ("the same after 20,000 steps", "absorbing_layers", "energy_at_end", number, "no growth"),
+    (
+        "reciprocity of two forces, at the surface too: difference",
+        "reciprocity", "relative_l2", number, "≤ 1e-4",
+    ),
+    (
+        "source moved across a cell in ten steps: change of the error",
+        "source_across_a_cell", "change", percent, "≤ 0.5%",
+    ),
+    (
+        "closed box, strong contrast, 400 steps: drift of the energy",
+        "energy_closed_box", "drift", number, "≤ 1e-10",
+    ),
+    (
+        "Rayleigh waves at order 4, 10 points per wavelength: error of the speed, any vp/vs",
+        "rayleigh_speed_order_4", "error", percent, "≤ 0.3%",
+    ),
+)  # fmt: skip
+
+
+def results_table(results: Results) -> str:
+    """The table in Markdown, of the rows that have been measured."""
+    lines = ["| what | measured | the tests demand |", "| --- | --- | --- |"]
+    for what, prefix, key, written, limit in ROWS:
+        value = largest(results, prefix, key)
+        if value is not None:
+            lines.append(f"| {what} | {written(value)} | {limit} |")
+    return "\n".join(lines)

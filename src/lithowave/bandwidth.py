@@ -1,0 +1,20 @@
+"""The two loops that measure what a machine's memory can do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def copy(a: np.ndarray, b: np.ndarray) -> None:
+    """b = a."""
+    for i in prange(a.size):
+        b[i] = a[i]
+
+
+@njit(parallel=True, cache=True, fastmath=True)
+def update(a: np.ndarray, b: np.ndarray, factor: float) -> None:
+    """a += factor b."""
+    for i in prange(a.size):
+        a[i] += factor * b[i]

@@ -1,0 +1,318 @@
+"""The commands. What each needs is imported inside it, so that ``lithowave --help`` answers at once.
+
+Exit status: 0 when everything asked for was done, 1 for a failure on the way, 2 for input that was refused,
+128 + n for a run that signal n stopped (143 after SIGTERM).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lithowave.errors import InputError, LithowaveError, ResourceError
+from lithowave.version import __version__
+
+REPORT_IT = (
+    "This is an error in lithowave itself, not in what you typed. Please report it to the developers with the "
+    "lines above, the simulation file, and what `lithowave doctor` prints."
+)
+
+
+class Commands(TyperGroup):
+    """The commands; errors meant for users are told without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command and turn what it raises into a message and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except MemoryError as error:
+            failure: LithowaveError = ResourceError(f"there is not enough memory ({error}).")
+        except LithowaveError as error:
+            failure = error
+        from lithowave.cli.printing import tell_error
+
+        tell_error(failure)
+        raise typer.Exit(2 if isinstance(failure, InputError) else 1)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Three-dimensional simulation of seismic waves.",
+    epilog="Begin with: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+SimulationFile = Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")]
+RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Replace an entry of the file: solver.order=8; may be repeated."
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="Threads of the CPU backend; default: all cores.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main() -> None:
+    """Entry point of the command ``lithowave``."""
+    try:
+        app(prog_name="lithowave")
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.write(REPORT_IT + "\n")
+        sys.exit(1)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lithowave {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Three-dimensional simulation of seismic waves."""
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path(
+        "simulation.yaml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write a commented simulation file to begin with; it runs as it stands."""
+    from shlex import quote
+
+    from lithowave.cli.printing import tell
+    from lithowave.experiment.template import template_text
+    from lithowave.output.hdf5 import writing
+
+    if file.exists() and not force:
+        raise InputError(
+            str(file),
+            "exists already",
+            "It is not overwritten unless told so",
+            "say --force, or another name",
+        )
+    with writing(file):
+        file.write_text(template_text(), encoding="utf-8")
+    tell(f"wrote {file}")
+    tell(f"next:  lithowave check {quote(str(file))}    what a run would need")
+    tell(f"       lithowave run {quote(str(file))}")
+
+
+@app.command()
+def check(
+    file: SimulationFile,
+    as_json: AsJson = False,
+    changes: Changes = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Time this machine for two seconds, to predict the run's time."
+        ),
+    ] = True,
+) -> None:
+    """Tell what a run would need and cost, without running; fails where the run would fail."""
+    from lithowave.check import check_simulation
+    from lithowave.cli.printing import json_text, tell, tell_check
+    from lithowave.cli.reading import located, read_simulation
+
+    simulation, overrides = read_simulation(file, changes)
+    with located(file, overrides):
+        report = check_simulation(simulation, measure=measure)
+    if as_json:
+        tell(json_text(report.as_dict()))
+    else:
+        tell_check(report)
+    if not report.runnable:
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    file: SimulationFile,
+    backend: Annotated[str | None, typer.Option(metavar="NAME", help="auto or cpu.")] = None,
+    precision: Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")] = None,
+    threads: Threads = None,
+    changes: Changes = None,
+    output: Annotated[str | None, typer.Option(metavar="DIR", help="The run folder.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another run in that folder.")
+    ] = False,
+) -> None:
+    """Run a simulation."""
+    from lithowave.cli.printing import tell_warnings
+    from lithowave.cli.progress import progress_display
+    from lithowave.cli.reading import located, read_simulation
+    from lithowave.run import run_simulation
+
+    options = {
+        "compute.backend": backend,
+        "compute.precision": precision,
+        "compute.threads": threads,
+        "output.directory": output,
+    }
+    simulation, overrides = read_simulation(file, changes, options)
+    tell_warnings(simulation.warnings())
+    heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
+    with kept(simulation.output.directory), located(file, overrides):
+        with progress_display(heading, simulation.output.progress_interval) as show:
+            result = run_simulation(simulation, overwrite=overwrite, show=show)
+    conclude(result)
+
+
+@app.command()
+def restart(directory: RunDirectory, threads: Threads = None) -> None:
+    """Go on with a run that was stopped, from its last checkpoint."""
+    from lithowave.cli.progress import progress_display
+    from lithowave.run import restart_run
+
+    with kept(directory), progress_display(str(directory)) as show:
+        result = restart_run(directory, show=show, threads=threads)
+    conclude(result)
+
+
+@app.command()
+def plot(directory: RunDirectory) -> None:
+    """Draw map, record section, traces and wavefield movies of a run into its folder."""
+    from lithowave.cli.printing import tell
+    from lithowave.cli.reading import require_run
+    from lithowave.output.figures import plot_run
+
+    require_run(directory)
+    for path in plot_run(directory):
+        tell(str(path))
+
+
+@app.command()
+def compare(
+    directory: RunDirectory,
+    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the run to compare with.")],
+    figure: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Draw both runs into this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Waveform misfits of one run against another, the reference."""
+    from lithowave.cli.printing import json_text, tell
+    from lithowave.cli.reading import require_run
+    from lithowave.output.compare import compare_runs
+
+    for path in (directory, reference):
+        require_run(path)
+    comparison = compare_runs(directory, reference)
+    tell(json_text(comparison.to_dict()) if as_json else str(comparison))
+    if figure is not None:
+        path = comparison.figure(figure)
+        if not as_json:
+            tell(f"figure: {path}")
+
+
+@app.command()
+def bench(
+    size: Annotated[str, typer.Option(metavar="N or NX,NY,NZ", help="Grid points, layers included.")] = "200",
+    orders: Annotated[
+        list[int] | None, typer.Option("--order", metavar="N", help="2, 4, 6 or 8; may be repeated.")
+    ] = None,
+    precisions: Annotated[
+        list[str] | None,
+        typer.Option("--precision", metavar="NAME", help="single or double; may be repeated."),
+    ] = None,
+    cases: Annotated[
+        list[str] | None,
+        typer.Option("--case", metavar="NAME", help="interior, full or run; may be repeated."),
+    ] = None,
+    threads: Threads = None,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON.")
+    ] = None,
+) -> None:
+    """Measure kernels and whole steps against the memory bandwidth of this machine."""
+    from lithowave.bench import run_benchmarks
+    from lithowave.cli.printing import tell, tell_benchmarks
+    from lithowave.cli.reading import benchmark_choices
+
+    records = run_benchmarks(
+        **benchmark_choices(size, orders, precisions, cases, threads), json_path=json_path
+    )
+    tell_benchmarks(records)
+    if json_path is not None:
+        tell(f"records: {json_path}")
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Tell what this machine offers: devices, drivers, MPI, versions."""
+    from lithowave.cli.printing import json_text, tell, tell_examination
+    from lithowave.doctor import examine
+
+    found = examine()
+    if as_json:
+        tell(json_text(found))
+    else:
+        tell_examination(found)
+    if found["problems"]:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def kept(directory: Path) -> Iterator[None]:
+    """When a run fails half-way, also tell what is left of it."""
+    from shlex import quote
+
+    from lithowave.cli.printing import tell_error, tell_note
+
+    try:
+        yield
+    except InputError:
+        raise
+    except LithowaveError as error:
+        tell_error(error)
+        if (directory / "log.txt").is_file():
+            tell_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
+            tell_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
+        raise typer.Exit(1) from None
+
+
+def conclude(result: Any) -> None:
+    """After a run: where the results are and what to type next."""
+    from shlex import quote
+    from signal import Signals
+
+    from lithowave.check import duration_text
+    from lithowave.cli.printing import tell
+
+    report, folder = result.report, quote(str(result.directory))
+    if not result.complete:
+        tell(
+            f"stopped by {report['stopped_by']} at step {report['stopped_at_step']}; "
+            "the checkpoint is written"
+        )
+        tell(f"go on:   lithowave restart {folder}")
+        raise typer.Exit(128 + Signals[report["stopped_by"]].value)
+    rate = report["rate_points_per_s"]
+    speed = f", {rate / 1e6:.4g} million points/s" if rate else ""
+    tell(f"done in {duration_text(report['wall_s'])}{speed}")
+    tell(f"results: {result.directory}")
+    tell(f"next:    lithowave plot {folder}")

@@ -1,0 +1,158 @@
+"""What the commands print: styled on a terminal, plain elsewhere, in lines that are never broken there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from lithowave.check import CheckReport
+
+
+class PatientConsole(Console):
+    """A console that falls silent when nobody reads its output any more: a run goes on without."""
+
+    def on_broken_pipe(self) -> None:
+        """Send what follows to nowhere."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def console(*, errors: bool = False) -> Console:
+    """Standard output or standard error, as they are now."""
+    return PatientConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def tell(text: str, style: str = "") -> None:
+    """Print a text as it stands."""
+    console().print(Text(text, style))
+
+
+def tell_error(error: Exception) -> None:
+    """Print an error to standard error."""
+    _tell_marked("error: ", "bold red", str(error))
+
+
+def tell_warnings(warnings: list[str]) -> None:
+    """Print warnings to standard error."""
+    for text in warnings:
+        _tell_marked("warning: ", "bold yellow", text)
+
+
+def tell_note(text: str) -> None:
+    """Print a remark to standard error, below an error."""
+    console(errors=True).print(Text("       " + text))
+
+
+def _tell_marked(mark: str, style: str, text: str) -> None:
+    indented = text.replace("\n", "\n" + " " * len(mark))
+    console(errors=True).print(Text.assemble((mark, style), indented))
+
+
+def tell_check(report: CheckReport) -> None:
+    """Print a dry run as a table."""
+    rows = [(name, value, "") for name, value in report.lines()]
+    rows += [("warning", text, "yellow") for text in report.warnings]
+    rows += [("PROBLEM", text, "bold red") for text in report.problems]
+    if report.title:
+        tell(report.title, "bold")
+    tell_rows(rows)
+    tell(
+        *(
+            ("this run would fail here", "bold red")
+            if report.problems
+            else ("this run would work here", "green")
+        )
+    )
+
+
+def tell_rows(rows: list[tuple[str, str, str]]) -> None:
+    """Print (name, value, style) in two columns; on a terminal long values are broken within theirs."""
+    out = console()
+    width = max(len(name) for name, _, _ in rows)
+    if not out.is_terminal:
+        for name, value, _ in rows:
+            tell(f"{name:>{width}}  {value}".rstrip())
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value, style in rows:
+        table.add_row(Text(name, style), Text(value, style))
+    out.print(table, soft_wrap=False)
+
+
+def tell_examination(found: dict[str, Any]) -> None:
+    """Print what `lithowave doctor` found."""
+    from lithowave.doctor import examination_lines
+
+    tell_rows(
+        [(name, value, "bold red" if name == "PROBLEM" else "") for name, value in examination_lines(found)]
+    )
+    if not found["problems"]:
+        tell("everything that a run on the CPU needs is here", "green")
+
+
+def tell_benchmarks(records: list[dict[str, Any]]) -> None:
+    """Print benchmark records as a table, and the bandwidths that they are measured against."""
+    head = (
+        "case",
+        "size",
+        "order",
+        "precision",
+        "threads",
+        "million points/s",
+        "B/point",
+        "limit",
+        "of limit",
+        "of kernels",
+    )
+    rows = [head, *(_benchmark_row(record) for record in records)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    for number, row in enumerate(rows):
+        line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        tell(line.rstrip(), "bold" if number == 0 else "")
+    for precision, bandwidth in {record["precision"]: record["bandwidth"] for record in records}.items():
+        parts = (f"{name} {value / 1e9:.3g} GB/s" for name, value in bandwidth.items())
+        tell(f"memory bandwidth measured beside it ({precision}): {', '.join(parts)}")
+
+
+def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
+    beside = record.get("fraction_of_bare_kernels")
+    return (
+        record["case"],
+        "x".join(map(str, record["size"])),
+        str(record["order"]),
+        record["precision"],
+        str(record.get("threads", "")),
+        f"{record['rate'] / 1e6:.1f}",
+        f"{record['bytes_per_point']:.0f}",
+        f"{record['limit'] / 1e6:.1f}",
+        f"{record['limit_fraction']:.0%}",
+        "" if beside is None else f"{beside:.0%}",
+    )
+
+
+def json_text(value: Any) -> str:
+    """JSON of plain values; what JSON cannot say (infinite, not a number) becomes null."""
+    return json.dumps(_finite(value), indent=2, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _finite(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

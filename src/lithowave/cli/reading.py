@@ -1,0 +1,94 @@
+"""From what was typed to a simulation, and errors of later stages brought back to their line in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lithowave.errors import InputError
+from lithowave.experiment.base import nearest
+from lithowave.experiment.document import Document, parse_overrides, parse_path, read_document
+from lithowave.experiment.simulation import Simulation
+from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
+from lithowave.output.hdf5 import PRECISIONS
+
+ORDERS = tuple(RECOMMENDED_POINTS_PER_WAVELENGTH)
+SMALLEST_GRID = 40
+
+
+def read_simulation(
+    file: Path, changes: Sequence[str] | None, options: Mapping[str, Any] | None = None
+) -> tuple[Simulation, dict[str, Any]]:
+    """The simulation of a file with the entries of ``--set`` and other options replaced; and these entries."""
+    overrides = parse_overrides(changes or [])
+    overrides |= {key: value for key, value in (options or {}).items() if value is not None}
+    return Simulation.from_file(file, overrides), overrides
+
+
+@contextmanager
+def located(file: Path, overrides: Mapping[str, Any]) -> Iterator[None]:
+    """Give an InputError raised inside the file and line of the entry that it names."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is not None:
+            raise
+        document = read_document(file.read_text(encoding="utf-8"), file).with_overrides(overrides)
+        first, *others = (_located(problem, document) for problem in (error, *error.others))
+        raise InputError(
+            first.where, first.got, first.allowed, first.hint, file=first.file, line=first.line, others=others
+        ) from None
+
+
+def _located(error: InputError, document: Document) -> InputError:
+    path = parse_path(error.where)
+    alone = InputError(error.where, error.got, error.allowed, error.hint, file=error.file, line=error.line)
+    if error.file is not None or path[0] not in Simulation.model_fields:
+        return alone
+    return alone.located(*document.place_of(path))
+
+
+def require_run(path: Path) -> None:
+    """Refuse a folder that is not there."""
+    if not path.exists():
+        raise InputError(str(path), "there is no such folder", "expected the folder of a run")
+
+
+def benchmark_choices(
+    size: str,
+    orders: Sequence[int] | None,
+    precisions: Sequence[str] | None,
+    cases: Sequence[str] | None,
+    threads: int | None,
+) -> dict[str, Any]:
+    """The arguments of `lithowave.bench.run_benchmarks`, checked; what was not given is left to it."""
+    from lithowave.bench import CASES
+
+    parts = size.replace("x", ",").split(",")
+    if len(parts) not in (1, 3) or not all(part.strip().isdigit() for part in parts):
+        raise InputError(
+            "--size", f"{size!r} is no size of a grid", "expected points along each axis: 200, or 300,200,100"
+        )
+    counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
+    if min(counts) < SMALLEST_GRID:
+        raise InputError(
+            "--size", f"{min(counts)} points are too few to measure anything", f"at least {SMALLEST_GRID}"
+        )
+    for name, given, allowed in (
+        ("--order", orders, ORDERS), ("--precision", precisions, PRECISIONS), ("--case", cases, CASES),
+    ):  # fmt: skip
+        for value in given or ():
+            if value not in allowed:
+                choices = ", ".join(map(str, allowed))
+                raise InputError(
+                    name,
+                    f"{value!r} is not a valid choice",
+                    f"choose out of: {choices}",
+                    nearest(str(value), map(str, allowed)),
+                )
+    if threads is not None and threads < 1:
+        raise InputError("--threads", f"{threads} is out of range", "expected at least 1")
+    chosen = {"cases": cases, "orders": orders, "precisions": precisions, "threads": threads}
+    return {"size": tuple(counts), **{name: value for name, value in chosen.items() if value}}

@@ -1,0 +1,283 @@
+"""What this machine offers to lithowave: processor, compiler, memory, devices, MPI, versions.
+
+Every question may stay unanswered: what is missing is told, never an error. Only what a run on the CPU cannot
+do without counts as a problem.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lithowave.version import __version__
+
+REQUIRED = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "h5py",
+    "pydantic",
+    "pyyaml",
+    "typer",
+    "rich",
+    "pyproj",
+    "matplotlib",
+)
+OPTIONAL = {
+    "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
+    "netCDF4": ("material models in NetCDF 4", "formats"),
+    "mpi4py": ("runs on more than one process", "mpi"),
+    "cupy-cuda13x": ("NVIDIA devices, CUDA 13", "cuda13"),
+    "cupy-cuda12x": ("NVIDIA devices, CUDA 12", "cuda12"),
+}
+VECTOR_UNITS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
+SECONDS = 10.0
+
+
+def examine() -> dict[str, Any]:
+    """Look at everything.
+
+    Returns
+    -------
+    Groups ``lithowave``, ``python``, ``packages``, ``optional``, ``cpu``, ``memory``, ``disk``, ``gpu``,
+    ``mpi``, ``programs``, and ``problems``: sentences on what keeps a run on the CPU from working.
+    """
+    packages = {name: installed(name) for name in REQUIRED}
+    problems = [
+        f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found
+    ]
+    cpu = examine_processor()
+    problems += [cpu["error"]] if cpu["error"] else []
+    if cpu["cache_folder"] and not cpu["cache_writable"]:
+        problems.append(
+            f"compiled kernels cannot be kept in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to another folder"
+        )
+    return {
+        "lithowave": examine_lithowave(),
+        "python": {
+            "version": platform.python_version(),
+            "executable": sys.executable,
+            "system": platform.platform(),
+        },
+        "packages": packages,
+        "optional": {name: installed(name) for name in OPTIONAL},
+        "cpu": cpu,
+        "memory": examine_memory(),
+        "disk": {"folder": os.getcwd(), "free_bytes": shutil.disk_usage(".").free},
+        "gpu": examine_devices(),
+        "mpi": {"mpi4py": installed("mpi4py"), "mpiexec": shutil.which("mpiexec"), "version": mpi_version()},
+        "programs": {name: shutil.which(name) for name in ("ffmpeg", "git")},
+        "problems": problems,
+    }
+
+
+def installed(package: str) -> str | None:
+    """The installed version of a package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def examine_lithowave() -> dict[str, Any]:
+    """Version, place and commit."""
+    from lithowave.experiment.compute import AVAILABLE_BACKENDS
+    from lithowave.output.run_folder import source_commit
+
+    folder = str(Path(__file__).resolve().parent)
+    return {
+        "version": __version__,
+        "commit": source_commit(),
+        "folder": folder,
+        "backends": list(AVAILABLE_BACKENDS),
+    }
+
+
+def examine_processor() -> dict[str, Any]:
+    """Processor, cores, vector units, and whether Numba compiles and keeps kernels here."""
+    from lithowave.backends.cpu import usable_cores
+    from lithowave.output.run_folder import processor_name
+
+    found: dict[str, Any] = {
+        "name": processor_name(),
+        "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
+        "vector_units": vector_units(),
+        "threading_layer": None,
+        "threads": None,
+        "cache_folder": None,
+        "cache_writable": None,
+        "error": "",
+    }
+    try:
+        found.update(examine_compiler())
+    except Exception as error:  # whatever is broken in there is what the user wants to know
+        found["error"] = f"Numba does not compile here: {type(error).__name__}: {error}"
+    return found
+
+
+def examine_compiler() -> dict[str, Any]:
+    """Compile and run a small parallel kernel."""
+    import numba
+
+    @numba.njit(parallel=True)
+    def count(number: int) -> int:
+        total = 0
+        for _ in numba.prange(number):
+            total += 1
+        return total
+
+    if count(1000) != 1000:
+        raise ArithmeticError("a parallel sum came out wrong")
+    folder = cache_folder()
+    return {
+        "threading_layer": numba.threading_layer(),
+        "threads": numba.config.NUMBA_NUM_THREADS,
+        "cache_folder": str(folder),
+        "cache_writable": can_write(folder),
+    }
+
+
+def cache_folder() -> Path:
+    """Where Numba keeps the compiled kernels of the finite differences."""
+    from lithowave.solvers.finite_difference.kernels import update_velocity
+
+    return Path(update_velocity.stats.cache_path)
+
+
+def can_write(folder: Path) -> bool:
+    """Whether files can be made in a folder, which need not exist yet."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def vector_units() -> list[str]:
+    """Names of the vector instructions that matter for speed."""
+    try:
+        from llvmlite import binding
+
+        features = binding.get_host_cpu_features()
+    except (ImportError, RuntimeError):
+        return []
+    return [name for name in VECTOR_UNITS if features.get(name.replace("_", "."), features.get(name))]
+
+
+def examine_memory() -> dict[str, Any]:
+    """Bytes of main memory."""
+    from lithowave.backends.cpu import free_memory
+
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"total_bytes": total, "free_bytes": free_memory()}
+
+
+def examine_devices() -> dict[str, Any]:
+    """NVIDIA devices, as the driver and as CuPy see them."""
+    return {"devices": driver_devices(), "cupy": cupy_state()}
+
+
+def driver_devices() -> list[dict[str, str]]:
+    """Name, driver and memory of each device that nvidia-smi lists; none where it is missing or fails."""
+    keys = ("name", "driver_version", "memory.total", "memory.free")
+    text = output_of("nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader")
+    rows = ([cell.strip() for cell in line.split(",")] for line in text.splitlines())
+    return [dict(zip(keys, row, strict=True)) for row in rows if len(row) == len(keys)]
+
+
+def cupy_state() -> dict[str, Any] | None:
+    """Versions and devices that CuPy reaches, or why none; None where it is not installed."""
+    if find_spec("cupy") is None:
+        return None
+    try:
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        return {
+            "version": cupy.__version__,
+            "runtime": runtime.runtimeGetVersion(),
+            "driver": runtime.driverGetVersion(),
+            "device_count": runtime.getDeviceCount(),
+        }
+    except (
+        Exception
+    ) as error:  # CuPy has error classes of its own for everything that can be missing below it
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def mpi_version() -> str | None:
+    """What ``mpiexec --version`` says, its first line."""
+    lines = output_of("mpiexec", "--version").splitlines()
+    return lines[0].strip() if lines else None
+
+
+def output_of(program: str, *arguments: str) -> str:
+    """Standard output of a program; empty where it is missing, fails or takes too long."""
+    if shutil.which(program) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def examination_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was found as (name, text), for reading."""
+    from lithowave.output.hdf5 import readable_size
+
+    own, python, cpu = found["lithowave"], found["python"], found["cpu"]
+    commit = f", commit {own['commit'][:12]}" if own["commit"] else ""
+    yield (
+        "lithowave",
+        f"{own['version']}{commit}, in {own['folder']}; computes on: {', '.join(own['backends'])}",
+    )
+    yield "Python", f"{python['version']}, {python['executable']}"
+    yield "system", python["system"]
+    yield "packages", ", ".join(f"{name} {text}" for name, text in found["packages"].items() if text)
+    for name, text in found["optional"].items():
+        purpose, extra = OPTIONAL[name]
+        yield name, text or f'not installed ({purpose}: pip install "lithowave[{extra}]")'
+    yield "processor", cpu["name"]
+    yield (
+        "cores",
+        f"{cpu['usable_cores']} usable of {cpu['cores']}; {', '.join(cpu['vector_units']) or 'vector units unknown'}",
+    )
+    if cpu["threading_layer"]:
+        yield "Numba", f"compiles; {cpu['threads']} threads by {cpu['threading_layer']}"
+        yield (
+            "kernel cache",
+            f"{cpu['cache_folder']} ({'writable' if cpu['cache_writable'] else 'NOT writable'})",
+        )
+    memory = found["memory"]
+    yield "memory", f"{readable_size(memory['total_bytes'])}, {readable_size(memory['free_bytes'])} free"
+    yield "disk", f"{readable_size(found['disk']['free_bytes'])} free in {found['disk']['folder']}"
+    yield from _device_lines(found["gpu"])
+    mpi = found["mpi"]
+    yield (
+        "MPI",
+        f"{mpi['mpiexec']}: {mpi['version'] or 'says no version'}" if mpi["mpiexec"] else "no mpiexec found",
+    )
+    for name, path in found["programs"].items():
+        yield name, path or "not found" + (" (movies are GIF only)" if name == "ffmpeg" else "")
+    for text in found["problems"]:
+        yield "PROBLEM", text
+
+
+def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for device in gpu["devices"]:
+        memory = f"{device['memory.total']}, {device['memory.free']} free"
+        yield "GPU", f"{device['name']}, driver {device['driver_version']}, {memory}"
+    if not gpu["devices"]:
+        yield "GPU", "none found (no nvidia-smi, or it lists none)"
+    if gpu["cupy"]:
+        yield "CuPy", ", ".join(f"{name} {value}" for name, value in gpu["cupy"].items())

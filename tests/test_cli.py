@@ -1,0 +1,335 @@
+"""The command line: what it prints, what it writes, and with which status it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+import lithowave as lw
+from lithowave import doctor
+from lithowave.cli import printing, progress
+from lithowave.cli.printing import json_text
+from small_run import lithowave, report_of, settings, spawn, write_small
+
+COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "bench", "doctor")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a complete run, and what the command said."""
+    folder = tmp_path_factory.mktemp("run")
+    return folder / "out", lithowave("run", write_small(folder), "--output", folder / "out")
+
+
+def python(code: str) -> str:
+    """Output of Python code in a process of its own, with this process's path."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_names_every_command():
+    text = lithowave("--help")
+    assert all(f" {name} " in text for name in COMMANDS)
+    for name in COMMANDS:
+        assert "Usage: lithowave " + name in lithowave(name, "--help")
+
+
+def test_help_is_quick_and_loads_nothing_heavy():
+    heavy = ("numpy", "numba", "pydantic", "yaml", "h5py", "matplotlib", "pyproj", "scipy", "obspy")
+    code = f"import lithowave.cli, sys; print([name for name in {heavy!r} if name in sys.modules])"
+    assert python(code) == "[]\n"
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        python("import sys; sys.argv = ['lithowave', '--version']; from lithowave.cli import main; main()")
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 1.0
+
+
+def test_version():
+    assert lithowave("--version") == f"lithowave {lw.__version__}\n"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "lithowave", "--version"], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout) == (0, f"lithowave {lw.__version__}\n")
+
+
+def test_wrong_usage_has_status_two():
+    assert "No such command" in lithowave("rum", status=2)
+    assert "--thread" in lithowave("run", "a.yaml", "--thread", "2", status=2)
+    assert "--threads" in lithowave("run", "a.yaml", "--threads", "two", status=2)
+
+
+# --- init, check
+
+
+def test_init_writes_a_file_that_can_be_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "lithowave run simulation.yaml" in lithowave("init")
+    assert "this run would work here" in lithowave("check", "simulation.yaml", "--no-measure")
+    (tmp_path / "simulation.yaml").write_text("mine")
+    assert "simulation.yaml: exists already" in lithowave("init", status=2)
+    assert (tmp_path / "simulation.yaml").read_text() == "mine"
+    lithowave("init", "--force")
+    assert "schema_version: 1" in (tmp_path / "simulation.yaml").read_text()
+    assert "cannot be written" in lithowave("init", "no/such/folder.yaml", status=1)
+
+
+def test_check_tells_what_a_run_needs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write_small(tmp_path, ("order: 4", "order: 4, max_frequency: 5"))
+    text = lithowave("check", file, "--no-measure")
+    for words in (
+        "23 x 23 x 14 = 7,406 points",
+        "step 100 m",
+        "5.8 at vs = 2900 m/s everywhere",
+        "67.4% of the limit, set by vp = 5000 m/s everywhere",
+        "120; a sample every 0.02 s",
+        "free",
+        "warning",
+    ):
+        assert words in text, words
+    assert "million points/s" not in text
+    assert list(tmp_path.iterdir()) == [file], "nothing is made"
+
+    report = json.loads(lithowave("check", file, "--json", *settings("solver.spacing=50", "duration=0.4")))
+    assert report["plan"]["spacing_m"] == 50 and report["runnable"] is True and report["problems"] == []
+    assert report["loop_s"] > 0 and report["rate_points_per_s"] > 0
+    assert report["memory_bytes"] > report["plan"]["memory_bytes"]
+
+
+def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write_small(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.backends.cpu.free_memory", lambda: 10_000_000)
+        text = lithowave("check", file, status=1)
+        assert "PROBLEM  not enough memory" in text and "10 MB free" in text
+        assert json.loads(lithowave("check", file, "--json", status=1))["runnable"] is False
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+        text = lithowave("check", file, *settings("output.formats=[sac]"), status=1)
+        assert "obspy" in text and 'pip install "lithowave[formats]"' in text
+        text = lithowave("run", file, *settings("output.formats=[sac]"), status=1)
+        assert "error: Writing SAC needs the package obspy" in text
+    monkeypatch.setattr("lithowave.check.shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    assert "not enough room" in lithowave("check", file, "--no-measure", status=1)
+
+
+def test_check_warns_of_a_folder_in_use(run, tmp_path):
+    text = lithowave("check", write_small(tmp_path), "--no-measure", *settings(f"output.directory={run[0]}"))
+    assert "holds another run" in text and "--overwrite" in text
+
+
+# --- run
+
+
+def test_run_says_what_matters(run):
+    folder, text = run
+    lines = [line for line in text.splitlines() if not line.startswith("warning: ")]
+    begin = lines.index(f"small: to {folder}")
+    assert lines[begin + 1].startswith("7,406 points, 120 steps to t = 0.8 s")
+    assert "step 120 of 120 (100%), t = 0.8 of 0.8 s" in lines[-4] and "million points/s" in lines[-4]
+    assert lines[-3].startswith("done in ")
+    assert lines[-2:] == [f"results: {folder}", f"next:    lithowave plot {folder}"]
+
+
+def test_run_warns_first(tmp_path):
+    process = spawn("run", write_small(tmp_path), "--output", tmp_path / "out")
+    assert process.returncode == 0 and process.errors.startswith("warning: sources[0].time_function: ")
+    assert "warning: sources[0].time_function" in (tmp_path / "out" / "log.txt").read_text()
+    assert process.output.startswith("small: to ")
+
+
+def test_options_and_settings_reach_the_run(tmp_path):
+    lithowave(
+        "run", write_small(tmp_path), "--output", tmp_path / "out", "--threads", 1, "--backend", "cpu",
+        *settings("title=other", "sources.0.double_couple.mw=5", "output.snapshots=[]", "duration=0.2"),
+    )  # fmt: skip
+    resolved = lw.Simulation.from_file(tmp_path / "out" / "simulation.yaml")
+    assert (resolved.title, resolved.sources[0].double_couple.mw, resolved.duration) == ("other", 5, 0.2)
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(tmp_path):
+    before = """
+        import lithowave.run
+        def fault(*arguments, **keywords):
+            raise ZeroDivisionError("a fault")
+        lithowave.run.run_simulation = fault
+    """
+    process = spawn("run", write_small(tmp_path), before=before)
+    assert process.returncode == 1
+    lines = process.errors.splitlines()
+    assert "Traceback (most recent call last):" in lines and "ZeroDivisionError: a fault" in lines
+    assert "Please report it" in lines[-1] and "lithowave doctor" in lines[-1]
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_run(tmp_path):
+    process = spawn("run", write_small(tmp_path), "--output", tmp_path / "out", wait=False)
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(timeout=60) == 0, errors
+    assert report_of(tmp_path / "out")["exit_state"] == "finished"
+
+
+def entries_at(step, rate=2.5e8):
+    """What a run tells at a step of 1000."""
+    return {
+        "points": 1_000_000, "step": step, "steps": 1000, "time_s": 0.01 * step, "end_s": 10.0, "elapsed_s": step / 250,
+        "remaining_s": (1000 - step) / 250 if step else None, "rate_points_per_s": rate if step else None,
+    }  # fmt: skip
+
+
+def test_lines_come_every_few_seconds_and_at_the_end(monkeypatch, capsys):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.progress_display("title: to folder", 5.0) as show:
+        for step in range(0, 1001, 50):
+            show(entries_at(step))
+            clock[0] += 0.6
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "title: to folder" and lines[1].startswith("1,000,000 points, 1,000 steps to t = 10 s")
+    assert [line.split()[1] for line in lines[2:]] == ["450", "900", "1000"]
+    assert lines[2] == "step 450 of 1000 (45%), t = 4.5 of 10 s, 250 million points/s, 2.2 s left"
+    assert lines[-1] == "step 1000 of 1000 (100%), t = 10 of 10 s, 250 million points/s"
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(progress, "console", lambda: Console(file=screen, force_terminal=True, width=120))
+    with progress.progress_display("title: to folder") as show:
+        for step in (0, 450, 1000):
+            show(entries_at(step))
+    text = screen.getvalue()
+    assert "title: to folder" in text and "100%" in text
+    assert "t = 4.5 of 10 s, 250 million points/s, 2.2 s left" in text
+
+
+def test_tables_are_plain_without_a_terminal_and_folded_on_one(monkeypatch, capsys):
+    rows = [("name", "a value " * 30, "red"), ("longer name", "[0] stays as it is", "")]
+    printing.tell_rows(rows)
+    plain = capsys.readouterr().out
+    assert plain.splitlines() == [
+        "       name  " + ("a value " * 30).strip(),
+        "longer name  [0] stays as it is",
+    ]
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        printing, "console", lambda: Console(file=screen, force_terminal=True, width=60, markup=False)
+    )
+    printing.tell_rows(rows)
+    assert len(screen.getvalue().splitlines()) > 4 and "[0] stays" in screen.getvalue()
+
+
+# --- plot, compare, bench, doctor
+
+
+def test_plot_draws_and_names_the_figures(run):
+    names = lithowave("plot", run[0]).split()
+    assert {"map.png", "record_section.png", "traces.png"} <= {name.rsplit("/", 1)[1] for name in names}
+    assert all(os.path.getsize(name) > 1000 for name in names)
+
+
+def test_compare(run, tmp_path):
+    folder = run[0]
+    assert lithowave("compare", folder, folder).rstrip().splitlines()[-1].split()[:2] == ["all", "0.000%"]
+    louder = tmp_path / "louder"
+    source = folder / "simulation.yaml"
+    lithowave("run", source, "--output", louder, *settings("sources.0.double_couple.mw=4.2"))
+    result = json.loads(lithowave("compare", louder, folder, "--json", "--figure", tmp_path / "figure.png"))
+    assert result["overall_relative_l2"] == pytest.approx(10**0.3 - 1, rel=1e-3)
+    assert [row["name"] for row in result["receivers"]] == ["XX.S01", "XX.L1", "XX.L2", "XX.L3"]
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+    assert f"figure: {tmp_path}/two.png" in lithowave(
+        "compare", folder, folder, "--figure", tmp_path / "two.png"
+    )
+
+
+def test_json_has_no_values_that_json_does_not_know():
+    text = json_text({"a": float("nan"), "b": [float("inf"), 1.5], "c": {1: None}})
+    assert json.loads(text) == {"a": None, "b": [None, 1.5], "c": {"1": None}}
+
+
+def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
+    called = []
+    record = {
+        "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
+        "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5, "bandwidth": {"copy": 2e10, "update": 2.5e10},
+    }  # fmt: skip
+
+    def fake(**keywords):
+        called.append(keywords)
+        return [record, record | {"case": "run", "fraction_of_bare_kernels": 0.91}]
+
+    monkeypatch.setattr("lithowave.bench.run_benchmarks", fake)
+    text = lithowave(
+        "bench", "--size", "60,50,40", "--order", 8, "--case", "full", "--case", "run", "--threads", 2,
+        "--json", tmp_path / "records.json",
+    )  # fmt: skip
+    assert called == [
+        {
+            "size": (60, 50, 40),
+            "orders": [8],
+            "cases": ["full", "run"],
+            "threads": 2,
+            "json_path": tmp_path / "records.json",
+        }
+    ]
+    rows = text.splitlines()
+    assert rows[1].split() == ["full", "60x50x40", "8", "single", "2", "150.0", "120", "300.0", "50%"]
+    assert rows[2].split()[-1] == "91%" and "copy 20 GB/s, update 25 GB/s" in rows[3]
+    lithowave("bench")
+    assert called[-1] == {"size": (200, 200, 200), "json_path": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--size", "12"], "12 points are too few"),
+        (["--size", "a"], "'a' is no size"),
+        (["--order", "5"], "5 is not a valid choice; choose out of: 2, 4, 6, 8"),
+        (["--precision", "singel"], "did you mean 'single'?"),
+        (["--case", "ful"], "did you mean 'full'?"),
+        (["--threads", "0"], "expected at least 1"),
+    ],
+)
+def test_bench_refuses_what_it_does_not_know(arguments, words):
+    assert words in lithowave("bench", *arguments, status=2)
+
+
+def test_doctor_answers_on_any_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    found = json.loads(lithowave("doctor", "--json"))
+    assert found["gpu"]["devices"] == [] and found["mpi"]["mpiexec"] is None and found["problems"] == []
+    assert (
+        found["packages"]["numba"] and found["cpu"]["usable_cores"] >= 1 and found["memory"]["free_bytes"] > 0
+    )
+    assert found["cpu"]["threading_layer"] in ("omp", "tbb", "workqueue") and found["cpu"]["cache_writable"]
+
+
+def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
+    programs = {
+        "nvidia-smi": "echo 'NVIDIA H200, 570.1, 143771 MiB, 143000 MiB'",
+        "mpiexec": "echo 'mpiexec (OpenRTE) 4.1'; echo more",
+    }
+    for name, command in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(doctor, "examine_compiler", lambda: 1 / 0)
+    text = lithowave("doctor", status=1)
+    assert "NVIDIA H200, driver 570.1, 143771 MiB" in text and "mpiexec (OpenRTE) 4.1" in text
+    assert "PROBLEM  Numba does not compile here: ZeroDivisionError" in text
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'no devices were found'; exit 9\n")
+    assert doctor.driver_devices() == []

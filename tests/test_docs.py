@@ -1,0 +1,145 @@
+"""The documentation: generated pages are current, links lead somewhere, snippets work, commands exist."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import lithowave as lw
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "examples" / "chino_hills" / "README.md", *sorted(DOCS.glob("*.md"))]
+LARGEST_PICTURE = 300_000
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def snippets(path: Path, language: str) -> list[str]:
+    """Fenced blocks of a language."""
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+def prose(path: Path) -> str:
+    """A page without its fenced blocks and without code."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[\[\]()]", "", code[0]), text)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch):
+    """The module that writes the generated pages."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return importlib.import_module("generate_reference")
+
+
+def test_generated_pages_are_current(reference) -> None:
+    old = [
+        named(p) for p, text in reference.generated_pages().items() if p.read_text(encoding="utf-8") != text
+    ]
+    assert old == [], "python docs/generate_reference.py writes them anew"
+
+
+def test_a_page_without_marks_is_noticed(reference) -> None:
+    assert reference.with_part("a <!-- x -->old<!-- end of x --> b", "x", "new").split() == (
+        "a <!-- x --> new <!-- end of x --> b".split()
+    )
+    with pytest.raises(ValueError, match="no <!-- x -->"):
+        reference.with_part("a page", "x", "new")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), f"{target} is not there"
+        assert page.parent != DOCS or DOCS in file.parents, f"{target} is not part of the site"
+        assert not anchor or anchor in anchors(file), f"{target}: no such heading"
+
+
+def test_pictures_are_small() -> None:
+    pictures = [*DOCS.rglob("*.png"), *DOCS.rglob("*.gif")]
+    assert pictures
+    assert [named(path) for path in pictures if path.stat().st_size > LARGEST_PICTURE] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page, "yaml")], ids=named)
+def test_simulation_files_are_accepted_without_a_warning(page: Path, tmp_path: Path) -> None:
+    for text in snippets(page, "yaml"):
+        assert lw.Simulation.from_text(text, tmp_path).warnings() == []
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the snippets read, all of them smaller than they are shown."""
+    shown = snippets(DOCS / "getting_started.md", "yaml")[0]
+    content = yaml.safe_load(shown)
+    content["duration"], content["solver"]["max_frequency"] = 1.0, 1.3
+    content["sources"][0]["time_function"] = {"gaussian": {"sigma": 0.3, "delay": 0.9}}
+    content["output"]["snapshots"]["interval"] = 0.5
+    for name in ("simulation.yaml", "first.yaml"):
+        (tmp_path / name).write_text(yaml.safe_dump(content), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page, "python")], ids=named)
+def test_python_snippets_run(page: Path, workplace: Path) -> None:
+    pytest.importorskip("obspy")
+    if page.name == "run_folder.md":
+        lw.Simulation.from_file("simulation.yaml").run(output="out/first_steps")
+    for code in snippets(page, "python"):
+        exec(compile(code, named(page), "exec"), {})
+    runs = list(workplace.glob("out/*/run.json"))
+    assert runs
+    assert all((run.parent / "seismograms.h5").is_file() for run in runs)
+
+
+def typed_commands(page: Path) -> list[list[str]]:
+    """The lithowave commands in the indented blocks of a page, in words."""
+    lines = re.findall(
+        r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if typed_commands(page)], ids=named)
+def test_commands_and_options_exist(page: Path, reference) -> None:
+    known = importlib.import_module("command_pages").command_options()
+    for _, command, *words in typed_commands(page):
+        if command.startswith("-"):
+            assert command in ("--help", "--version")
+            continue
+        assert command in known
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert options <= known[command] | {"--help"}, f"{command}: {options - known[command]}"
+
+
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("pymdownx")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    assert (tmp_path / "site" / "theory.html").is_file()
