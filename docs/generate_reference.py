@@ -34,8 +34,8 @@ is printed [at the end of this page](#a-file-with-every-key). The same names mak
 `lw.Simulation(domain={...}, material={...}, ...)` takes what the file holds.
 
 The file is read strictly. An unknown key, a wrong unit, a number out of range, a source outside the domain, a
-grid that is too coarse: each is refused before any work, with the line in the file, what stands there, what is
-allowed and, where there is one, the nearest valid name. All problems are told at once.
+grid that is too coarse: each is refused before any work, with the line in the file, what stands there, what
+is allowed and, where there is one, the nearest valid name. All problems are told at once.
 
 **Axes.** x points East, y North, z Up. The flat surface is z = 0 and depth is negative z. Vectors are ordered
 East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz.
@@ -65,8 +65,8 @@ TEMPLATE```
 DESCRIPTIONS = {
     "Simulation": "The keys at the top of the file.",
     "TimeFunction": (
-        "Exactly one of the shapes below. For a moment tensor the shape is the moment *rate*, with unit area; "
-        "for a force it is the amplitude, a factor to the force."
+        "Exactly one of the shapes below. For a moment tensor the shape is the moment *rate*, with unit "
+        "area; for a force it is the amplitude, a factor to the force."
     ),
 }
 DIMENSIONS = ("length", "time", "frequency", "speed", "density", "force", "moment", "angle")

@@ -123,7 +123,7 @@ def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
         assert "obspy" in text and 'pip install "lithowave[formats]"' in text
         text = lithowave("run", file, *settings("output.formats=[sac]"), status=1)
         assert "error: Writing SAC needs the package obspy" in text
-    monkeypatch.setattr("lithowave.check.shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    monkeypatch.setattr("lithowave.check.shutil.disk_usage", lambda _: SimpleNamespace(free=900_000))
     assert "not enough room" in lithowave("check", file, "--no-measure", status=1)
 
 
@@ -186,8 +186,9 @@ def test_a_reader_that_goes_away_does_not_stop_the_run(tmp_path):
 def entries_at(step, rate=2.5e8):
     """What a run tells at a step of 1000."""
     return {
-        "points": 1_000_000, "step": step, "steps": 1000, "time_s": 0.01 * step, "end_s": 10.0, "elapsed_s": step / 250,
-        "remaining_s": (1000 - step) / 250 if step else None, "rate_points_per_s": rate if step else None,
+        "points": 1_000_000, "step": step, "steps": 1000, "time_s": 0.01 * step, "end_s": 10.0,
+        "elapsed_s": step / 250, "remaining_s": (1000 - step) / 250 if step else None,
+        "rate_points_per_s": rate if step else None,
     }  # fmt: skip
 
 
@@ -265,7 +266,8 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     called = []
     record = {
         "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
-        "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5, "bandwidth": {"copy": 2e10, "update": 2.5e10},
+        "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5,
+        "bandwidth": {"copy": 2e10, "update": 2.5e10},
     }  # fmt: skip
 
     def fake(**keywords):
@@ -302,6 +304,7 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
         (["--precision", "singel"], "did you mean 'single'?"),
         (["--case", "ful"], "did you mean 'full'?"),
         (["--threads", "0"], "expected at least 1"),
+        (["--json", "no/such/folder.json"], "no/such is no folder"),
     ],
 )
 def test_bench_refuses_what_it_does_not_know(arguments, words):

@@ -11,6 +11,7 @@ import pytest
 import lithowave as lw
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.run import restart_run, run_simulation
+from lithowave.signals import StopSignals
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from small_run import (
     EVERYTHING,
@@ -147,6 +148,15 @@ def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
     text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "run", status=128 + signal.SIGINT)
     assert "stopped by SIGINT at step 30" in text
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "the handlers are as before"
+
+
+def test_ctrl_c_typed_twice_does_not_wait():
+    signals = StopSignals()
+    signals.receive(signal.SIGTERM, None)
+    signals.receive(signal.SIGTERM, None)
+    assert signals.pending and signals.stopped_by == "SIGTERM"
+    with pytest.raises(KeyboardInterrupt):
+        signals.receive(signal.SIGINT, None)
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):

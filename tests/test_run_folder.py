@@ -237,6 +237,11 @@ def test_what_has_no_room_is_refused_before_the_start(tmp_path, monkeypatch):
     text = lithowave("run", file, "--output", folder, status=1)
     assert "GB of memory" in text and "0.00 GB are free" in text
     assert not folder.exists()
+    (folder / "log.txt").parent.mkdir()
+    (folder / "log.txt").write_text("of an earlier run")
+    (folder / "run.json").write_text('{"exit_state": "finished"}')
+    text = lithowave("run", file, "--output", folder, status=1)
+    assert "what was written" not in text, "the folder was not touched"
 
 
 def test_a_failure_of_another_kind_is_noted(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from lithowave.output.waveforms import check_names
 from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
-PROCESS_BYTES = 260_000_000
+PROCESS_BYTES = 200_000_000
 # Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities.
 RECEIVER_BYTES = 3 * 8**3 * 16
 
@@ -59,21 +59,23 @@ class CheckReport:
         """Name and value, in the order in which they are told."""
         plan = self.plan
         limited = plan["time_step_limited_by"]
+        fraction = plan["time_step_s"] / plan["time_step_limit_s"]
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
         told = [
             ("method", f"{plan['method'].replace('_', ' ')}, order {plan['order']}"),
             ("grid", f"{' x '.join(map(str, plan['grid_points']))} = {plan['point_count']:,} points, "
                      f"{plan['degrees_of_freedom']:,} unknowns; step {plan['spacing_m']:g} m"),
             ("faces", ", ".join(f"{face} {kind}" for face, kind in plan["faces"].items())),
             ("points per wavelength", _points_text(plan)),
-            ("time step", f"{plan['time_step_s']:.6g} s ({100 * plan['time_step_s'] / plan['time_step_limit_s']:.3g}% of "
-                          f"the limit, set by vp = {limited['vp_m_s']:g} m/s {_where(limited['place'])})"),
+            ("time step", f"{plan['time_step_s']:.6g} s ({fraction:.1%} of the "
+                          f"limit, set by vp = {limited['vp_m_s']:g} m/s {_where(limited['place'])})"),
             ("steps", f"{plan['steps']:,}; a sample every {plan['sampling_interval_s']:.6g} s"),
             ("memory", f"{readable_size(self.memory_bytes)}; {readable_size(self.free_memory_bytes)} free"),
             ("output", f"{readable_size(self.output_bytes)}; {readable_size(self.free_disk_bytes)} free"),
         ]  # fmt: skip
         if self.loop_s is not None:
             told.append(
-                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {self.threads} thread{'s' * (self.threads > 1)} "
+                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {threads} "
                          f"({self.rate_points_per_s / 1e6:.4g} million points/s measured)")
             )  # fmt: skip
         return told
@@ -117,8 +119,11 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         problems.append(f"not enough memory: {readable_size(memory)} needed, {readable_size(free)} free")
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
         problems.append(f"{directory} cannot be written: {place} is no folder that you may write into")
-    if written + checkpoint > disk:
-        problems.append(f"not enough room in {place}: {readable_size(written + checkpoint)} needed")
+    most = written + 2 * checkpoint  # a checkpoint goes only when the next one is complete
+    if most > disk:
+        problems.append(
+            f"not enough room in {place}: {readable_size(most)} needed, {readable_size(disk)} free"
+        )
     try:
         check_names(receivers, simulation.output.formats)
     except InputError:

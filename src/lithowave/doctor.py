@@ -250,7 +250,8 @@ def examination_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "processor", cpu["name"]
     yield (
         "cores",
-        f"{cpu['usable_cores']} usable of {cpu['cores']}; {', '.join(cpu['vector_units']) or 'vector units unknown'}",
+        f"{cpu['usable_cores']} usable of {cpu['cores']}; "
+        f"{', '.join(cpu['vector_units']) or 'vector units unknown'}",
     )
     if cpu["threading_layer"]:
         yield "Numba", f"compiles; {cpu['threads']} threads by {cpu['threading_layer']}"

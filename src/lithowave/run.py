@@ -218,8 +218,9 @@ def require_memory(needed: int, free: int) -> None:
     """Refuse a run that does not fit, with figures."""
     if needed > free:
         raise ResourceError(
-            f"the run needs {needed / 1e9:.2f} GB of memory for its arrays; {free / 1e9:.2f} GB are free. A coarser grid "
-            "(solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less."
+            f"the run needs {needed / 1e9:.2f} GB of memory for its arrays; {free / 1e9:.2f} GB are "
+            "free. A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single "
+            "precision needs less."
         )
 
 
@@ -284,19 +285,17 @@ def _ending(
     """Close the files and tell run.json how it ended, whatever happens."""
     try:
         yield
-    except BaseException as error:
-        known = isinstance(error, LithowaveError)
-        what = str(error) if known else f"{type(error).__name__}: {error}".rstrip(": ")
+    except BaseException as problem:
+        error = problem
+        if isinstance(problem, MemoryError):
+            error = ResourceError(f"there is not enough memory for the arrays of this run ({problem}).")
+        what = str(error) if isinstance(error, LithowaveError) else f"{type(error).__name__}: {error}"
         with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
             folder.log(f"step {clock.step}: failed: {what}")
             folder.write_report(
                 exit_state="failed", error=what, failed_at_step=clock.step, wall_s=stopwatch()
             )
-        if isinstance(error, MemoryError):
-            raise ResourceError(
-                f"there is not enough memory for the arrays of this run ({error})."
-            ) from error
-        raise
+        raise error from (None if error is problem else problem)
     finally:
         folder.end_progress()
         for recorder in recorders:

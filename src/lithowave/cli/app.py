@@ -19,8 +19,8 @@ from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.version import __version__
 
 REPORT_IT = (
-    "This is an error in lithowave itself, not in what you typed. Please report it to the developers with the "
-    "lines above, the simulation file, and what `lithowave doctor` prints."
+    "This is an error in lithowave itself, not in what you typed. Please report it to the developers with "
+    "the lines above, the simulation file, and what `lithowave doctor` prints."
 )
 
 
@@ -253,9 +253,10 @@ def bench(
     from lithowave.cli.printing import tell, tell_benchmarks
     from lithowave.cli.reading import benchmark_choices
 
-    records = run_benchmarks(
-        **benchmark_choices(size, orders, precisions, cases, threads), json_path=json_path
-    )
+    choices = benchmark_choices(size, orders, precisions, cases, threads)
+    if json_path is not None and not json_path.absolute().parent.is_dir():
+        raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
+    records = run_benchmarks(**choices, json_path=json_path)
     tell_benchmarks(records)
     if json_path is not None:
         tell(f"records: {json_path}")
@@ -289,10 +290,21 @@ def kept(directory: Path) -> Iterator[None]:
         raise
     except LithowaveError as error:
         tell_error(error)
-        if (directory / "log.txt").is_file():
+        if left_behind(directory, error):
             tell_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
             tell_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
         raise typer.Exit(1) from None
+
+
+def left_behind(directory: Path, error: LithowaveError) -> bool:
+    """Whether a run folder holds the run that failed with this error, not an earlier one that it never touched."""
+    from lithowave.output.run_folder import read_report
+
+    try:
+        report = read_report(directory)
+    except LithowaveError:
+        return False
+    return report.get("exit_state") == "failed" and report.get("error") == str(error)
 
 
 def conclude(result: Any) -> None:

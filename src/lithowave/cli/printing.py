@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 class PatientConsole(Console):
     """A console that falls silent when nobody reads its output any more: a run goes on without."""
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As the original, also where that one lets the error through."""
+        try:
+            super().print(*objects, **options)
+        except BrokenPipeError:
+            self.on_broken_pipe()
+
     def on_broken_pipe(self) -> None:
         """Send what follows to nowhere."""
         self.quiet = True

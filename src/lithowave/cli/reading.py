@@ -21,7 +21,7 @@ SMALLEST_GRID = 40
 def read_simulation(
     file: Path, changes: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> tuple[Simulation, dict[str, Any]]:
-    """The simulation of a file with the entries of ``--set`` and other options replaced; and these entries."""
+    """The simulation of a file, with entries replaced by ``--set`` and other options; and these entries."""
     overrides = parse_overrides(changes or [])
     overrides |= {key: value for key, value in (options or {}).items() if value is not None}
     return Simulation.from_file(file, overrides), overrides

@@ -132,7 +132,7 @@ def _paged(path: Path, mode: str) -> Iterator[Any]:
 
 
 def open_file(path: Path) -> Any:
-    """Open an existing HDF5 file for reading, without a lock; OutputError when missing, damaged or foreign."""
+    """Open an existing HDF5 file for reading, without a lock; OutputError when missing or damaged."""
     import h5py
 
     if not path.is_file():
@@ -228,6 +228,6 @@ def replaced(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """A new HDF5 file, made as by `creating`, that takes the place of `path` once complete: see `replaced`."""
+    """A new HDF5 file, made as by `creating`, that takes the place of `path` at the end: see `replaced`."""
     with replaced(path) as temporary, laying_out(temporary) as file:
         yield file

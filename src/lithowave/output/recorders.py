@@ -1,4 +1,4 @@
-"""What a run writes while it goes: each recorder tells when it is due and takes what it needs from the solver.
+"""What a run writes while it goes: each recorder tells when it is due and takes its part from the solver.
 
 All have the same shape: `due(clock)`, `write(solver, clock)`, `flush(solver)` (everything taken so far is on
 disk and readable), `state()` and `restore()` for checkpoints, `finish(solver)` at the end of a complete run,
@@ -56,12 +56,12 @@ class Recorder:
 
 
 def record_lag(quantity: str, with_stress: bool) -> int:
-    """Steps after which a sample is known: acceleration and stress are centred on it, so they need the next step."""
+    """Steps after which a sample is known: acceleration and stress are centred on it, so they lag."""
     return 1 if quantity == "acceleration" or with_stress else 0
 
 
 class SeismogramRecorder(Recorder):
-    r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity asked for.
+    r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity wanted.
 
     At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress the mean
     of its values half a step before and after; all of second order in time, as the scheme is.
@@ -121,7 +121,7 @@ class SeismogramRecorder(Recorder):
             self.writer.write(self.writer.samples_written, block)
 
     def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Samples (n_receivers, components, n) whose steps are steps - lag, and the carry for the next block."""
+        """Samples (n_receivers, components, n) at steps - lag; keeps the carry for the next block."""
         velocity, dt = records["velocity"], self.schedule.time_step
         wanted = (steps - self.lag) % self.schedule.sample_every == 0
         wanted &= (steps - self.lag) // self.schedule.sample_every < self.schedule.sample_count
@@ -211,13 +211,13 @@ class PeakRecorder(Recorder):
 
 
 def snapshot_steps(interval: float, schedule: Schedule) -> tuple[int, int]:
-    """Steps between two snapshots (the interval rounded to whole steps) and their number, that at time 0 included."""
+    """Steps between two snapshots (the interval in whole steps), and their number with that at time 0."""
     every = max(1, round(interval / schedule.time_step))
     return every, schedule.steps // every + 1
 
 
 def snapshot_names(selections: Sequence[Any]) -> list[str]:
-    """File names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``, with ``_2`` ... where one repeats."""
+    """File names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``; repeats have ``_2`` ..."""
     names: list[str] = []
     for selection in selections:
         plane = selection.plane
@@ -235,14 +235,15 @@ def make_recorders(
     attributes: dict[str, Any],
     resume: dict | None,
 ) -> list[Recorder]:
-    """The recorders that the description asks for, on new files or (with the state of a checkpoint) on those there."""
+    """The recorders that the description asks for, on new files or (after a checkpoint) on those there."""
     output, precision = simulation.output, simulation.compute.precision
     receivers = simulation.receiver_list()
     path = folder / "seismograms.h5"
     if resume is None:
         writer = SeismogramWriter(
-            path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity, output.stress,
-            output.pressure, attributes, sources=simulation.point_sources(), precision=precision,
+            path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
+            output.stress, output.pressure, attributes, sources=simulation.point_sources(),
+            precision=precision,
         )  # fmt: skip
     else:
         writer = SeismogramWriter.resume(path, int(resume["seismograms"]["samples"]))

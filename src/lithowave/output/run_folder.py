@@ -23,20 +23,20 @@ from lithowave.version import __version__
 
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"
 MADE_BY_RUNS = (
-    DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint", "figures",
-    "miniseed", "sac",
+    DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint",
+    "figures", "miniseed", "sac",
 )  # fmt: skip
 ENDINGS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
 PACKAGES = (
-    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "netCDF4", "cupy-cuda13x", "cupy-cuda12x",
-    "mpi4py",
+    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "netCDF4", "cupy-cuda13x",
+    "cupy-cuda12x", "mpi4py",
 )  # fmt: skip
 
 
 class RunFolder:
-    """A folder with one run in it; as a context it is held against other processes that would write into it."""
+    """A folder with one run in it; as a context it is held against other processes that would write there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,0 +1,199 @@
+"""Parts of the finite-difference solver: memory, interpolation, layers, denormal numbers, the plan."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from verification_tools import make, record, relative_l2, velocities
+
+import lithowave as lw
+from lithowave.errors import InputError
+from lithowave.mesh.grid import build_grid
+from lithowave.solvers.clock import make_schedule
+from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.finite_difference.points import line_weights
+from lithowave.solvers.finite_difference.solver import tiling
+
+PULSE = {"gaussian": {"sigma": 0.1, "delay": 0.6}}
+
+
+def half_space(spacing: float, source: list[float], receivers: list[list[float]], **changes: object) -> lw.Simulation:
+    description = {
+        "domain": {"x": [-800, 1600], "y": [-800, 1200], "z": [-1200, 0]},
+        "material": {"homogeneous": {"vp": 3000, "vs": 1700, "rho": 2300}},
+        "sources": [{"position": source, "moment_tensor": {"xx": 1e15, "zz": 3e15, "xz": 2e15}, "time_function": PULSE}],
+        "receivers": [{"network": "XX", "name": f"R{n}", "position": p} for n, p in enumerate(receivers)],
+        "duration": 1.6,
+        "solver": {"order": 4, "spacing": spacing, "max_frequency": 3.0},
+        "output": {"sampling_interval": 0.01},
+        **changes,
+    }
+    return lw.Simulation(**description)
+
+
+def test_memory_of_a_point() -> None:
+    bytes_per_point = synthetic_plan((200, 200, 200), 4, "single").memory_bytes() / 200**3
+    record("memory", bytes_per_point_order_4=bytes_per_point, limit=56)
+    assert bytes_per_point <= 56
+    assert synthetic_plan((200, 200, 200), 8, "single").memory_bytes() / 200**3 <= 56
+
+
+def test_planned_memory_is_what_the_solver_holds() -> None:
+    the_plan, solver = make(half_space(50.0, [0, 0, -400], []))
+    arrays = [*solver.fields_by_name.values(), solver.lam, solver.compliance, solver.density]
+    arrays += [array for kind in solver.memory.values() for array in kind]
+    assert sum(array.nbytes for array in arrays) == the_plan.memory_bytes()
+
+
+@pytest.mark.parametrize("position", [3.3, 10.0, 0.4, 0.0, -0.5, 19.6, 20.0])
+def test_weights_reproduce_polynomials(position: float) -> None:
+    index, weight = line_weights(position, 0, 20)
+    assert index.min() >= 0 and index.max() <= 20
+    for power in range(4):
+        assert weight @ (index - 10.0) ** power == pytest.approx((position - 10.0) ** power, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("position", [7.5, 9.27, 11.81])
+def test_weights_interpolate_waves(position: float) -> None:
+    """Five points per wavelength, to a tenth of a percent of the amplitude."""
+    index, weight = line_weights(position, 0, 20)
+    for phase in np.linspace(0, np.pi, 5):
+        wave = np.cos(2 * np.pi * index / 5 + phase)
+        assert weight @ wave == pytest.approx(np.cos(2 * np.pi * position / 5 + phase), abs=5e-3)
+        assert weight @ np.cos(2 * np.pi * index / 10 + phase) == pytest.approx(
+            np.cos(2 * np.pi * position / 10 + phase), abs=5e-4
+        )
+
+
+@pytest.mark.parametrize("depth", [10.0, 60.0])
+def test_sources_just_below_the_surface(depth: float) -> None:
+    """A source a sixth of a cell, or a cell, deep: the error against a fine grid falls with the third power of the step.
+
+    At 9 points per wavelength it is some per cent: a source so near the surface makes little but surface waves, much of
+    whose spectrum the coarse grid carries with few points.
+    """
+    source, receivers = [13.0, -21.0, -depth], [[500.0, 300.0, 0.0], [900.0, -200.0, -7.0], [200.0, 400.0, -500.0]]
+    coarse, middle, fine = (velocities(half_space(h, source, receivers))[1] for h in (60.0, 30.0, 15.0))
+    errors = [relative_l2(coarse, fine), relative_l2(middle, fine)]
+    record(f"source_{depth:g}_m_below_the_surface", spacing_m=[60.0, 30.0], relative_l2=errors)
+    assert errors[0] < 0.08
+    assert errors[1] < errors[0] / 6
+
+
+def test_a_point_at_the_surface_is_a_limit() -> None:
+    """Receivers that approach the surface see what one on it sees."""
+    receivers = [[500.0, 300.0, -depth] for depth in (0.0, 1e-6, 2.0)]
+    data = velocities(half_space(60.0, [0.0, 0.0, -300.0], receivers))[1]
+    assert relative_l2(data[1], data[0]) < 1e-5
+    assert relative_l2(data[2], data[0]) < 0.02
+
+
+def test_denormal_numbers_are_flushed() -> None:
+    """Ahead of a front nothing lingers between zero and the smallest normal number, which would slow everything."""
+    _, solver = make(half_space(60.0, [0.0, 0.0, -300.0], []))
+    tiny = np.finfo(np.float32).tiny
+    for field in solver.fields_by_name.values():
+        field[...] = np.float32(1e-42)
+    solver.advance(0)
+    halo = solver.plan.halo
+    inner = (slice(halo + 1, -halo - 2),) * 3
+    for name, field in solver.fields_by_name.items():
+        magnitude = np.abs(field[inner])
+        assert ((magnitude == 0) | (magnitude >= tiny)).all(), name
+    with np.errstate(all="raise"):  # and NumPy has its arithmetic back
+        assert np.float32(1e-42) * np.float32(0.5) > 0
+
+
+def test_grid_covers_the_domain() -> None:
+    grid = build_grid(((-1000, 1050), (0, 500), (-730, 0)), 100.0, ((10, 10), (10, 10), (10, 0)))
+    assert grid.nodes(2)[-1] == 0.0
+    assert grid.nodes(0)[10] == -1000.0 and grid.nodes(0)[grid.interior(0)][-1] >= 1050.0
+    assert grid.nodes(2)[grid.interior(2)][0] <= -730.0
+    assert grid.interior_point_count < grid.point_count == np.prod(grid.shape)
+
+
+def test_largest_stable_step_is_stable_and_a_larger_one_is_not() -> None:
+    """99.9% of the limit stays bounded, 102% grows: the limit is the limit."""
+    growth = {}
+    for fraction in (0.999, 1.02):
+        simulation = half_space(50.0, [0, 0, -300], [], boundaries={"sides": "rigid", "bottom": "rigid"})
+        limit = plan(simulation).schedule.limit
+        simulation = simulation.with_overrides({"output.sampling_interval": None, "solver.safety": 1.0})
+        the_plan, solver = make(simulation)
+        scale = fraction * limit / the_plan.schedule.time_step
+        solver.ratio = solver.backend.scalar(float(solver.ratio) * scale)
+        generator = np.random.default_rng(3)
+        halo = the_plan.halo
+        for name in ("vx", "vy", "vz"):
+            inner = solver.fields_by_name[name][(slice(halo + 1, -halo - 2),) * 3]
+            inner[...] = generator.standard_normal(inner.shape)
+        for step in range(300):
+            solver.advance(step)
+        growth[fraction] = solver.largest_velocity()
+    assert growth[0.999] < 100
+    assert growth[1.02] > 1e3
+
+
+def test_time_step_divides_the_sampling_interval() -> None:
+    schedule = make_schedule(limit=0.0037, duration=1.0, safety=0.9, sampling_interval=0.01)
+    assert schedule.sample_every * schedule.time_step == pytest.approx(0.01)
+    assert schedule.time_step <= 0.9 * 0.0037
+    assert schedule.sample_count == 101
+    with pytest.raises(InputError, match="stability limit"):
+        make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.004)
+    with pytest.raises(InputError, match="multiple of solver.time_step"):
+        make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.003, sampling_interval=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"boundaries": {"sides": "free"}}, "free is not available on this face"),
+        ({"boundaries": {"x_max": "rigid"}, "domain": {"x": [-800, 1630], "y": [-800, 1200], "z": [-1200, 0]}},
+         "rigid face lies between grid points"),
+        ({"boundaries": {"sides": "rigid"}, "domain": {"x": [-100, 140], "y": [-800, 1200], "z": [-1200, 0]}},
+         "extent holds 5 grid points"),
+    ],
+)  # fmt: skip
+def test_what_the_method_cannot_do_is_refused(changes: dict, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        plan(half_space(60.0, [0, 0, -300], [], **changes))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16, 64])
+def test_tiles_share_the_work(threads: int) -> None:
+    for rows, planes in ((200, 200), (30, 500), (12, 12)):
+        tiles, slabs = tiling(rows, planes, threads)
+        assert 1 <= tiles <= rows and 1 <= slabs <= max(1, planes // 8)
+
+
+def test_predicted_memory_is_right_to_a_tenth() -> None:
+    """Peak memory of a whole process against what `check` said."""
+    code = """
+import json, resource, sys, tempfile
+import lithowave as lw
+simulation = lw.Simulation(
+    domain={"x": [0, 15000], "y": [0, 15000], "z": [-15000, 0]},
+    material={"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2500}},
+    sources=[{"position": [5000, 5000, -3000], "moment_tensor": {"xy": 1e15},
+              "time_function": {"gaussian": {"sigma": 0.3, "delay": 2.0}}}],
+    receivers=[{"network": "XX", "name": "A", "position": [7000, 7000, 0]}],
+    duration=0.1, solver={"spacing": 100.0}, output={"sampling_interval": 0.01},
+)
+if sys.argv[1] == "check":
+    print(simulation.check().memory_bytes)
+else:
+    with tempfile.TemporaryDirectory() as folder:
+        simulation.run(output=folder + "/run")
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    figures = [
+        int(subprocess.run([sys.executable, "-c", code, what], capture_output=True, text=True, check=True).stdout)
+        for what in ("check", "run")
+    ]
+    record("memory_prediction", predicted=figures[0], measured=figures[1])
+    assert figures[0] == pytest.approx(figures[1], rel=0.1)
