@@ -289,13 +289,19 @@ def _ending(
         error = problem
         if isinstance(problem, MemoryError):
             error = ResourceError(f"there is not enough memory for the arrays of this run ({problem}).")
-        what = str(error) if isinstance(error, LithowaveError) else f"{type(error).__name__}: {error}"
+        what = (
+            str(error)
+            if isinstance(error, LithowaveError)
+            else f"{type(error).__name__}: {error}".rstrip(": ")
+        )
         with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
             folder.log(f"step {clock.step}: failed: {what}")
             folder.write_report(
                 exit_state="failed", error=what, failed_at_step=clock.step, wall_s=stopwatch()
             )
-        raise error from (None if error is problem else problem)
+        if error is problem:
+            raise
+        raise error from problem
     finally:
         folder.end_progress()
         for recorder in recorders:

@@ -21,6 +21,9 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, precision: str = "single", threads: int | None = None) -> None:
+        # Unless told otherwise GNU OpenMP lets idle threads spin so long that, on a busy machine, they take the cores
+        # from those that work: a small step then takes five times as long. It reads this when Numba loads it.
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
         import numba
 
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)

@@ -297,7 +297,7 @@ def kept(directory: Path) -> Iterator[None]:
 
 
 def left_behind(directory: Path, error: LithowaveError) -> bool:
-    """Whether a run folder holds the run that failed with this error, not an earlier one that it never touched."""
+    """Whether a run folder holds the run that failed with this error, not an earlier one."""
     from lithowave.output.run_folder import read_report
 
     try:
