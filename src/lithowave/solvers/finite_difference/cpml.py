@@ -18,7 +18,7 @@ import numpy as np
 from lithowave.mesh.grid import Grid
 
 
-VECTOR = 4  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
+VECTOR = 8  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class AxisLayers:
     """The layers at both ends of an axis, one behind the other; each spans the whole cross-section, corners included.
 
     starts : first node of each layer along the axis (none where no face absorbs).
-    half, node : b, a, r at half nodes and nodes: (3, layers, width) along x; (3, layers * depths, columns) along y and z,
-    where they repeat along x.
+    half, node : b, a, r at half nodes and nodes: (3, layers, width) along x; (3, layers * depths, 1) along y and z.
     memory : shape of the memory variables of three derivatives: (planes, rows, 3 * layers, width) along x, (planes,
     layers * depths, 3, columns) along y, (layers * depths, rows, 3, columns) along z.
     """
@@ -90,7 +89,7 @@ def axis_layers(grid: Grid, axis: int, layer: LayerParameters, time_step: float)
         table = np.stack(lines, axis=2) if lines else np.zeros((3, 2, 0, depths))
     else:
         line = np.concatenate(lines, axis=2) if lines else np.zeros((3, 2, 0))
-        table = np.repeat(line[..., None], columns, axis=3)
+        table = line[..., None]
     count = len(sides)
     memory = {
         0: (planes, rows, 3 * count, depths),

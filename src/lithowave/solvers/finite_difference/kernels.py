@@ -11,11 +11,13 @@ from numba import njit, prange
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.rows import (
     FAST,
+    ONE,
     THREE,
     U,
     X,
     Y,
     Z,
+    ZERO,
     absorb_stress_row,
     absorb_velocity_row,
     row,
@@ -68,7 +70,7 @@ def update_velocity(
                 for side in range(x_sides):
                     absorb_velocity_row(
                         k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, sxy, sxz, density,
-                        x_memory, side * THREE, p, q, x_half, x_node, side, ratio, cx,
+                        x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                     )  # fmt: skip
                 for side in range(y_sides):
                     depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
@@ -76,7 +78,7 @@ def update_velocity(
                         depth += side * y_depths
                         absorb_velocity_row(
                             k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxy, syz, density,
-                            y_memory, U(0), p, depth, y_half, y_node, depth, ratio, cy,
+                            y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
                         )  # fmt: skip
                 for side in range(z_sides):
                     depth = p - z_start[side]
@@ -84,7 +86,7 @@ def update_velocity(
                         depth += side * z_depths
                         absorb_velocity_row(
                             k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
-                            z_memory, U(0), depth, q, z_half, z_node, depth, ratio, cz,
+                            z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
                         )  # fmt: skip
         restore_rounding(rounding)
 
@@ -115,7 +117,7 @@ def update_stress(
                 for side in range(x_sides):
                     absorb_stress_row(
                         k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
-                        compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ratio, cx,
+                        compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                     )  # fmt: skip
                 for side in range(y_sides):
                     depth = q - y_start[side]
@@ -123,7 +125,7 @@ def update_stress(
                         depth += side * y_depths
                         absorb_stress_row(
                             k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
-                            compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ratio, cy,
+                            compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
                         )  # fmt: skip
                 for side in range(z_sides):
                     depth = p - z_start[side]
@@ -131,7 +133,7 @@ def update_stress(
                         depth += side * z_depths
                         absorb_stress_row(
                             k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
-                            compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ratio, cz,
+                            compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
                         )  # fmt: skip
         restore_rounding(rounding)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 U = np.uint64
-ONE, TWO, THREE = U(1), U(2), U(3)
+ZERO, ONE, TWO, THREE = U(0), U(1), U(2), U(3)
 X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))
 # Everything but the assumption that infinities and NaN never occur: the watch must be able to see them.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
@@ -100,23 +100,25 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, 
 
 # The absorbing layers (C-PML; Komatitsch & Martin 2007, eqs. 15-27; unsplit, recursive convolution). A derivative d
 # along n becomes d / kappa + psi with psi <- b psi + a d; the plain update has added d, so r d + psi is missing, where
-# r = 1 / kappa - 1. `profile` holds b, a, r; `memory[p, q, m]` holds psi
+# r = 1 / kappa - 1. half and node hold b, a, r (step 0 along x where they are the
+# same for the whole row); `memory[p, q, m]` holds psi
 # of row (p, q) of the layer for derivative m.
 
 
 @row
 def absorb_velocity_row(
-    k, j, begin, count, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, ratio, c
-):
+    k, j, begin, count, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, step,
+    ratio, c,
+):  # fmt: skip
     """Add what the layer changes in vn, vt and vu: the derivatives of snn (half nodes), snt and snu (nodes)."""
     twice = ratio + ratio
     for s in range(count):
         i = begin + s
         change = forward(snn, k, j, i, n, c)
-        psi = half[0, depth, s] * memory[p, q, m, s] + half[1, depth, s] * change
+        psi = half[0, depth, s * step] * memory[p, q, m, s] + half[1, depth, s * step] * change
         memory[p, q, m, s] = psi
-        vn[k, j, i] += twice / density_pair(density, k, j, i, n) * (half[2, depth, s] * change + psi)
-        b, a, r = node[0, depth, s], node[1, depth, s], node[2, depth, s]
+        vn[k, j, i] += twice / density_pair(density, k, j, i, n) * (half[2, depth, s * step] * change + psi)
+        b, a, r = node[0, depth, s * step], node[1, depth, s * step], node[2, depth, s * step]
         change = backward(snt, k, j, i, n, c)
         psi = b * memory[p, q, m + ONE, s] + a * change
         memory[p, q, m + ONE, s] = psi
@@ -130,21 +132,21 @@ def absorb_velocity_row(
 @row
 def absorb_stress_row(
     k, j, begin, count, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, m, p, q,
-    half, node, depth, ratio, c,
+    half, node, depth, step, ratio, c,
 ):  # fmt: skip
     """Add what the layer changes in the stresses: the derivatives of vn (nodes), vt and vu (half nodes)."""
     four = ratio + ratio + ratio + ratio
     for s in range(count):
         i = begin + s
         change = backward(vn, k, j, i, n, c)
-        psi = node[0, depth, s] * memory[p, q, m, s] + node[1, depth, s] * change
+        psi = node[0, depth, s * step] * memory[p, q, m, s] + node[1, depth, s * step] * change
         memory[p, q, m, s] = psi
-        added = ratio * (node[2, depth, s] * change + psi)
+        added = ratio * (node[2, depth, s * step] * change + psi)
         pressure = lam[k, j, i] * added
         stt[k, j, i] += pressure
         suu[k, j, i] += pressure
         snn[k, j, i] += pressure + (added + added) / compliance[k, j, i]
-        b, a, r = half[0, depth, s], half[1, depth, s], half[2, depth, s]
+        b, a, r = half[0, depth, s * step], half[1, depth, s * step], half[2, depth, s * step]
         change = forward(vt, k, j, i, n, c)
         psi = b * memory[p, q, m + ONE, s] + a * change
         memory[p, q, m + ONE, s] = psi
