@@ -3,7 +3,7 @@ r"""Summation-by-parts closures of the staggered Taylor operators.
 Next to a face the entries of :math:`Q = H_h G` (a block of rows for half nodes and columns for nodes) and the diagonal
 weights :math:`H_n, H_h` are unknown; beyond, they are those of the plain stencil. That both
 
-.. math:: G u = u', \qquad D v = H_n^{-1}(-Q^T + e_0 e^T) v = v'
+.. math:: G u = u', \qquad D v = H_n^{-1}(-Q^T - e_0 e^T) v = v'
 
 be exact for polynomials up to degree p is linear in all unknowns. Where the conditions leave freedom, the solution
 nearest to the plain stencil is taken: it lets the largest stable time step stay (nearly) the plain one. (Spending the

@@ -8,9 +8,9 @@ with M = order / 2. At a free or rigid face the stencil would reach outside. The
 half nodes (G) and from half nodes to nodes (D), are replaced by a *summation-by-parts* pair: with the diagonal weights
 :math:`H_n` (nodes) and :math:`H_h` (half nodes), both positive,
 
-.. math:: H_h G = Q, \qquad H_n D = -Q^T + e_0 e^T,
+.. math:: H_h G = Q, \qquad H_n D = -Q^T - e_0 e^T,
 
-where e extrapolates to the face. The boundary term vanishes for a free surface (traction zero) and for a rigid face
+counted from the face inward, where e extrapolates to the face. The boundary term vanishes for a free surface (traction zero) and for a rigid face
 (velocity zero), so the discrete energy is conserved exactly, the scheme is stable for every material contrast, and
 reciprocity holds to rounding. `closures.py` finds Q and the weights.
 """

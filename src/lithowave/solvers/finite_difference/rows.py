@@ -100,9 +100,9 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, 
 
 # The absorbing layers (C-PML; Komatitsch & Martin 2007, eqs. 15-27; unsplit, recursive convolution). A derivative d
 # along n becomes d / kappa + psi with psi <- b psi + a d; the plain update has added d, so r d + psi is missing, where
-# r = 1 / kappa - 1. half and node hold b, a, r (step 0 along x where they are the
-# same for the whole row); `memory[p, q, m]` holds psi
-# of row (p, q) of the layer for derivative m.
+# r = 1 / kappa - 1. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
+# half and node hold b, a, r; along y and z they are the same for a whole row: step 0. memory[p, q, m] holds psi of row
+# (p, q) of the layer for derivative m.
 
 
 @row
