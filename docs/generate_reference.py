@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from command_pages import commands_text
-from results_table import results_table
-
 from lithowave.experiment.schema import simulation_schema
 from lithowave.experiment.template import template_text
 from lithowave.experiment.units import unit_names
+from results_table import results_table
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent

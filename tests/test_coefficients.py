@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from verification_tools import record
 
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import (
@@ -16,6 +15,7 @@ from lithowave.solvers.finite_difference.coefficients import (
     plain_summation,
     taylor_coefficients,
 )
+from verification_tools import record
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from verification_tools import make, record, relative_l2, velocities
 
 import lithowave as lw
+from verification_tools import make, record, relative_l2, velocities
 
 DOUBLE = {"precision": "double", "threads": 1}  # these grids are too small for more threads
 PULSE = {"gaussian": {"sigma": 0.08, "delay": 0.4}}
@@ -183,6 +183,7 @@ def test_single_and_double_precision_agree() -> None:
     source = {"position": [-310.0, 190.0, -440.0], "moment_tensor": {"xz": 1e13}, "time_function": PULSE}
     receivers = [[420.0, -260.0, 0.0], [100.0, 300.0, -900.0]]
     double, single = (
-        velocities(box([source], receivers, compute={"precision": precision, "threads": 1}))[1] for precision in ("double", "single")
+        velocities(box([source], receivers, compute={"precision": precision, "threads": 1}))[1]
+        for precision in ("double", "single")
     )
     assert 0 < relative_l2(single, double) < 1e-4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from verification_tools import ABSORBING_TOP, draw, record, relative_l2, traces_against, velocities
 
 import lithowave as lw
 from lithowave.verification.full_space import full_space_force, full_space_moment
+from verification_tools import ABSORBING_TOP, draw, record, relative_l2, traces_against, velocities
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 FREQUENCY = 2.0

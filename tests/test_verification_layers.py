@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from verification_tools import draw, make, record, relative_l2, traces_against, velocities
 
 import lithowave as lw
+from verification_tools import draw, make, record, relative_l2, traces_against, velocities
 
 REFERENCE = Path(__file__).parent / "data" / "loh1" / "loh1.npz"
 

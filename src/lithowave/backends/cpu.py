@@ -80,7 +80,7 @@ def free_memory() -> int:
 
 
 def _control_group_free() -> int:
-    """What a memory limit on this process's group (containers, batch systems) leaves; very large where there is none."""
+    """What a memory limit on this process's group (containers, batch systems) leaves; huge where there is none."""
     try:
         with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
             text = limit.read().strip()

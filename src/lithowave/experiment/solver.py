@@ -54,7 +54,11 @@ class Solver(DescriptionModel):
     spacing: PositiveLength | None = Field(
         default=None, description="Grid step in m, in place of points_per_wavelength."
     )
-    order: Count = Field(default=4, description="Order of accuracy in space: 2, 4, 6 or 8.")
+    order: Count = Field(
+        default=4,
+        description="Order of accuracy in space: 2, 4, 6 or 8.",
+        json_schema_extra={"enum": list(_FINITE_DIFFERENCE_ORDERS)},
+    )
     coefficients: Literal["taylor", "optimized"] = Field(
         default="taylor",
         description="Difference coefficients: of highest order, or optimized for small dispersion (order 4).",

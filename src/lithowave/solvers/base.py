@@ -14,8 +14,8 @@ from lithowave.solvers.clock import Schedule
 class Raster:
     """A regular set of points on which a method can give its fields.
 
-    origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a plane
-    has one point along its normal.
+    origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a
+    plane has one point along its normal.
     """
 
     origin: tuple[float, float, float]
@@ -55,7 +55,7 @@ class Solver(Protocol):
         """Keep velocity and, if asked for, stress at the receivers; stress is that of half a step before."""
 
     def records(self, count: int) -> dict[str, np.ndarray]:
-        """The first `count` records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa."""
+        """The first records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa."""
 
     def raster(self, selection: Any) -> Raster:
         """The points that a snapshot selection (a plane, a volume, a stride) stands for."""

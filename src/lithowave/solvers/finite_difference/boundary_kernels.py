@@ -1,7 +1,8 @@
 """Kernels of the free and rigid faces on the CPU: their closures.
 
-They *add* to what the plain update did, next to a face with normal n, so that edges and corners, where faces meet, need no
-code of their own. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
+They *add* to what the plain update did, next to a face with normal n, so that edges and corners, where faces meet,
+need no code of their own. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt,
+snu.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def close_velocity_row(k, j, i, count, d, source, weights, reach, inward, v, s, 
 
 
 @row
-def close_normal_stress_row(k, j, i, count, d, source, weights, reach, inward, v, snn, stt, suu, lam, compliance, ratio):
+def close_normal_stress_row(
+    k, j, i, count, d, source, weights, reach, inward, v, snn, stt, suu, lam, compliance, ratio
+):
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     for n in range(count):
         added = ratio * weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
@@ -56,15 +59,14 @@ def close_shear_stress_row(k, j, i, count, d, source, weights, reach, inward, v,
 
 @parallel
 def close_velocity(
-    vn, vt, vu, snn, snt, snu, density, node_change, half_change, node_reach, half_reach, first, half, shape, inward, n, t, u,
-    ratio,
+    vn, vt, vu, snn, snt, snu, density, node_change, half_change, node_reach, half_reach, first, half, shape, inward,
+    n, t, u, ratio,
 ):  # fmt: skip
     r"""Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
 
-    node_change, half_change (depths, reach): with the sign of the direction; the tuples node_reach and half_reach are as
-    long as their rows. first: (k, j, i) of a corner node
-    of the face; half: that of the half nodes next to the face; shape: (planes, rows, columns) of the face; inward: the
-    step into the grid.
+    node_change, half_change (depths, reach): with the sign of the direction; the tuples node_reach and half_reach are
+    as long as their rows. first: (k, j, i) of a corner node of the face; half: that of the half nodes next to the face;
+    shape: (planes, rows, columns) of the face; inward: the step into the grid.
     """
     planes, rows, count = shape[0], shape[1], U(shape[2])
     for task in prange(planes * rows):
@@ -101,6 +103,10 @@ def close_stress(
                 k, j, i, count, d, half_row, node_change, node_reach, inward, vn, snn, stt, suu, lam, compliance, ratio
             )
             k, j, i = half_row
-            close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, compliance, n, t, ratio)
-            close_shear_stress_row(k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio)
+            close_shear_stress_row(
+                k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, compliance, n, t, ratio
+            )
+            close_shear_stress_row(
+                k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio
+            )
         restore_rounding(rounding)

@@ -10,9 +10,9 @@ half nodes (G) and from half nodes to nodes (D), are replaced by a *summation-by
 
 .. math:: H_h G = Q, \qquad H_n D = -Q^T - e_0 e^T,
 
-counted from the face inward, where e extrapolates to the face. The boundary term vanishes for a free surface (traction zero) and for a rigid face
-(velocity zero), so the discrete energy is conserved exactly, the scheme is stable for every material contrast, and
-reciprocity holds to rounding. `closures.py` finds Q and the weights.
+counted from the face inward, where e extrapolates to the face. The boundary term vanishes for a free surface (traction
+zero) and for a rigid face (velocity zero), so the discrete energy is conserved exactly, the scheme is stable for every
+material contrast, and reciprocity holds to rounding. `closures.py` finds Q and the weights.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _used(matrix: np.ndarray, axis: int) -> int:
 
 
 def derivative_norm(order: int, coefficients: np.ndarray, closed: bool) -> float:
-    """Largest singular value of h d/dx in the weighted norm: 2 sum |c_m| inside, a little more where a face is closed."""
+    """Largest singular value of h d/dx in the weighted norm: 2 sum |c_m| inside, slightly more at a closed face."""
     plain = 2.0 * float(np.abs(coefficients).sum())
     if not closed:
         return plain

@@ -17,7 +17,6 @@ import numpy as np
 
 from lithowave.mesh.grid import Grid
 
-
 VECTOR = 8  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
 
 

@@ -1,7 +1,8 @@
 """Updates of the whole grid on the CPU: rows of `rows.py` in tiles that stay in the cache, tiles over the threads.
 
-The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the plain update what the layer
-changes, so that the rows of the interior do not know of them, and corners, where layers meet, need no code of their own.
+The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the plain update what the
+layer changes, so that the rows of the interior do not know of them, and corners, where layers meet, need no code of
+their own.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from lithowave.solvers.finite_difference.rows import (
     FAST,
     ONE,
     THREE,
+    ZERO,
     U,
     X,
     Y,
     Z,
-    ZERO,
     absorb_stress_row,
     absorb_velocity_row,
     row,
@@ -52,8 +53,8 @@ def update_velocity(
 ):  # fmt: skip
     r"""v += dt / rho div sigma at every point; ratio = dt / h.
 
-    tiles, slabs: parts in y and z, tasks for the threads. The absorbing layers along each axis: memory, profiles at half nodes and
-    nodes, and first nodes, as `cpml.AxisLayers` describes them.
+    tiles, slabs: parts in y and z, tasks for the threads. The absorbing layers along each axis: memory, profiles at
+    half nodes and nodes, and first nodes, as `cpml.AxisLayers` describes them.
     """
     halo = len(cx)
     planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo

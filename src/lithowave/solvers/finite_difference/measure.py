@@ -70,7 +70,7 @@ def _step_time(plan: FiniteDifferencePlan, backend: CpuBackend) -> float:
 
 
 def _smaller(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:
-    """The same kind of grid with at most SAMPLE_POINTS points, cut in z first: rows keep their length where they can."""
+    """The same kind of grid with at most SAMPLE_POINTS points, cut in z first: rows keep their length."""
     nx, ny, nz = plan.grid.shape
     ceiling = max(SAMPLE_POINTS, 1)
     nx = min(nx, 400)

@@ -26,7 +26,7 @@ FIELDS, MODULI = 9, 3
 
 @dataclass(frozen=True)
 class Survey:
-    """Extremes of the material and where they are: largest vp (limits the time step), smallest vs (needs most points)."""
+    """Extremes of the material and where they are: the largest vp limits the time step, the smallest vs the grid."""
 
     fastest: float
     fastest_place: str
@@ -207,8 +207,8 @@ def _refuse_small_grid(grid: Grid, order: int) -> None:
 
 def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, str]) -> None:
     """Rigid faces at the far ends (x_max, y_max, z_min) must fall on grid points."""
-    ends = {"x_max": (0, simulation.domain.x), "y_max": (1, simulation.domain.y), "z_min": (2, simulation.domain.z)}
-    for face, (axis, (low, high)) in ends.items():
+    ends = {"x_max": simulation.domain.x, "y_max": simulation.domain.y, "z_min": simulation.domain.z}
+    for face, (low, high) in ends.items():
         steps = (high - low) / grid.spacing
         if faces[face] == "rigid" and abs(steps - round(steps)) > 1e-6:
             better = (high - low) / math.ceil(steps)

@@ -29,7 +29,7 @@ STRESSES = ("sxx", "syy", "szz", "sxy", "sxz", "syz")
 
 @dataclass(frozen=True)
 class PointWeights:
-    """Weights of many points on one field: `index` into the flattened field, entries of point p at begin[p]:begin[p+1]."""
+    """Weights of many points on one field: `index` into the flattened field, of point p from begin[p]."""
 
     index: np.ndarray
     weight: np.ndarray
