@@ -74,9 +74,8 @@ def run_simulation(
     simulation : the description.
     output : the run folder; overrides ``output.directory``.
     overwrite : replace another run in that folder.
-    show : called a few times a second with a dictionary: points, step, steps, time_s, end_s, elapsed_s,
-    remaining_s,
-        rate_points_per_s; first when the time loop begins.
+    show : called a few times a second with a dictionary: points, step, steps, time_s, end_s, elapsed_s, remaining_s,
+    rate_points_per_s; first when the time loop begins.
     overrides : keys of ``compute`` and ``output`` by name (``backend="cpu"``, ``precision="double"``).
 
     Raises

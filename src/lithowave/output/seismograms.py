@@ -10,7 +10,7 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; when asked for
     /pressure               (n_receivers, n_samples)    Pa; when asked for
     /receivers/network, station, name, position (n_receivers, 3) m
-    /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N
+    /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
 
 Only the first ``samples_written`` samples have been computed; what lies beyond is room, not data.
 """
@@ -236,6 +236,7 @@ def _write_sources(group: Any, sources: SourceTable) -> None:
         ("position", sources.positions, "m"),
         ("moment", sources.moments, "N m"),
         ("force", sources.forces, "N"),
+        ("onset", sources.onsets, "s"),
     ):
         group.create_dataset(label, data=values).attrs["units"] = units
     group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
@@ -376,7 +377,7 @@ def _read(file: Any) -> Seismograms:
         origin_time=attributes.get("origin_time"),
         geographic_origin=geographic_origin(attributes),
         sources=SourceTable(
-            _read_texts(sources, "name"), sources["position"][:], sources["moment"][:], sources["force"][:]
+            _read_texts(sources, "name"), *(sources[name][:] for name in ("position", "moment", "force", "onset"))
         ),
         title=attributes.get("title", ""),
         attributes=attributes,

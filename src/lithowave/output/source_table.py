@@ -17,12 +17,14 @@ class SourceTable:
     positions : (n, 3), m.
     moments : (n, 6), N m, order xx, yy, zz, xy, xz, yz; zeros for a force.
     forces : (n, 3), N, order x, y, z; zeros for a moment tensor.
+    onsets : (n,) s, when each begins to act.
     """
 
     names: list[str]
     positions: np.ndarray
     moments: np.ndarray
     forces: np.ndarray
+    onsets: np.ndarray
 
     def __len__(self) -> int:
         return len(self.names)
@@ -38,7 +40,14 @@ class SourceTable:
             return np.array(filled, dtype=float).reshape(len(points), width)
 
         names = [str(getattr(point, "name", "") or "") for point in points]
-        return cls(names, rows("position", 3), rows("moment", 6), rows("force", 3))
+        functions = [getattr(point, "time_function", None) for point in points]
+        onsets = [0.0 if function is None else max(0.0, float(function.support()[0])) for function in functions]
+        return cls(names, rows("position", 3), rows("moment", 6), rows("force", 3), np.array(onsets))
+
+    @property
+    def onset(self) -> float:
+        """When the first source begins to act, s; 0 where there is none."""
+        return float(self.onsets.min()) if len(self) else 0.0
 
     @property
     def scalar_moments(self) -> np.ndarray:
@@ -54,7 +63,7 @@ class SourceTable:
     @property
     def moment_magnitude(self) -> float | None:
         """Mw = 2/3 (log10 M0 - 9.1) of the summed tensor, M0 in N m; None without moment (IASPEI 2013)."""
-        total = SourceTable([""], np.zeros((1, 3)), self.moment[None], np.zeros((1, 3)))
+        total = SourceTable([""], np.zeros((1, 3)), self.moment[None], np.zeros((1, 3)), np.zeros(1))
         scalar = float(total.scalar_moments[0])
         return 2.0 / 3.0 * (np.log10(scalar) - 9.1) if scalar > 0 else None
 

@@ -133,7 +133,8 @@ def _arrival_curves(
         tops, vp, vs = layers
         source_z, receiver_z = epicentre(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
-            curves.append((label, line / 1000, first_arrival(line, source_z, receiver_z, tops, speed), color))
+            times = seismograms.sources.onset + first_arrival(line, source_z, receiver_z, tops, speed)
+            curves.append((label, line / 1000, times, color))
     for label, speed in speeds.items():
         curves.append((label, line / 1000, line / speed, style.MUTED))
     return curves

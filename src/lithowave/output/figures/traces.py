@@ -73,7 +73,7 @@ def _arrivals(
     phases = []
     for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
         times = [
-            float(first_arrival(place, source_z, receiver_z, tops, speeds))
+            seismograms.sources.onset + float(first_arrival(place, source_z, receiver_z, tops, speeds))
             for place, receiver_z in zip(distance, seismograms.positions[:, 2], strict=True)
         ]
         phases.append((label, np.array(times), color))

@@ -16,7 +16,7 @@ from lithowave.solvers.finite_difference.medium import fill_medium, fill_uniform
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.points import STRESSES, VELOCITIES, PointStencil
 from lithowave.solvers.finite_difference.rasters import node_fields, select_raster
-from lithowave.solvers.source_table import SourceTable
+from lithowave.solvers.source_amplitudes import SourceAmplitudes
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -90,8 +90,8 @@ class FiniteDifferenceSolver:
         time_step = self.plan.schedule.time_step
         moments = [source for source in sources if source.moment is not None]
         forces = [source for source in sources if source.force is not None]
-        self.moment_table = SourceTable([source.time_function.rate for source in moments], time_step, 0.0)
-        self.force_table = SourceTable([source.time_function.amplitude for source in forces], time_step, 0.5)
+        self.moment_rates = SourceAmplitudes([source.time_function.rate for source in moments], time_step, 0.0)
+        self.force_amplitudes = SourceAmplitudes([source.time_function.amplitude for source in forces], time_step, 0.5)
         self.moment_entries = self._source_entries(
             STRESSES, moments, [tuple(-value for value in source.moment) for source in moments]
         )
@@ -144,10 +144,10 @@ class FiniteDifferenceSolver:
     def advance(self, step: int) -> None:
         """From step to step + 1."""
         self.update_stress()
-        self._inject(self.moment_entries, self.moment_table, step)
+        self._inject(self.moment_entries, self.moment_rates, step)
         self.apply_free_surface()
         self.update_velocity()
-        self._inject(self.force_entries, self.force_table, step)
+        self._inject(self.force_entries, self.force_amplitudes, step)
         self.apply_rigid_faces()
 
     def update_stress(self) -> None:
@@ -207,9 +207,9 @@ class FiniteDifferenceSolver:
         pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
         return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
 
-    def _inject(self, entries: list[tuple], table: SourceTable, step: int) -> None:
+    def _inject(self, entries: list[tuple], amplitudes: SourceAmplitudes, step: int) -> None:
         if entries:
-            amplitude = self.backend.upload(table.at(step), np.float64)
+            amplitude = self.backend.upload(amplitudes.at(step), np.float64)
             for name, index, weight, owner in entries:
                 self.kernels.inject(self.fields_by_name[name].reshape(-1), index, weight, owner, amplitude)
 

@@ -9,7 +9,7 @@ import numpy as np
 BLOCK = 256
 
 
-class SourceTable:
+class SourceAmplitudes:
     """Values of time functions at t = (step + shift) * time_step, a block of steps at a time.
 
     Parameters
