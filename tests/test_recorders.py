@@ -1,0 +1,95 @@
+"""What receivers record besides velocity: displacement, acceleration, stress and pressure, at the right times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from verification_tools import ABSORBING_TOP, record, relative_l2
+
+import lithowave as lw
+from lithowave.verification.full_space import full_space_moment
+
+VP, VS, RHO = 5000.0, 2900.0, 2600.0
+SIGMA = 0.11
+SOURCE, RECEIVER = [35.0, -60.0, 20.0], [700.0, 420.0, -530.0]
+MOMENT = {"xx": 1.2e15, "yy": 0.4e15, "zz": 0.9e15, "xz": 0.8e15}
+
+
+def experiment(**output: object) -> lw.Simulation:
+    return lw.Simulation(
+        domain={axis: [-1000, 1000] for axis in "xyz"},
+        boundaries=ABSORBING_TOP,
+        material={"homogeneous": {"vp": VP, "vs": VS, "rho": RHO}},
+        sources=[
+            {
+                "position": SOURCE,
+                "moment_tensor": MOMENT,
+                "time_function": {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}},
+            }
+        ],
+        receivers=[{"network": "XX", "name": "A", "position": RECEIVER}],
+        duration=1.8,
+        solver={"spacing": 80.0, "max_frequency": 3.5, "order": 8},
+        compute={"precision": "double", "threads": 1},
+        output={"sampling_interval": 0.02, **output},
+    )
+
+
+def run(folder: Path, **output: object) -> lw.Seismograms:
+    return experiment(**output).run(output=folder).seismograms
+
+
+def exact(place: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """Displacement (3, n) at a place."""
+    source = experiment().point_sources()[0]
+    return full_space_moment(place, SOURCE, source.moment, source.time_function.rate, time, VP, VS, RHO)
+
+
+def exact_stress(time: np.ndarray) -> np.ndarray:
+    """Stress (6, n) by differences of the exact displacement."""
+    step = 2.0
+    gradient = np.zeros((3, 3, time.size))
+    for axis in range(3):
+        offset = step * np.eye(3)[axis]
+        gradient[axis] = (exact(RECEIVER + offset, time) - exact(RECEIVER - offset, time)) / (2 * step)
+    mu = RHO * VS**2
+    lam = RHO * VP**2 - 2 * mu
+    trace = lam * (gradient[0, 0] + gradient[1, 1] + gradient[2, 2])
+    shear = [mu * (gradient[a, b] + gradient[b, a]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    return np.stack([*(trace + 2 * mu * gradient[a, a] for a in range(3)), *shear])
+
+
+@pytest.mark.parametrize("quantity", ["displacement", "velocity", "acceleration"])
+def test_quantities_against_the_closed_form(tmp_path: Path, quantity: str) -> None:
+    seismograms = run(tmp_path / "run", quantity=quantity)
+    time = seismograms.time
+    fine = np.linspace(0, time[-1], 16 * (time.size - 1) + 1)
+    motion = exact(np.array(RECEIVER), fine)
+    for _ in range(["displacement", "velocity", "acceleration"].index(quantity)):
+        motion = np.gradient(motion, fine, axis=1, edge_order=2)
+    error = relative_l2(seismograms.data[0], motion[:, ::16])
+    record(f"recorded_{quantity}", relative_l2=error)
+    assert error < 0.01
+
+
+def test_stress_and_pressure_against_the_closed_form(tmp_path: Path) -> None:
+    seismograms = run(tmp_path / "run", stress=True, pressure=True)
+    stress = exact_stress(seismograms.time)
+    errors = {
+        "stress": relative_l2(seismograms.stress[0], stress),
+        "pressure": relative_l2(seismograms.pressure[0], -stress[:3].mean(axis=0)),
+    }
+    record("recorded_stress_and_pressure", **errors)
+    assert max(errors.values()) < 0.015
+    # A sample half a step early or late, which is what a leapfrog scheme tempts to, would be seen.
+    late = exact_stress(seismograms.time + 0.5 * 0.01)
+    assert relative_l2(seismograms.stress[0], late) > 2 * errors["stress"]
+
+
+def test_velocity_beside_stress_is_the_velocity_alone(tmp_path: Path) -> None:
+    alone = run(tmp_path / "alone")
+    beside = run(tmp_path / "beside", stress=True)
+    assert np.array_equal(alone.data, beside.data)
+    assert alone.stress is None
