@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from verification_tools import ABSORBING_TOP, record, relative_l2
 
 import lithowave as lw
 from lithowave.verification.full_space import full_space_moment
+from verification_tools import ABSORBING_TOP, record, relative_l2
 
 VP, VS, RHO = 5000.0, 2900.0, 2600.0
 SIGMA = 0.11
