@@ -1,4 +1,4 @@
-"""lithowave beside Devito in one session: the two in turn (A B A B ...), on the same grid and threads.
+"""lithowave beside Devito in one run: the two in turn (A B A B ...), on the same grid and threads.
 
     python benchmarks/compare_devito.py --devito-python /path/to/devito/bin/python --threads 2
 

@@ -35,7 +35,7 @@ from lithowave.solvers.clock import Clock
 from lithowave.watch import InstabilityWatch
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac}
-RECORDER_NAMES = "seismograms"
+FIRST_PART = "seismograms"
 NO_DESCRIPTION = (
     "# The material was a Python function, which a file cannot hold: this run cannot be restarted.\n"
 )
@@ -274,7 +274,7 @@ class CheckpointKeeper:
 
 
 def _part(number: int) -> str:
-    return RECORDER_NAMES if number == 0 else f"recorder{number}"
+    return FIRST_PART if number == 0 else f"recorder{number}"
 
 
 @contextmanager
