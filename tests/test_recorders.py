@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.output.snapshots import load_snapshots
 from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
@@ -93,3 +94,16 @@ def test_velocity_beside_stress_is_the_velocity_alone(tmp_path: Path) -> None:
     beside = run(tmp_path / "beside", stress=True)
     assert np.array_equal(alone.data, beside.data)
     assert alone.stress is None
+
+
+@pytest.mark.parametrize("quantity", ["velocity", "acceleration"])
+def test_snapshots_end_with_the_samples(tmp_path: Path, quantity: str) -> None:
+    """A snapshot at every step, where the loop may go one step further for the last acceleration."""
+    simulation = experiment(
+        quantity=quantity, snapshots={"interval": 0.001, "plane": {"z": 0}, "stride": 8}
+    ).with_overrides({"duration": 0.1})
+    result = simulation.run(output=tmp_path / "run")
+    steps, step = result.report["plan"]["steps"], result.report["plan"]["time_step_s"]
+    with load_snapshots(tmp_path / "run" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
+        assert len(snapshots) == steps + 1
+        assert snapshots.times == pytest.approx([n * step for n in range(steps + 1)])

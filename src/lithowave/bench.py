@@ -44,7 +44,7 @@ def run_benchmarks(
     threads: int | None = None,
     json_path: str | Path | None = None,
 ) -> list[Record]:
-    """Measure and return one record for each case, order and precision (INTERFACE: benchmark records).
+    """Measure and return one record for each case, order and precision.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
 PROCESS_BYTES = 200_000_000
-# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities.
+# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
 RECEIVER_BYTES = 3 * 8**3 * 16
 
 
@@ -109,7 +109,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.memory_bytes() if simulation.output.checkpoint else 0
-    memory = plan.memory_bytes() + PROCESS_BYTES + RECEIVER_BYTES * len(receivers)
+    read = RECEIVER_BYTES * (3 if simulation.output.stress or simulation.output.pressure else 1)
+    memory = plan.memory_bytes() + PROCESS_BYTES + read * len(receivers)
     free = backend.free_memory()
     directory = Path(simulation.output.directory)
     place = _existing(directory)

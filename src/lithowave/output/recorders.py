@@ -167,14 +167,19 @@ class SeismogramRecorder(Recorder):
 
 
 class SnapshotRecorder(Recorder):
-    """Fields on a plane or in the volume, every so many steps, the first at time 0."""
+    """Fields on a plane or in the volume, every so many steps, the first at time 0, none after step `last`.
 
-    def __init__(self, writer: SnapshotWriter, raster: Any, fields: tuple[str, ...], every: int) -> None:
-        self.writer, self.raster, self.fields, self.every = writer, raster, fields, every
+    The loop may go on for a step after the last sample, which seismograms of acceleration or stress need.
+    """
+
+    def __init__(
+        self, writer: SnapshotWriter, raster: Any, fields: tuple[str, ...], every: int, last: int
+    ) -> None:
+        self.writer, self.raster, self.fields, self.every, self.last = writer, raster, fields, every, last
 
     def due(self, clock: Clock) -> bool:
         """Every so many steps."""
-        return clock.step % self.every == 0
+        return clock.step % self.every == 0 and clock.step <= self.last
 
     def write(self, solver: Solver, clock: Clock) -> None:
         """Append one snapshot."""
@@ -266,7 +271,7 @@ def make_recorders(
             )
         else:
             snapshots = SnapshotWriter.resume(path, float(resume["clock"]["time"]))
-        recorders.append(SnapshotRecorder(snapshots, raster, tuple(selection.fields), every))
+        recorders.append(SnapshotRecorder(snapshots, raster, tuple(selection.fields), every, schedule.steps))
     if output.peak_motion:
         solver.start_peaks()
         recorders.append(PeakRecorder(folder / PEAK_FILE, attributes))

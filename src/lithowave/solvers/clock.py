@@ -40,12 +40,11 @@ def make_schedule(
     safety: float,
     time_step: float | None = None,
     sampling_interval: float | None = None,
-    max_frequency: float | None = None,
 ) -> Schedule:
     """Choose the time step so that samples fall on steps.
 
     Without a `time_step`, the largest one is taken that is at most safety * limit and divides the sampling interval.
-    Without a `sampling_interval`, samples are taken some twenty times in a period of `max_frequency`, or at each step.
+    Without a `sampling_interval`, a sample is taken at each step.
 
     Raises
     ------
@@ -61,7 +60,7 @@ def make_schedule(
         )
     step = time_step if time_step is not None else safety * limit
     if sampling_interval is None:
-        every = max(1, int(1.0 / (20.0 * max_frequency * step))) if max_frequency else 1
+        every = 1
     elif time_step is None:
         every = math.ceil(sampling_interval / step - 1e-9)
         step = sampling_interval / every

@@ -140,7 +140,6 @@ def plan(simulation: Simulation) -> FiniteDifferencePlan:
         solver.safety,
         solver.time_step,
         simulation.output.sampling_interval,
-        solver.max_frequency,
     )
     layer = LayerParameters(
         reflection=simulation.boundaries.layer.reflection,
