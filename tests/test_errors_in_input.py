@@ -213,12 +213,7 @@ SOLVER = [
         "max_frequency: null",
         ["solver: nothing says how fine", "max_frequency", "spacing"],
     ),
-    (
-        "backend: auto",
-        "backend: cuda",
-        [":25: compute.backend: the backend 'cuda' is not available", "auto, cpu"],
-    ),
-    ("backend: auto", "backend: gpu", ["compute.backend: 'gpu' is not a valid choice", "auto, cpu, cuda"]),
+    ("backend: auto", "backend: gpu", [":25: compute.backend: 'gpu' is not a valid choice", "auto, cpu, cuda"]),
     ("precision: single", "precision: half", ["compute.precision: 'half'", "single, double"]),
     ("precision: single", "threads: 0", ["compute.threads: 0 is out of range"]),
 ]

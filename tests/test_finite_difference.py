@@ -12,10 +12,10 @@ import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.mesh.grid import build_grid
 from lithowave.solvers.clock import make_schedule
+from lithowave.solvers.finite_difference.kernels import tiling
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.points import line_weights
-from lithowave.solvers.finite_difference.solver import tiling
 from verification_tools import make, record, relative_l2, velocities
 
 PULSE = {"gaussian": {"sigma": 0.1, "delay": 0.6}}

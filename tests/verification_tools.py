@@ -41,7 +41,7 @@ def velocities(simulation: lw.Simulation) -> tuple[np.ndarray, np.ndarray]:
         slot, rest = divmod(step + 1, schedule.sample_every)
         if rest == 0:
             solver.record(slot)
-    records = solver.records(schedule.sample_count)["velocity"]
+    records = solver.records(schedule.sample_count).wait()["velocity"]
     return np.arange(schedule.sample_count) * schedule.sampling_interval, np.moveaxis(records, 0, 2)
 
 

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lithowave.errors import LithowaveError
 from lithowave.version import __version__
 
 REQUIRED = (
@@ -54,14 +55,14 @@ def examine() -> dict[str, Any]:
     problems = [
         f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found
     ]
-    cpu = examine_processor()
+    cpu, gpu = examine_processor(), examine_devices()
     problems += [cpu["error"]] if cpu["error"] else []
     if cpu["cache_folder"] and not cpu["cache_writable"]:
         problems.append(
             f"compiled kernels cannot be kept in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to another folder"
         )
     return {
-        "lithowave": examine_lithowave(),
+        "lithowave": examine_lithowave() | {"backends": usable_backends(gpu)},
         "python": {
             "version": platform.python_version(),
             "executable": sys.executable,
@@ -72,7 +73,7 @@ def examine() -> dict[str, Any]:
         "cpu": cpu,
         "memory": examine_memory(),
         "disk": {"folder": os.getcwd(), "free_bytes": shutil.disk_usage(".").free},
-        "gpu": examine_devices(),
+        "gpu": gpu,
         "mpi": {"mpi4py": installed("mpi4py"), "mpiexec": shutil.which("mpiexec"), "version": mpi_version()},
         "programs": {name: shutil.which(name) for name in ("ffmpeg", "git")},
         "problems": problems,
@@ -89,22 +90,20 @@ def installed(package: str) -> str | None:
 
 def examine_lithowave() -> dict[str, Any]:
     """Version, place and commit."""
-    from lithowave.experiment.compute import AVAILABLE_BACKENDS
     from lithowave.output.run_folder import source_commit
 
     folder = str(Path(__file__).resolve().parent)
-    return {
-        "version": __version__,
-        "commit": source_commit(),
-        "folder": folder,
-        "backends": list(AVAILABLE_BACKENDS),
-    }
+    return {"version": __version__, "commit": source_commit(), "folder": folder}
+
+
+def usable_backends(gpu: dict[str, Any]) -> list[str]:
+    """The backends that work on this machine."""
+    return ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
 
 
 def examine_processor() -> dict[str, Any]:
     """Processor, cores, vector units, and whether Numba compiles and keeps kernels here."""
-    from lithowave.backends.cpu import usable_cores
-    from lithowave.output.run_folder import processor_name
+    from lithowave.backends.cpu import processor_name, usable_cores
 
     found: dict[str, Any] = {
         "name": processor_name(),
@@ -180,8 +179,8 @@ def examine_memory() -> dict[str, Any]:
 
 
 def examine_devices() -> dict[str, Any]:
-    """NVIDIA devices, as the driver and as CuPy see them."""
-    return {"devices": driver_devices(), "cupy": cupy_state()}
+    """NVIDIA devices, as the driver and as CuPy see them, and whether kernels run on the first one."""
+    return {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
 
 
 def driver_devices() -> list[dict[str, str]]:
@@ -210,6 +209,34 @@ def cupy_state() -> dict[str, Any] | None:
         Exception
     ) as error:  # CuPy has error classes of its own for everything that can be missing below it
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def kernel_state() -> dict[str, Any] | None:
+    """The first device, and what keeps a kernel from compiling and running on it; None without CuPy."""
+    if find_spec("cupy") is None:
+        return None
+    found: dict[str, Any] = {"name": None, "capability": None, "free_bytes": None, "error": ""}
+    try:
+        found.update(try_kernel())
+    except Exception as error:  # whatever is broken in there is what the user wants to know
+        found["error"] = str(error) if isinstance(error, LithowaveError) else f"{type(error).__name__}: {error}"
+    return found
+
+
+def try_kernel() -> dict[str, Any]:
+    """Compile and run a small kernel."""
+    import numpy as np
+
+    from lithowave.backends.cuda import CudaBackend
+
+    backend = CudaBackend()
+    values = backend.zeros(1000, np.int64)
+    probe = backend.program("lithowave.backends", "probe.cu", {})
+    probe.launch("count_up", (8,), (128,), {"values": values, "count": 1000})
+    if not np.array_equal(backend.download(values), np.arange(1000)):
+        raise ArithmeticError("a kernel computed wrong numbers")
+    capability = ".".join(map(str, backend.capability))
+    return {"name": backend.device, "capability": capability, "free_bytes": backend.free_memory()}
 
 
 def mpi_version() -> str | None:
@@ -275,6 +302,8 @@ def examination_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    from lithowave.output.hdf5 import readable_size
+
     for device in gpu["devices"]:
         memory = f"{device['memory.total']}, {device['memory.free']} free"
         yield "GPU", f"{device['name']}, driver {device['driver_version']}, {memory}"
@@ -282,3 +311,9 @@ def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "GPU", "none found (no nvidia-smi, or it lists none)"
     if gpu["cupy"]:
         yield "CuPy", ", ".join(f"{name} {value}" for name, value in gpu["cupy"].items())
+    kernels = gpu["kernels"]
+    if kernels and kernels["error"]:
+        yield "CUDA", kernels["error"]
+    elif kernels:
+        free = readable_size(kernels["free_bytes"])
+        yield "CUDA", f"kernels compile and run; compute capability {kernels['capability']}, {free} free"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+
+from lithowave.backends.pending import Pending
 
 
 class CpuBackend:
@@ -26,21 +31,26 @@ class CpuBackend:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
         import numba
 
+        self.precision, self.device = precision, processor_name()
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
         available = min(usable_cores(), numba.config.NUMBA_NUM_THREADS)
         self.threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
         numba.set_num_threads(self.threads)
 
-    def kernels(self, package: str, *modules: str) -> SimpleNamespace:
-        """The kernels of a solver package, gathered from its modules by name."""
+    def kernels(self, package: str, *modules: str, **_sizes: Any) -> SimpleNamespace:
+        """The kernels of a solver package, gathered from its modules by name; they work for all sizes."""
         found = {}
         for module in modules:
             found.update(vars(importlib.import_module(f"{package}.{module}")))
         return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
 
-    def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of zeros in the run's precision."""
-        return np.zeros(shape, self.dtype)
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> np.ndarray:
+        """An array of zeros, in the run's precision unless told otherwise."""
+        return np.zeros(shape, dtype or self.dtype)
+
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> np.ndarray:
+        """Zeros (z, y, x), in the run's precision unless told otherwise."""
+        return self.zeros(shape, dtype)
 
     def upload(self, array: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         """The array on this device, in the run's precision unless told otherwise."""
@@ -50,6 +60,18 @@ class CpuBackend:
         """The array in main memory; not a copy."""
         return array
 
+    def assign(self, array: np.ndarray, host: Any) -> None:
+        """``array[...] = host``, in the order of the device's work."""
+        array[...] = host
+
+    def fetch(self, array: np.ndarray) -> Pending:
+        """A copy as the array is now."""
+        return Pending(array.copy())
+
+    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The function, which always runs the same kernels with the same arrays."""
+        return function
+
     def scalar(self, value: float) -> np.floating:
         """A number in the run's precision."""
         return self.dtype.type(value)
@@ -58,12 +80,27 @@ class CpuBackend:
         """Bytes that a run could take now."""
         return free_memory()
 
+    def synchronize(self) -> None:
+        """Wait until the device has done everything asked for: here it has."""
+
 
 def usable_cores() -> int:
     """Cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def processor_name() -> str:
+    """The processor's model name, as far as the system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
 
 
 def free_memory() -> int:

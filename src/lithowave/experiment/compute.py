@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from .base import DescriptionModel, refusal
+from .base import DescriptionModel
 from .units import Count
-
-AVAILABLE_BACKENDS = ("cpu",)
 
 
 class Compute(DescriptionModel):
@@ -22,13 +20,3 @@ class Compute(DescriptionModel):
         default="single", description="Floating-point precision of the wavefield and of the seismograms."
     )
     threads: Count | None = Field(default=None, description="Threads of the CPU backend; null: all cores.")
-
-    @field_validator("backend", mode="after")
-    @classmethod
-    def _available(cls, value: str) -> str:
-        if value not in ("auto", *AVAILABLE_BACKENDS):
-            raise refusal(
-                f"the backend {value!r} is not available in this version",
-                f"available: auto, {', '.join(AVAILABLE_BACKENDS)}",
-            )
-        return value

@@ -89,6 +89,7 @@ class SeismogramRecorder(Recorder):
             "stress": np.zeros((receiver_count, 6)),
         }
         self.last_step = 0
+        self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
@@ -102,23 +103,34 @@ class SeismogramRecorder(Recorder):
         return clock.step % self.every == 0
 
     def write(self, solver: Solver, clock: Clock) -> None:
-        """Keep a record on the device; convert and write when the block is full."""
+        """Keep a record on the device; when a block is full ask for it, and write the one asked for before."""
         solver.record(self.count)
         self.count += 1
         self.last_step = clock.step
         if self.count == self.capacity:
-            self.flush(solver)
+            self._ask(solver)
+
+    def _ask(self, solver: Solver) -> None:
+        """Begin to bring the records kept so far to the host, while the device goes on."""
+        self._take()
+        steps = self.last_step - self.every * np.arange(self.count)[::-1]
+        self._coming = solver.records(self.count), steps
+        self.count = 0
+
+    def _take(self) -> None:
+        """Convert and write the block that was asked for."""
+        if self._coming is not None:
+            coming, steps = self._coming
+            self._coming = None
+            block = self._converted(coming.wait(), steps)
+            if block["motion"].shape[-1]:
+                self.writer.write(self.writer.samples_written, block)
 
     def flush(self, solver: Solver) -> None:
         """Convert the records kept so far and write them."""
-        if not self.count:
-            return
-        records = solver.records(self.count)
-        steps = self.last_step - self.every * np.arange(self.count)[::-1]
-        self.count = 0
-        block = self._converted(records, steps)
-        if block["motion"].shape[-1]:
-            self.writer.write(self.writer.samples_written, block)
+        if self.count:
+            self._ask(solver)
+        self._take()
 
     def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
         """Samples (n_receivers, components, n) at steps - lag; keeps the carry for the next block."""
@@ -176,14 +188,28 @@ class SnapshotRecorder(Recorder):
         self, writer: SnapshotWriter, raster: Any, fields: tuple[str, ...], every: int, last: int
     ) -> None:
         self.writer, self.raster, self.fields, self.every, self.last = writer, raster, fields, every, last
+        self._coming: tuple[float, Any] | None = None  # time and fields of a snapshot on its way from the device
 
     def due(self, clock: Clock) -> bool:
         """Every so many steps."""
         return clock.step % self.every == 0 and clock.step <= self.last
 
     def write(self, solver: Solver, clock: Clock) -> None:
-        """Append one snapshot."""
-        self.writer.write(clock.time, solver.fields(self.raster, self.fields))
+        """Ask for one snapshot, and append the one asked for before: the device goes on meanwhile."""
+        coming = solver.fields(self.raster, self.fields)
+        self.flush(solver)
+        self._coming = clock.time, coming
+
+    def flush(self, solver: Solver) -> None:
+        """Append the snapshot that was asked for."""
+        if self._coming is not None:
+            time, coming = self._coming
+            self._coming = None
+            self.writer.write(time, coming.wait())
+
+    def finish(self, solver: Solver) -> None:
+        """Append the last one."""
+        self.flush(solver)
 
     def sync(self) -> None:
         """See `Recorder`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,21 @@ class Raster:
     origin: tuple[float, float, float]
     spacing: tuple[float, float, float]
     shape: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Coming:
+    """Arrays that a device still has to hand over.
+
+    parts : what the backend's `fetch` gave, by name. finish : makes the result of the arrays.
+    """
+
+    parts: dict[str, Any]
+    finish: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+    def wait(self) -> dict[str, np.ndarray]:
+        """The result, once it is there."""
+        return self.finish({name: part.wait() for name, part in self.parts.items()})
 
 
 class Plan(Protocol):
@@ -54,13 +70,16 @@ class Solver(Protocol):
     def record(self, slot: int) -> None:
         """Keep velocity and, if asked for, stress at the receivers; stress is that of half a step before."""
 
-    def records(self, count: int) -> dict[str, np.ndarray]:
-        """The first records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa."""
+    def records(self, count: int) -> Coming:
+        """The first records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa.
+
+        Records taken from now on do not touch these.
+        """
 
     def raster(self, selection: Any) -> Raster:
         """The points that a snapshot selection (a plane, a volume, a stride) stands for."""
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
         """Fields at the points of a raster: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
 
     def start_peaks(self) -> None:

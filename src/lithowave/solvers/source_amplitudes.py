@@ -21,14 +21,13 @@ class SourceAmplitudes:
 
     def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
         self.functions, self.time_step, self.shift = list(functions), time_step, shift
-        self._first, self._block = 0, np.zeros((0, len(self.functions)))
 
-    def at(self, step: int) -> np.ndarray:
-        """Amplitudes (n_sources,) at a step, in double precision."""
-        position = step - self._first
-        if not 0 <= position < len(self._block):
-            # Blocks begin at multiples of their length, so that a restarted run computes the same ones.
-            self._first, position = step - step % BLOCK, step % BLOCK
-            times = (self._first + np.arange(BLOCK) + self.shift) * self.time_step
-            self._block = np.stack([function(times) for function in self.functions], axis=1)
-        return self._block[position]
+    def block(self, step: int) -> np.ndarray:
+        """Amplitudes (BLOCK, n_sources) of the block of steps that holds this one, in double precision.
+
+        Blocks begin at multiples of their length, so that a restarted run computes the same ones.
+        """
+        if not self.functions:
+            return np.zeros((BLOCK, 0))
+        times = (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
+        return np.stack([function(times) for function in self.functions], axis=1)

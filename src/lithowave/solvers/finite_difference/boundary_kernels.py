@@ -110,3 +110,16 @@ def close_stress(
                 k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio
             )
         restore_rounding(rounding)
+
+
+@parallel
+def hold(vt, vu, first, shape):
+    """Zero two fields on the nodes of a face."""
+    planes, rows = shape[0], shape[1]
+    for task in prange(planes * rows):
+        p = U(task // rows)
+        q = U(task) - p * U(rows)
+        k, j = first[0] + p, first[1] + q
+        for n in range(U(shape[2])):
+            vt[k, j, first[2] + n] = vt.dtype.type(0)
+            vu[k, j, first[2] + n] = vu.dtype.type(0)

@@ -29,6 +29,23 @@ from lithowave.solvers.finite_difference.rows import (
 parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 
 
+TILE_ROWS, FEWEST_ROWS = 24, 8
+
+
+@row
+def tiling(rows, planes, threads):
+    """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
+
+    The layers make the outer rows and planes dearer; tiles that are whole in z share those of the bottom evenly.
+    """
+    slabs = 1
+    while threads > slabs * max(1, rows // FEWEST_ROWS) and slabs < planes // FEWEST_ROWS:
+        slabs *= 2
+    across = -(-threads // slabs)
+    tiles = across * max(1, round(rows / (TILE_ROWS * across)))
+    return min(tiles, rows), slabs
+
+
 @row
 def tile_bounds(task, tiles, slabs, halo, rows, planes):
     """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
@@ -48,19 +65,20 @@ def layer_depths(profile, starts):
 
 @parallel
 def update_velocity(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, tiles, slabs,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
     r"""v += dt / rho div sigma at every point; ratio = dt / h.
 
-    tiles, slabs: parts in y and z, tasks for the threads. The absorbing layers along each axis: memory, profiles at
-    half nodes and nodes, and first nodes, as `cpml.AxisLayers` describes them.
+    The absorbing layers along each axis: memory, profiles at half nodes and nodes, and first nodes, as
+    `cpml.AxisLayers` describes them.
     """
     halo = len(cx)
     planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo
     begin, end, count = U(halo), U(halo + columns), U(columns)
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
     width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
+    tiles, slabs = tiling(rows, planes, threads)
     for task in prange(tiles * slabs):
         rounding = flush_denormals()
         k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)
@@ -94,7 +112,7 @@ def update_velocity(
 
 @parallel
 def update_stress(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, tiles, slabs,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
     r"""sigma += dt (lambda tr(eps) I + 2 mu eps) with eps the strain rate; ratio = dt / h.
@@ -106,6 +124,7 @@ def update_stress(
     begin, end, count = U(halo), U(halo + columns), U(columns)
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
     width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
+    tiles, slabs = tiling(rows, planes, threads)
     for task in prange(tiles * slabs):
         rounding = flush_denormals()
         k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)

@@ -10,24 +10,62 @@ import numpy as np
 from numba import njit, prange
 
 from lithowave.solvers.finite_difference.kernels import parallel
-from lithowave.solvers.finite_difference.rows import FAST, row
+from lithowave.solvers.finite_difference.rows import FAST, U, row
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
-def inject(field, index, weight, owner, amplitude):
-    """field[index] += weight * amplitude[owner], in order: two points may share a grid point."""
-    for entry in range(index.size):
-        field[index[entry]] += weight[entry] * amplitude[owner[entry]]
+def inject(
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, number, target, begin, weight, owner, amplitude, row
+):  # fmt: skip
+    """Field number[n] at target[n] += sum of weight * amplitude[row[0], owner], entries begin[n] .. begin[n + 1]."""
+    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
+    for n in range(target.size):
+        total = 0.0
+        for entry in range(begin[n], begin[n + 1]):
+            total += weight[entry] * amplitude[row[0], owner[entry]]
+        field = fields[number[n]].reshape(-1)
+        field[target[n]] += total
+
+
+@njit(cache=True)
+def count_step(row):
+    """One step further in the table of amplitudes."""
+    row[0] += 1
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
-def sample(field, index, weight, begin, out):
-    """out[p] = sum of weight * field[index] over the entries begin[p] .. begin[p + 1] of point p."""
-    for point in prange(out.size):
+def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, index, weight, begin, out, slot):
+    """out[slot, c, p] = sum of weight * field c over the entries begin[n] .. begin[n + 1], n = c * points + p.
+
+    out: (capacity, components, points); its components are the first of the fields.
+    """
+    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
+    points = out.shape[2]
+    for n in prange(begin.size - 1):
+        c = n // points
+        field = fields[c].reshape(-1)
         total = 0.0
-        for entry in range(begin[point], begin[point + 1]):
+        for entry in range(begin[n], begin[n + 1]):
             total += weight[entry] * field[index[entry]]
-        out[point] = total
+        out[slot, c, n - c * points] = total
+
+
+@njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, out, component):
+    """out[q, r, s, component] = field, linear between the nodes below and above along z, y and x."""
+    one = field.dtype.type(1)
+    for task in prange(z_below.size * y_below.size):
+        q = task // y_below.size
+        r = task - q * y_below.size
+        k, j, z, y = z_below[q], y_below[r], z_weight[q], y_weight[r]
+        for s in range(x_below.size):
+            i, x = x_below[s], x_weight[s]
+            total = field.dtype.type(0)
+            for side in range(2):
+                near = field[k, j, i + side] * (one - z) + field[k + 1, j, i + side] * z
+                far = field[k, j + 1, i + side] * (one - z) + field[k + 1, j + 1, i + side] * z
+                total += (near * (one - y) + far * y) * (x if side else one - x)
+            out[q, r, s, component] = total
 
 
 @row
@@ -69,18 +107,19 @@ def surface_peaks(vx, vy, vz, plane, halo, lift, time_step, displacement, peak_v
             raise_peaks(peak_displacement, r, s, u, v, w)
 
 
-@njit(error_model="numpy", cache=True, parallel=True)
-def largest_bits(bits, magnitude):
-    """Largest value of bits & magnitude: for floating-point numbers seen as integers, that of |f| as an integer.
-
-    The order of |f| is that of its bits, with infinity and NaN above all numbers.
-    """
-    planes = bits.shape[0]
-    found = np.zeros(planes, bits.dtype)
-    for k in prange(planes):
-        most = bits.dtype.type(0)
-        for j in range(bits.shape[1]):
-            for i in range(bits.shape[2]):
-                most = max(most, bits[k, j, i] & magnitude)
-        found[k] = most
-    return found.max()
+@parallel
+def largest_magnitude(vx, vy, vz, out):
+    """Largest |f| of three fields in as many parts as `out` has; not a finite number where one of them is not."""
+    parts = out.size
+    for number in prange(out.size):
+        zero = out.dtype.type(0)
+        most, poison = zero, zero
+        for plane in range(number, vx.shape[0], parts):
+            k = U(plane)
+            for j in range(U(vx.shape[1])):
+                for i in range(U(vx.shape[2])):
+                    x, y, z = vx[k, j, i], vy[k, j, i], vz[k, j, i]
+                    most = max(most, abs(x), abs(y), abs(z))
+                    # 0 but for infinity and NaN, which a comparison may overlook.
+                    poison += zero * (x + y + z)
+        out[number] = most + poison

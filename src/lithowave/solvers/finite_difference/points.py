@@ -23,8 +23,6 @@ STAGGER = {
     "sxx": (0, 0, 0), "syy": (0, 0, 0), "szz": (0, 0, 0),
     "sxy": (1, 1, 0), "sxz": (1, 0, 1), "syz": (0, 1, 1),
 }  # fmt: skip
-VELOCITIES = ("vx", "vy", "vz")
-STRESSES = ("sxx", "syy", "szz", "sxy", "sxz", "syz")
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,17 @@ class PointStencil:
     grid : the grid.
     halo : cells around it in the field arrays.
     line_volume : for each axis (weights of nodes, weights of half nodes) in grid steps: 1 but at closed faces.
+    strides : steps in elements along x, y and z in the field arrays.
     """
 
-    def __init__(self, grid: Grid, halo: int, line_volume: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        self.grid, self.halo, self.line_volume = grid, halo, line_volume
-        self.strides = self._strides()
-
-    def _strides(self) -> tuple[int, int, int]:
-        nx, ny, _ = (count + 2 * self.halo for count in self.grid.shape)
-        return 1, nx, nx * ny
+    def __init__(
+        self,
+        grid: Grid,
+        halo: int,
+        line_volume: list[tuple[np.ndarray, np.ndarray]],
+        strides: tuple[int, int, int],
+    ) -> None:
+        self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
 
     def receivers(self, field: str, positions: np.ndarray) -> PointWeights:
         """Weights that read a field at positions (n, 3), m."""

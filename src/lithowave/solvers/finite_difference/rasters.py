@@ -8,7 +8,8 @@ import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid
 from lithowave.solvers.base import Raster
-from lithowave.solvers.finite_difference.points import STAGGER, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.points import STAGGER
 
 
 def select_raster(grid: Grid, selection: Any) -> Raster:
@@ -32,31 +33,26 @@ def select_raster(grid: Grid, selection: Any) -> Raster:
     return Raster(tuple(origin), tuple(spacing), tuple(shape))
 
 
-def node_fields(
-    grid: Grid, halo: int, fields: dict[str, np.ndarray], raster: Raster, names: tuple[str, ...]
-) -> dict[str, np.ndarray]:
-    """Velocity (nz, ny, nx, 3), stress (nz, ny, nx, 6) or pressure (nz, ny, nx) at the points of a raster.
+def parts_of(name: str) -> tuple[str, ...]:
+    """The fields that velocity, stress or pressure is made of."""
+    return {"velocity": VELOCITIES, "stress": STRESSES, "pressure": ("sxx", "syy", "szz")}[name]
+
+
+def raster_lines(grid: Grid, halo: int, field: str, raster: Raster) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For z, y and x: indices into a field's array of the points below those of a raster, and the weights of the next.
 
     Linear interpolation from the staggered points: good for pictures (second order), not for waveforms.
     """
-    found = {}
-    for name in names:
-        parts = VELOCITIES if name == "velocity" else STRESSES if name == "stress" else ("sxx", "syy", "szz")
-        stack = np.stack([_interpolated(grid, halo, fields[part], STAGGER[part], raster) for part in parts], axis=-1)
-        found[name] = -stack.mean(axis=-1) if name == "pressure" else stack
-    return found
-
-
-def _interpolated(grid: Grid, halo: int, field: np.ndarray, half: tuple[int, int, int], raster: Raster) -> np.ndarray:
-    """Linear interpolation along z, y and x in turn, each on what the ones before left."""
-    values = field
+    lines = []
     for axis in (2, 1, 0):
-        start = grid.index(axis, raster.origin[axis]) - 0.5 * half[axis]
+        half = STAGGER[field][axis]
+        start = grid.index(axis, raster.origin[axis]) - 0.5 * half
         position = start + np.arange(raster.shape[axis]) * (raster.spacing[axis] / grid.spacing)
-        last = grid.shape[axis] - 1 - half[axis]
-        below = np.clip(np.floor(position + 1e-9).astype(int), 0, last - 1)
-        weight = (position - below).reshape([-1 if dimension == 2 - axis else 1 for dimension in range(3)])
-        low = np.take(values, below + halo, axis=2 - axis)
-        high = np.take(values, below + halo + 1, axis=2 - axis)
-        values = (low * (1 - weight) + high * weight).astype(field.dtype)
-    return values
+        below = np.clip(np.floor(position + 1e-9).astype(np.int64), 0, grid.shape[axis] - 2 - half)
+        lines.append((below + halo, position - below))
+    return lines
+
+
+def finish_fields(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What a snapshot keeps: pressure is minus the mean of the normal stresses."""
+    return {name: -array.mean(axis=-1) if name == "pressure" else array for name, array in parts.items()}

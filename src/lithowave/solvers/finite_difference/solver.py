@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.backends.cpu import CpuBackend
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.base import Raster
+from lithowave.solvers.base import Coming, Raster
+from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, closed_faces, line_volumes, unsigned
-from lithowave.solvers.finite_difference.medium import fill_medium, fill_uniform
+from lithowave.solvers.finite_difference.medium import medium_planes, uniform_planes
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
-from lithowave.solvers.finite_difference.points import STRESSES, VELOCITIES, PointStencil
-from lithowave.solvers.finite_difference.rasters import node_fields, select_raster
-from lithowave.solvers.source_amplitudes import SourceAmplitudes
+from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
+from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.finite_difference.rasters import finish_fields, parts_of, raster_lines, select_raster
+from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
-TILE_ROWS, FEWEST_ROWS = 24, 8
+MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
 class FiniteDifferenceSolver:
@@ -41,28 +42,34 @@ class FiniteDifferenceSolver:
     either, to measure kernels. backend : where the arrays live.
     """
 
-    def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: CpuBackend) -> None:
+    def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any) -> None:
         self.plan, self.grid, self.backend = plan, plan.grid, backend
-        self.kernels = backend.kernels(PACKAGE, *KERNELS)
+        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order)
         self._allocate(simulation)
         self._prepare_faces()
         self._prepare_sources([] if simulation is None else simulation.point_sources())
-        self._prepare_receivers(simulation)
-        self._peaks: dict[str, np.ndarray] | None = None
+        receivers = [] if simulation is None else simulation.receiver_list()
+        positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
+        self.receivers = ReceiverList(backend, self.stencil, positions)
+        self._magnitudes = backend.zeros(MAGNITUDES)
+        self._rasters: dict[tuple[Raster, str], list] = {}
+        self._peaks: dict[str, Any] | None = None
+        self._step = backend.repeated(self._launch_step)
 
     def _allocate(self, simulation: Simulation | None) -> None:
-        shape, backend = self.plan.padded_shape(), self.backend
-        self.fields_by_name = {name: backend.zeros(shape) for name in VELOCITIES + STRESSES}
-        self.lam, self.compliance, self.density = (backend.zeros(shape) for _ in range(3))
+        plan, backend = self.plan, self.backend
+        shape = plan.padded_shape()
+        self.fields_by_name = {name: backend.field(shape, plan.halo) for name in FIELDS}
+        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo) for _ in range(3)]
         if simulation is None:
-            fill_uniform(
-                self.plan.survey, self.grid, self.plan.halo, self.lam, self.compliance, self.density
-            )
+            planes = uniform_planes(plan.survey, self.grid, plan.halo)
         else:
-            fill_medium(simulation, self.grid, self.plan.halo, self.lam, self.compliance, self.density)
-        self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in self.plan.coefficients)
-        self.ratio = backend.scalar(self.plan.schedule.time_step / self.grid.spacing)
-        self.tiling = tiling(self.grid.shape[1], self.grid.shape[2], backend.threads)
+            planes = medium_planes(simulation, self.grid, plan.halo)
+        for k, values in enumerate(planes):
+            for array, plane in zip(material, values, strict=True):
+                backend.assign(array[k], plane)
+        self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
+        self.ratio = backend.scalar(plan.schedule.time_step / self.grid.spacing)
 
     def _prepare_faces(self) -> None:
         plan, backend = self.plan, self.backend
@@ -83,78 +90,64 @@ class FiniteDifferenceSolver:
             )
             for face in self.closed
         ]
-        self.stencil = PointStencil(self.grid, plan.halo, line_volumes(self.grid, plan.faces, closure))
+        field = self.fields_by_name["vx"]
+        strides = tuple(step // field.itemsize for step in field.strides[::-1])
+        volumes = line_volumes(self.grid, plan.faces, closure)
+        self.stencil = PointStencil(self.grid, plan.halo, volumes, strides)
 
     def _prepare_sources(self, sources: list) -> None:
-        """Lists of (field, index, weight, owner): weights carry moment or force, volume, time step and buoyancy."""
-        time_step = self.plan.schedule.time_step
+        """Weights of sources carry moment or force, volume, time step and buoyancy."""
+        step = self.plan.schedule.time_step
         moments = [source for source in sources if source.moment is not None]
         forces = [source for source in sources if source.force is not None]
-        self.moment_rates = SourceAmplitudes([source.time_function.rate for source in moments], time_step, 0.0)
-        self.force_amplitudes = SourceAmplitudes([source.time_function.amplitude for source in forces], time_step, 0.5)
-        self.moment_entries = self._source_entries(
-            STRESSES, moments, [tuple(-value for value in source.moment) for source in moments]
-        )
-        self.force_entries = self._source_entries(VELOCITIES, forces, [source.force for source in forces])
-
-    def _source_entries(self, names: tuple[str, ...], sources: list, strengths: list) -> list[tuple]:
-        entries = []
-        for component, name in enumerate(names):
-            acting = [number for number, strength in enumerate(strengths) if strength[component] != 0.0]
-            if not acting:
-                continue
-            weights = self.stencil.sources(name, np.array([sources[number].position for number in acting]))
-            owner = np.array(acting)[weights.owner]
-            scale = np.array([strength[component] for strength in strengths])[owner] * self.plan.schedule.time_step
-            if name in VELOCITIES:
-                scale = scale * self._buoyancy(name, weights.index)
-            entries.append(
-                (
-                    name,
-                    self.backend.upload(weights.index, np.int64),
-                    self.backend.upload(weights.weight * scale, np.float64),
-                    self.backend.upload(owner, np.int64),
-                )
-            )
-        return entries
+        rates = SourceAmplitudes([source.time_function.rate for source in moments], step, 0.0)
+        amplitudes = SourceAmplitudes([source.time_function.amplitude for source in forces], step, 0.5)
+        moment = -step * np.array([source.moment for source in moments], float).reshape(-1, 6)
+        force = step * np.array([source.force for source in forces], float).reshape(-1, 3)
+        place = (self.backend, self.stencil)
+        self.moments = SourceList(*place, STRESSES, moments, moment, None, rates)
+        self.forces = SourceList(*place, VELOCITIES, forces, force, self._buoyancy, amplitudes)
+        self._row = self.backend.zeros((1,), np.int64)
+        self._next_step = -1
 
     def _buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
         """1/rho as the update of this velocity uses it, m^3/kg."""
-        density = self.backend.download(self.density).reshape(-1)
+        pitch, plane = self.stencil.strides[1:]
         step = self.stencil.strides[VELOCITIES.index(name)]
-        return 2.0 / (density[index].astype(float) + density[index + step])
-
-    def _prepare_receivers(self, simulation: Simulation | None) -> None:
-        receivers = [] if simulation is None else simulation.receiver_list()
-        positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
-        with_stress = simulation is not None and (simulation.output.stress or simulation.output.pressure)
-        names = VELOCITIES + (STRESSES if with_stress else ())
-        self.receiver_count = len(positions)
-        self.receiver_weights = {}
-        for name in names:
-            weights = self.stencil.receivers(name, positions)
-            self.receiver_weights[name] = (
-                self.backend.upload(weights.index, np.int64),
-                self.backend.upload(weights.weight, np.float64),
-                self.backend.upload(weights.begin, np.int64),
-            )
+        pair = np.zeros(index.shape)
+        for place in (index, index + step):
+            k, j, i = place // plane, place % plane // pitch, place % pitch
+            for k_present in np.unique(k):
+                here = k == k_present
+                pair[here] += self.backend.download(self.density[int(k_present)])[j[here], i[here]]
+        return 2.0 / pair
 
     # ------------------------------------------------------------------------------------------------ the step
 
     def advance(self, step: int) -> None:
         """From step to step + 1."""
+        if step != self._next_step or step % BLOCK == 0:
+            self.backend.assign(self._row, np.array([step % BLOCK]))
+            self.moments.load(step)
+            self.forces.load(step)
+        self._step()
+        self._next_step = step + 1
+
+    def _launch_step(self) -> None:
         self.update_stress()
-        self._inject(self.moment_entries, self.moment_rates, step)
+        self._inject(self.moments)
         self.apply_free_surface()
         self.update_velocity()
-        self._inject(self.force_entries, self.force_amplitudes, step)
+        self._inject(self.forces)
         self.apply_rigid_faces()
+        if self.moments.count or self.forces.count:
+            self.kernels.count_step(self._row)
 
     def update_stress(self) -> None:
         """sigma += dt C : grad v, with absorbing layers and closed faces."""
         f, material = self.fields_by_name, (self.lam, self.compliance)
         self.kernels.update_stress(
-            *f.values(), *material, self.ratio, *self.coefficients, *self.tiling, *self._layers("stress")
+            *f.values(), *material, self.ratio, *self.coefficients, self.backend.threads, *self._layers("stress")
         )
         for face, closure in zip(self.closed, self.closure_arrays, strict=True):
             self.kernels.close_stress(
@@ -166,7 +159,7 @@ class FiniteDifferenceSolver:
         """v += dt / rho div sigma, with absorbing layers and closed faces."""
         f = self.fields_by_name
         self.kernels.update_velocity(
-            *f.values(), self.density, self.ratio, *self.coefficients, *self.tiling, *self._layers("velocity")
+            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, *self._layers("velocity")
         )
         for face, closure in zip(self.closed, self.closure_arrays, strict=True):
             self.kernels.close_velocity(
@@ -185,12 +178,10 @@ class FiniteDifferenceSolver:
         """Zero tangential velocity on rigid faces; the normal one is zero by the closure."""
         for face in self.closed:
             if face.kind == "rigid":
-                plane = [slice(None)] * 3
-                plane[2 - face.axis] = face.plane
-                for tangent in TANGENTS[face.axis]:
-                    self.fields_by_name[VELOCITIES[tangent]][tuple(plane)] = 0.0
+                tangential = (self.fields_by_name[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
+                self.kernels.hold(*tangential, face.first, face.shape)
 
-    def _layers(self, kind: str) -> list[np.ndarray]:
+    def _layers(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
     def _axes(self, axis: int) -> tuple:
@@ -207,47 +198,55 @@ class FiniteDifferenceSolver:
         pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
         return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
 
-    def _inject(self, entries: list[tuple], amplitudes: SourceAmplitudes, step: int) -> None:
-        if entries:
-            amplitude = self.backend.upload(amplitudes.at(step), np.float64)
-            for name, index, weight, owner in entries:
-                self.kernels.inject(self.fields_by_name[name].reshape(-1), index, weight, owner, amplitude)
+    def _inject(self, sources: SourceList) -> None:
+        if sources.count:
+            self.kernels.inject(*self.fields_by_name.values(), *sources.arguments(), self._row)
 
     # --------------------------------------------------------------------------------------------- what is read
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        names = {"velocity": VELOCITIES} | ({"stress": STRESSES} if stress else {})
-        self._records = {kind: np.zeros((capacity, len(parts), self.receiver_count)) for kind, parts in names.items()}
-        self._record_names = names
+        self.receivers.start(capacity, stress)
 
     def record(self, slot: int) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        for kind, names in self._record_names.items():
-            for component, name in enumerate(names):
-                field = self.fields_by_name[name].reshape(-1)
-                self.kernels.sample(field, *self.receiver_weights[name], self._records[kind][slot, component])
+        self.kernels.sample(*self.fields_by_name.values(), *self.receivers.arguments(), slot)
 
-    def records(self, count: int) -> dict[str, np.ndarray]:
+    def records(self, count: int) -> Coming:
         """See `lithowave.solvers.base.Solver`."""
-        return {kind: np.moveaxis(block[:count], 1, 2).copy() for kind, block in self._records.items()}
+        return Coming({"records": self.receivers.fetch(count)}, split_records)
 
     def raster(self, selection: Any) -> Raster:
         """See `lithowave.solvers.base.Solver`."""
         return select_raster(self.grid, selection)
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
         """See `lithowave.solvers.base.Solver`."""
-        return node_fields(self.grid, self.plan.halo, self.fields_by_name, raster, names)
+        found = {}
+        for name in names:
+            parts = parts_of(name)
+            out = self.backend.zeros((*raster.shape[::-1], len(parts)))
+            for component, part in enumerate(parts):
+                lines = self._lines(raster, part)
+                self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
+            found[name] = self.backend.fetch(out)
+        return Coming(found, finish_fields)
+
+    def _lines(self, raster: Raster, field: str) -> list[Any]:
+        if (raster, field) not in self._rasters:
+            lines = raster_lines(self.grid, self.plan.halo, field, raster)
+            self._rasters[raster, field] = [
+                array
+                for below, weight in lines
+                for array in (self.backend.upload(below, np.int64), self.backend.upload(weight))
+            ]
+        return self._rasters[raster, field]
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.base.Solver`."""
         nx, ny, _ = self.grid.shape
-        self._peaks = {
-            "displacement": self.backend.zeros((3, ny, nx)),
-            "peak_velocity": self.backend.zeros((3, ny, nx)),
-            "peak_displacement": self.backend.zeros((3, ny, nx)),
-        }
+        names = ("displacement", "peak_velocity", "peak_displacement")
+        self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
         # Quadratic extrapolation of vz to the surface from the three half nodes below it.
         self._lift = self.backend.upload(np.array([15.0, -10.0, 3.0]) / 8.0)
 
@@ -272,62 +271,46 @@ class FiniteDifferenceSolver:
 
     def largest_velocity(self) -> float:
         """See `lithowave.solvers.base.Solver`."""
-        found = [self._largest(self.fields_by_name[name]) for name in VELOCITIES]
-        return max(found) if np.isfinite(found).all() else float("inf")
-
-    def _largest(self, field: np.ndarray) -> float:
-        """Largest |field|; infinite or NaN as soon as one value is."""
-        integer = np.dtype(f"int{8 * field.itemsize}")
-        most = self.kernels.largest_bits(field.view(integer), np.iinfo(integer).max)
-        return float(np.array(most, integer).view(field.dtype))
+        self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._magnitudes)
+        found = self.backend.download(self._magnitudes)
+        return float(found.max()) if np.isfinite(found).all() else float("inf")
 
     def diagnose(self) -> str:
         """See `lithowave.solvers.base.Solver`."""
-        halo = self.plan.halo
-        largest, text = -1.0, ""
+        halo, largest, text = self.plan.halo, -1.0, ""
         for name in VELOCITIES:
-            magnitude = np.abs(self.backend.download(self.fields_by_name[name]))
-            magnitude[~np.isfinite(magnitude)] = np.inf
-            k, j, i = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
-            if magnitude[k, j, i] > largest:
-                largest = float(magnitude[k, j, i])
-                place = [self.grid.origin[a] + self.grid.spacing * (n - halo) for a, n in enumerate((i, j, k))]
-                lam, mu = float(self.lam[k, j, i]), 1.0 / float(self.compliance[k, j, i])
-                rho = float(self.density[k, j, i])
-                text = (
-                    f"|{name}| = {largest:.3g} m/s near ({place[0]:g}, {place[1]:g}, {place[2]:g}) m, where "
-                    f"vp = {np.sqrt((lam + 2 * mu) / rho):.5g} m/s, vs = {np.sqrt(mu / rho):.5g} m/s, "
-                    f"rho = {rho:.5g} kg/m^3"
-                )
+            for k in range(self.plan.padded_shape()[0]):
+                magnitude = np.abs(self.backend.download(self.fields_by_name[name][k]))
+                magnitude = np.where(np.isfinite(magnitude), magnitude, np.inf)
+                if magnitude.max() > largest:
+                    largest = float(magnitude.max())
+                    j, i = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
+                    x, y, z = (self.grid.origin[a] + self.grid.spacing * (n - halo) for a, n in enumerate((i, j, k)))
+                    text = f"|{name}| = {largest:.3g} m/s near ({x:g}, {y:g}, {z:g}) m, where {self._material(k, j, i)}"
         return text
 
-    def state(self) -> dict[str, np.ndarray]:
-        """See `lithowave.solvers.base.Solver`."""
+    def _material(self, k: int, j: int, i: int) -> str:
+        arrays = (self.lam, self.compliance, self.density)
+        lam, compliance, rho = (float(self.backend.download(array[k, j])[i]) for array in arrays)
+        vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
+        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
+
+    def _state_arrays(self) -> dict[str, Any]:
         state = {f"field/{name}": array for name, array in self.fields_by_name.items()}
         for kind, arrays in self.memory.items():
             state |= {f"layers/{letter}/{kind}": array for letter, array in zip(AXES, arrays, strict=True)}
-        state |= {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
-        return {name: self.backend.download(array) for name, array in state.items()}
+        return state | {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """See `lithowave.solvers.base.Solver`."""
+        return {name: self.backend.download(array) for name, array in self._state_arrays().items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        for name, array in self.state().items():
-            array[...] = state[name]
+        for name, array in self._state_arrays().items():
+            self.backend.assign(array, state[name])
 
 
 def stress_name(a: int, b: int) -> str:
     """Name of a stress component by its axes."""
     return "s" + "".join(AXES[axis] for axis in sorted((a, b)))
-
-
-def tiling(rows: int, planes: int, threads: int) -> tuple[int, int]:
-    """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
-
-    The layers make the outer rows and planes dearer; tiles that are whole in z share those of the bottom evenly.
-    """
-    slabs = 1
-    while threads > slabs * max(1, rows // FEWEST_ROWS) and slabs < planes // FEWEST_ROWS:
-        slabs *= 2
-    across = -(-threads // slabs)
-    tiles = across * max(1, round(rows / (TILE_ROWS * across)))
-    return min(tiles, rows), slabs

@@ -1,0 +1,181 @@
+"""The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, all work on one stream."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from lithowave.backends import tensor_map
+from lithowave.backends.cuda_copies import Staging, copy, pinned_array
+from lithowave.backends.cuda_driver import device_errors, require_device
+from lithowave.backends.cuda_program import Program, Repeated
+from lithowave.backends.nvrtc import Defines
+from lithowave.backends.pending import Pending
+
+LINE = 128  # bytes that the device reads at once
+STAGED_BYTES = 256 << 20  # larger copies go straight from or to pageable memory, and are waited for
+RESERVE = 256 << 20  # bytes left for compiled kernels, graphs and the driver
+
+
+class CudaBackend:
+    """Arrays on the first visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses) and kernels compiled for it.
+
+    Work is done in the order in which it is asked for, on one stream of this backend, while the host goes on; only
+    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. Errors of the device are raised as
+    `ResourceError` by whichever call comes after them.
+
+    Parameters
+    ----------
+    precision : ``single`` or ``double``.
+
+    Raises
+    ------
+    MissingPackageError : CuPy is not installed. ResourceError : no driver, one that is too old, or no device.
+    """
+
+    name = "cuda"
+    threads = 1
+
+    def __init__(self, precision: str = "single") -> None:
+        self._cupy = require_device()
+        self._runtime, self.driver = self._cupy.cuda.runtime, self._cupy.cuda.driver
+        self.array_type = self._cupy.ndarray
+        self.precision = precision
+        self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+        with device_errors():
+            self.stream = self._cupy.cuda.Stream(non_blocking=True)
+            found = self._runtime.getDeviceProperties(self._runtime.getDevice())
+        self.device: str = found["name"].decode()
+        self.capability: tuple[int, int] = (found["major"], found["minor"])
+        self.multiprocessors: int = found["multiProcessorCount"]
+        self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
+        self._staging = Staging(self._cupy.cuda)
+        self._programs: dict[tuple, Program] = {}
+
+    # ------------------------------------------------------------------------------------------------ kernels
+
+    def kernels(self, package: str, *_modules: str, **sizes: Any) -> SimpleNamespace:
+        """The kernels of a solver package for these sizes: what ``make_kernels`` of its ``launches`` returns."""
+        return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
+
+    def program(self, package: str, file: str, defines: Defines) -> Program:
+        """A CUDA source of a package, compiled once for each set of definitions."""
+        key = (package, file, *sorted(defines.items()))
+        if key not in self._programs:
+            self._programs[key] = Program(self, package, file, defines)
+        return self._programs[key]
+
+    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The function, replayed as a CUDA graph from its second call on.
+
+        It must always launch the same kernels with the same arrays and numbers, and do nothing else: no arrays are
+        made, uploaded, assigned or fetched in it.
+        """
+        return Repeated(function, self.stream)
+
+    def tensor_map(self, array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
+        """A descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
+        return tensor_map.tensor_map(array, first_column, box)
+
+    def scalar(self, value: float) -> np.floating:
+        """A number in the run's precision."""
+        return self.dtype.type(value)
+
+    # ------------------------------------------------------------------------------------------------- arrays
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
+        """An array of zeros, in the run's precision unless told otherwise."""
+        shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
+        return self._cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
+
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> Any:
+        """Zeros (z, y, x) whose rows are padded so that the element behind the halo is aligned to 128 bytes.
+
+        Before the first element there are ``128 bytes - halo`` readable elements, behind the last one 128 bytes; they
+        are zero.
+        """
+        dtype = np.dtype(dtype or self.dtype)
+        line = LINE // dtype.itemsize
+        planes, rows, columns = shape
+        lead, pitch = line - halo % line, -(-columns // line) * line
+        memory = self._zeroed((lead + planes * rows * pitch + line) * dtype.itemsize)
+        strides = tuple(count * dtype.itemsize for count in (rows * pitch, pitch, 1))
+        return self._cupy.ndarray(shape, dtype, memory + lead * dtype.itemsize, strides)
+
+    def upload(self, host: Any, dtype: Any = None) -> Any:
+        """The array on the device, in the run's precision unless told otherwise."""
+        host = np.ascontiguousarray(host, dtype or self.dtype)
+        array = self._cupy.ndarray(host.shape, host.dtype, self._allocate(host.nbytes))
+        self._copy_and_wait(array, host, True)
+        return array
+
+    def download(self, array: Any) -> np.ndarray:
+        """A copy in main memory, once everything asked for before is done."""
+        host = np.empty(array.shape, array.dtype)
+        self._copy_and_wait(array, host, False)
+        return host
+
+    def assign(self, array: Any, host: Any) -> None:
+        """``array[...] = host``, in the order of the device's work; the host goes on and may change its array."""
+        if array.nbytes > STAGED_BYTES:
+            host = np.ascontiguousarray(np.broadcast_to(host, array.shape), array.dtype)
+            self._copy_and_wait(array, host, True)
+            return
+        with device_errors(), self.stream:
+            staged, event = self._staging.take(array.shape, array.dtype)
+            staged[...] = host
+            copy(self._runtime, array, staged, True, self.stream.ptr)
+            event.record(self.stream)
+
+    def fetch(self, array: Any) -> Pending:
+        """Begin to bring a copy to main memory, behind the work asked for so far."""
+        if array.nbytes > STAGED_BYTES:
+            return Pending(self.download(array))
+        with device_errors(), self.stream:
+            buffer = self._cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
+            host = pinned_array(buffer, array.shape, array.dtype)
+            event = self._cupy.cuda.Event(disable_timing=True)
+            copy(self._runtime, array, host, False, self.stream.ptr)
+            event.record(self.stream)
+        return Pending(host, lambda: self._wait(event))
+
+    def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
+        with device_errors(), self.stream:
+            copy(self._runtime, array, host, to_device, self.stream.ptr)
+            self.stream.synchronize()
+
+    def _zeroed(self, size: int) -> Any:
+        memory = self._allocate(size)
+        with device_errors():
+            memory.memset_async(0, size, self.stream)
+        return memory
+
+    def _allocate(self, size: int) -> Any:
+        with device_errors(size), self.stream:
+            return self._cupy.cuda.alloc(max(1, size))
+
+    # ------------------------------------------------------------------------------------------------- device
+
+    def free_memory(self) -> int:
+        """Bytes of device memory that a run could take now."""
+        with device_errors():
+            free = self._runtime.memGetInfo()[0]
+        return max(0, free + self._cupy.get_default_memory_pool().free_bytes() - RESERVE)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done everything asked for."""
+        with device_errors():
+            self.stream.synchronize()
+
+    def _wait(self, event: Any) -> None:
+        with device_errors():
+            event.synchronize()
+
+
+def _tuple(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)

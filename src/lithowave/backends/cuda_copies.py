@@ -1,0 +1,85 @@
+"""Copies between main memory and a CUDA device, rows at a time where an array on the device is padded.
+
+Only the runtime's own copies are used, no kernels of CuPy: those would be compiled first, with CUDA's headers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+SMALLEST = 4096
+MOST_BUFFERS = 32  # of one size: further back than this the host waits for the device
+
+
+def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: int) -> None:
+    """Begin a copy between an array on the device, strided or not, and a contiguous one in main memory."""
+    if array.size == 0:
+        return
+    kind = runtime.memcpyHostToDevice if to_device else runtime.memcpyDeviceToHost
+    place = host.ctypes.data
+    width, axes = merged_axes(array.shape, array.strides, array.itemsize)
+    if not axes:
+        ends = (array.data.ptr, place) if to_device else (place, array.data.ptr)
+        runtime.memcpyAsync(*ends, width, kind, stream)
+        return
+    *outer, (rows, pitch) = axes
+    for offset in offsets(outer):
+        device, packed = (array.data.ptr + offset, pitch), (place, width)
+        ends = (*device, *packed) if to_device else (*packed, *device)
+        runtime.memcpy2DAsync(*ends, width, rows, kind, stream)
+        place += width * rows
+
+
+def merged_axes(
+    shape: Sequence[int], strides: Sequence[int], itemsize: int
+) -> tuple[int, list[tuple[int, int]]]:
+    """Bytes that are contiguous, and (count, stride in bytes) of the axes around them, outermost first."""
+    axes: list[tuple[int, int]] = []
+    for count, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if count == 1:
+            continue
+        if stride < itemsize:
+            raise ValueError("arrays with reversed or repeated elements cannot be copied from or to a device")
+        if axes and stride == axes[-1][0] * axes[-1][1]:
+            axes[-1] = (axes[-1][0] * count, axes[-1][1])
+        else:
+            axes.append((count, stride))
+    width = axes.pop(0)[0] * itemsize if axes and axes[0][1] == itemsize else itemsize
+    return width, axes[::-1]
+
+
+def offsets(axes: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Offsets in bytes of all elements of these axes, the last one fastest."""
+    return map(sum, itertools.product(*(range(0, count * stride, stride) for count, stride in axes)))
+
+
+class Staging:
+    """Page-locked buffers from which the device reads while the host goes on; each is used again once it was read."""
+
+    def __init__(self, cuda: Any) -> None:
+        self._cuda = cuda
+        self._used: dict[int, deque] = {}
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, Any]:
+        """A contiguous array to fill, and the event to record, on the one stream in use, behind the copy from it."""
+        size = dtype.itemsize * int(np.prod(shape))
+        room = max(SMALLEST, 1 << (size - 1).bit_length())
+        queue = self._used.setdefault(room, deque())
+        if queue and (queue[0][1].done or len(queue) >= MOST_BUFFERS):
+            buffer, event = queue.popleft()
+            event.synchronize()
+        else:
+            buffer = self._cuda.alloc_pinned_memory(room)
+            event = self._cuda.Event(disable_timing=True)
+        queue.append((buffer, event))
+        return pinned_array(buffer, shape, dtype), event
+
+
+def pinned_array(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array in a page-locked buffer, which lives as long as the array."""
+    return np.frombuffer(buffer, dtype, int(np.prod(shape))).reshape(shape)

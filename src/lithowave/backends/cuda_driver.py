@@ -1,0 +1,123 @@
+"""The way to a CUDA device: CuPy, the driver, and their errors told as errors of lithowave."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any
+
+from lithowave.errors import MissingPackageError, ResourceError
+
+OUT_OF_MEMORY = 2
+REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is wrong; the device is well
+INSUFFICIENT_DRIVER, NO_DEVICE = 35, 100
+INSTEAD = "or set compute.backend: cpu"
+LOST = (
+    "Nothing on the device can be trusted after this; what was written before stays. Go on from the last checkpoint "
+    "with lithowave restart. If it happens again, look for errors of the device (nvidia-smi -q, dmesg | grep -i xid) "
+    "or set compute.backend: cpu."
+)
+
+
+def require_device() -> ModuleType:
+    """CuPy, once it is sure that a device answers.
+
+    Raises
+    ------
+    MissingPackageError : CuPy is not installed. ResourceError : no driver, a driver that is too old, no device.
+    """
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+        raise MissingPackageError("cupy", "compute.backend: cuda", "cuda13") from error
+    except ImportError as error:
+        raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise ResourceError(_unreachable(cupy.cuda.runtime, error)) from error
+    if count == 0:
+        raise ResourceError(_no_device())
+    return cupy
+
+
+def driver_library() -> ctypes.CDLL | None:
+    """The driver's library; None on a machine without it."""
+    with suppress(OSError):
+        return ctypes.CDLL("libcuda.so.1")
+    return None
+
+
+def _unreachable(runtime: Any, error: Any) -> str:
+    if error.status == NO_DEVICE:
+        return _no_device()
+    if error.status != INSUFFICIENT_DRIVER:
+        return f"CUDA cannot be used here: {error}. Look at nvidia-smi, {INSTEAD}."
+    driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    if driver == 0:
+        return f"no NVIDIA driver was found. Install it, {INSTEAD}."
+    return (
+        f"the NVIDIA driver supports CUDA up to {_version(driver)}; this CuPy needs CUDA {_version(needed)}. Update "
+        f'the driver, install a CuPy for an older CUDA (pip install "lithowave[cuda12]"), {INSTEAD}.'
+    )
+
+
+def _no_device() -> str:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    why = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
+    return f"the NVIDIA driver finds no CUDA device{why}. See nvidia-smi, {INSTEAD}."
+
+
+def _version(number: int) -> str:
+    """13020 -> 13.2"""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+@contextmanager
+def device_errors(asked: int = 0) -> Iterator[None]:
+    """Turn CUDA's errors into `ResourceError`; asked: bytes of device memory that the block asks for, if it does."""
+    import cupy
+
+    cuda = cupy.cuda
+    try:
+        yield
+    except cuda.memory.OutOfMemoryError as error:
+        raise ResourceError(_out_of_memory(cuda.runtime, asked)) from error
+    except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+        if error.status == OUT_OF_MEMORY:
+            text = _out_of_memory(cuda.runtime, asked)
+        elif error.status in REFUSED:
+            text = f"the CUDA device refused a call ({error}). Please report it, with the run's description."
+        else:
+            text = f"the CUDA device failed ({error}). {LOST}"
+        raise ResourceError(text) from error
+
+
+def _out_of_memory(runtime: Any, asked: int) -> str:
+    free = 0
+    with suppress(runtime.CUDARuntimeError):
+        free = runtime.memGetInfo()[0]
+    wanted = f"{asked / 1e9:.2f} GB were asked for, " if asked else ""
+    return (
+        f"the memory of the CUDA device does not suffice: {wanted}{free / 1e9:.2f} GB are free. A coarser grid "
+        "(solver.max_frequency, points_per_wavelength), a smaller domain or single precision needs less; other "
+        "programs on the device (nvidia-smi) take their share."
+    )
+
+
+def parameter_sizes(function: int) -> list[int] | None:
+    """Bytes of each parameter of a loaded kernel; None where the driver cannot tell (before CUDA 12.4)."""
+    ask = getattr(driver_library(), "cuFuncGetParamInfo", None)
+    if ask is None:
+        return None
+    offset, size, sizes = ctypes.c_size_t(), ctypes.c_size_t(), []
+    while ask(
+        ctypes.c_void_p(function), ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)
+    ) == 0:
+        sizes.append(size.value)
+    return sizes

@@ -1,0 +1,167 @@
+"""CUDA kernels: compiled, loaded, and launched with arguments bound by name."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.backends.cuda_driver import device_errors, parameter_sizes
+from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
+from lithowave.backends.nvrtc import Defines, compile_source, source_path
+from lithowave.errors import KernelBuildError
+
+if TYPE_CHECKING:
+    from lithowave.backends.cuda import CudaBackend
+
+PLAIN_SHARED_BYTES = 48 * 1024  # more than this a kernel must ask for
+SLOT = 16  # bytes; the storage of a parameter is aligned to this
+
+
+class Program:
+    """The kernels of one source, compiled with one set of definitions for one device.
+
+    Parameters
+    ----------
+    backend : the device. package, file : where the source is. defines : preprocessor definitions by name.
+
+    Raises
+    ------
+    KernelBuildError : the source does not compile, or a signature in it cannot be read.
+    """
+
+    def __init__(self, backend: CudaBackend, package: str, file: str, defines: Defines) -> None:
+        path = source_path(package, file)
+        code = compile_source(path, defines, backend.precision, backend.capability)
+        try:
+            signatures = kernel_signatures(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise KernelBuildError(f"{path}: {error}") from error
+        with device_errors():
+            self._module = backend.driver.moduleLoadData(code)
+        self._backend, self._path, self._signatures = backend, path, signatures
+        self._kernels: dict[str, _Kernel] = {}
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Mapping[str, Any],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Queue a kernel; an empty grid is no work.
+
+        Parameters
+        ----------
+        name : of the kernel. grid, block : blocks and threads along x, y, z; 1 where left out. arguments : values by
+        parameter name. shared_bytes : dynamic shared memory of a block.
+
+        Raises
+        ------
+        TypeError : an argument is missing or of the wrong type. KernelBuildError : no such kernel. ResourceError :
+        the device refuses the launch, or has failed earlier.
+        """
+        kernel = self._kernels.get(name) or self._load(name)
+        values = bind(name, kernel.parameters, arguments, self._backend.dtype)
+        slots, _storage = kernel.packed(
+            [self._passed(name, *pair) for pair in zip(kernel.parameters, values, strict=True)]
+        )
+        if 0 in grid:
+            return
+        with device_errors():
+            kernel.allow(shared_bytes)
+            self._backend.driver.launchKernel(
+                kernel.function, *_three(grid), *_three(block), shared_bytes, self._backend.stream.ptr,
+                ctypes.addressof(slots), 0,
+            )  # fmt: skip
+
+    def _load(self, name: str) -> _Kernel:
+        if name not in self._signatures:
+            known = ", ".join(self._signatures) or "none"
+            raise KernelBuildError(f"{self._path} has no kernel {name}; it has: {known}")
+        with device_errors():
+            function = self._backend.driver.moduleGetFunction(self._module, name)
+        self._kernels[name] = _Kernel(name, function, self._signatures[name], self._backend.driver)
+        return self._kernels[name]
+
+    def _passed(self, kernel: str, parameter: Parameter, value: Any) -> Any:
+        """What a kernel gets: the address of an array on the device, numbers and structs as they are."""
+        if not parameter.is_pointer:
+            return value
+        if not isinstance(value, self._backend.array_type):
+            raise TypeError(f"kernel {kernel}: argument {parameter.name} is in main memory; upload it first")
+        return np.uint64(value.data.ptr)
+
+
+class _Kernel:
+    """A loaded kernel."""
+
+    def __init__(self, name: str, function: int, parameters: list[Parameter], driver: Any) -> None:
+        self.name, self.function, self.parameters = name, function, parameters
+        self._driver, self._sizes = driver, parameter_sizes(function)
+        self._shared_bytes = PLAIN_SHARED_BYTES
+
+    def packed(self, values: list[Any]) -> tuple[ctypes.Array, Any]:
+        """The addresses of the values, as cuLaunchKernel wants them, and the storage that they point into."""
+        parts = [value.tobytes() for value in values]
+        if self._sizes is not None and [len(part) for part in parts] != self._sizes:
+            self._tell_sizes(parts)
+        slots = [part.ljust(-(-len(part) // SLOT) * SLOT, b"\0") for part in parts]
+        begins = itertools.accumulate(map(len, slots), initial=0)
+        storage = ctypes.create_string_buffer(b"".join(slots))
+        base = ctypes.addressof(storage)
+        places = [base + begin for begin, _ in zip(begins, slots, strict=False)]
+        return (ctypes.c_void_p * len(places))(*places), storage
+
+    def allow(self, shared_bytes: int) -> None:
+        """Let blocks have that much dynamic shared memory."""
+        if shared_bytes > self._shared_bytes:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver.funcSetAttribute(self.function, attribute, shared_bytes)
+            self._shared_bytes = shared_bytes
+
+    def _tell_sizes(self, parts: list[bytes]) -> None:
+        given = [f"{p.ctype} {p.name}: {len(part)}" for p, part in zip(self.parameters, parts, strict=True)]
+        raise TypeError(
+            f"kernel {self.name}: its parameters have {self._sizes} bytes, the arguments {', '.join(given)}"
+        )
+
+
+class Repeated:
+    """A function that always launches the same kernels, from its second call on as one CUDA graph."""
+
+    def __init__(self, function: Callable[[], None], stream: Any) -> None:
+        self._function, self._stream = function, stream
+        self._graph: Any = None
+        self._ran = False
+
+    def __call__(self) -> None:
+        if not self._ran:  # kernels are compiled and loaded in this call, which nothing could capture
+            self._function()
+            self._ran = True
+            return
+        if self._graph is None:
+            self._graph = self._captured()
+        with device_errors():
+            self._graph.launch(self._stream)
+
+    def _captured(self) -> Any:
+        with device_errors(), self._stream:
+            self._stream.begin_capture()
+            try:
+                self._function()
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to tell
+                    self._stream.end_capture()
+                raise
+            return self._stream.end_capture()
+
+
+def _three(sides: tuple[int, ...]) -> tuple[int, int, int]:
+    """Blocks or threads along x, y, z."""
+    return (*map(int, sides), 1, 1)[:3]

@@ -1,0 +1,59 @@
+// What NVIDIA devices from compute capability 9.0 on have for moving boxes of arrays into shared memory: barriers that
+// count arrivals and bytes (mbarrier), and the bulk tensor copy engine, which one thread starts and nobody waits for.
+#pragma once
+
+// The driver's description of an array and of the box to be copied from it (cuTensorMapEncodeTiled).
+struct alignas(64) TensorMap {
+    unsigned long long words[16];
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// A barrier in shared memory. Its phases are numbered 0, 1, 2 ...; `wait` takes the parity of one.
+struct Barrier {
+    unsigned long long bits;
+
+    // A phase completes after this many arrivals and the bytes that they said to expect.
+    __device__ __forceinline__ void create(unsigned arrivals) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&bits)), "r"(arrivals) : "memory");
+    }
+    __device__ __forceinline__ void arrive() {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&bits)) : "memory");
+    }
+    // Arrive, and make the phase wait for this many bytes of copies too.
+    __device__ __forceinline__ void expect(unsigned bytes) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                     ::"r"(shared_address(&bits)), "r"(bytes) : "memory");
+    }
+    __device__ __forceinline__ void wait(unsigned parity) {
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "again_%=:\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                     "@done bra.uni passed_%=;\n"
+                     "bra.uni again_%=;\n"
+                     "passed_%=:\n"
+                     "}" ::"r"(shared_address(&bits)), "r"(parity) : "memory");
+    }
+};
+
+// After `create` and before the __syncthreads that shows the barriers to the block: the copy engine must see them too.
+__device__ __forceinline__ void publish_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Begin to copy the box whose first element is (x, y, z) to shared memory; elements outside the array become zero.
+__device__ __forceinline__ void copy_box(void* target, const TensorMap& map, int x, int y, int z, Barrier& barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+        ::"r"(shared_address(target)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&barrier.bits)) : "memory");
+}
+
+// The dynamic shared memory of the block.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+    extern __shared__ __align__(1024) unsigned char shared_memory[];
+    return reinterpret_cast<T*>(shared_memory);
+}

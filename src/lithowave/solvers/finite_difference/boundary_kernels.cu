@@ -1,0 +1,105 @@
+// Free and rigid faces: closures of the derivatives along the normal, added to what the plain update did.
+//
+// With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread has
+// one point of the face and goes `inward` (in elements) from it.
+
+#include "stencil.cuh"
+
+// Steps in memory, in elements, along the normal (into the grid), n, t and u, and along the rows and columns of the face.
+struct Face {
+    long long node, half;  // the first node of the face, and the first half node next to it
+    long long inward, n, t, u, row, column;
+    int rows, columns;
+    int depths, node_reach, half_reach;  // extents of node_change (depths, node_reach), half_change (depths, half_reach)
+    int spare;
+};
+
+__device__ __forceinline__ bool on_face(const Face& face, long long& offset) {
+    const int q = blockIdx.x * blockDim.x + threadIdx.x, p = blockIdx.y * blockDim.y + threadIdx.y;
+    offset = p * face.row + q * face.column;
+    return q < face.columns && p < face.rows;
+}
+
+// Sum over e of weights[d][e] f at e steps inward.
+__device__ __forceinline__ real weighted_line(const real* f, long long inward, const real* weights, int reach) {
+    real total = 0;
+    for (int e = 0; e < reach; e++) total += weights[e] * f[e * inward];
+    return total;
+}
+
+// Four times the mean of 1/mu between the four nodes around p + (a + b) / 2.
+__device__ __forceinline__ real compliance_square(const real* compliance, long long p, long long a, long long b) {
+    return compliance[p] + compliance[p + a] + (compliance[p + b] + compliance[p + a + b]);
+}
+
+// Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
+extern "C" __global__ void close_velocity(
+    real* vn, real* vt, real* vu, const real* snn, const real* snt, const real* snu, const real* density,
+    const real* node_change, const real* half_change, const __grid_constant__ Face face, real ratio)
+{
+    long long offset;
+    if (!on_face(face, offset)) return;
+    const long long node = face.node + offset, half = face.half + offset;
+    const real twice = ratio + ratio;
+    for (int d = 0; d < face.depths; d++) {
+        const long long h = half + d * face.inward, p = node + d * face.inward;
+        const real* half_row = half_change + d * face.half_reach;
+        const real* node_row = node_change + d * face.node_reach;
+        vn[h] += twice / (density[h] + density[h + face.n]) *
+                 weighted_line(snn + node, face.inward, half_row, face.half_reach);
+        vt[p] += twice / (density[p] + density[p + face.t]) *
+                 weighted_line(snt + half, face.inward, node_row, face.node_reach);
+        vu[p] += twice / (density[p] + density[p + face.u]) *
+                 weighted_line(snu + half, face.inward, node_row, face.node_reach);
+    }
+}
+
+// Change the derivatives along n near a face from the plain stencil to the closed one, stresses.
+extern "C" __global__ void close_stress(
+    const real* vn, const real* vt, const real* vu, real* snn, real* stt, real* suu, real* snt, real* snu,
+    const real* lam, const real* compliance, const real* node_change, const real* half_change,
+    const __grid_constant__ Face face, real ratio)
+{
+    long long offset;
+    if (!on_face(face, offset)) return;
+    const long long node = face.node + offset, half = face.half + offset;
+    const real four = ratio + ratio + ratio + ratio;
+    for (int d = 0; d < face.depths; d++) {
+        const long long h = half + d * face.inward, p = node + d * face.inward;
+        const real* half_row = half_change + d * face.half_reach;
+        const real* node_row = node_change + d * face.node_reach;
+        const real added = ratio * weighted_line(vn + half, face.inward, node_row, face.node_reach);
+        const real pressure = lam[p] * added;
+        snn[p] += pressure + (added + added) / compliance[p];
+        stt[p] += pressure;
+        suu[p] += pressure;
+        snt[h] += four / compliance_square(compliance, h, face.n, face.t) *
+                  weighted_line(vt + node, face.inward, half_row, face.half_reach);
+        snu[h] += four / compliance_square(compliance, h, face.n, face.u) *
+                  weighted_line(vu + node, face.inward, half_row, face.half_reach);
+    }
+}
+
+// Make szz zero on a plane of nodes by the vertical strain rate that does so.
+extern "C" __global__ void free_surface(
+    real* sxx, real* syy, real* szz, const real* lam, const real* compliance, long long first, int rows, int columns,
+    long long pitch)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= columns || j >= rows) return;
+    const long long p = first + j * pitch + i;
+    const real stiffness = lam[p] * compliance[p];
+    const real change = szz[p] * (stiffness / (stiffness + 2));
+    sxx[p] -= change;
+    syy[p] -= change;
+    szz[p] = 0;
+}
+
+// Zero two fields on the nodes of a face.
+extern "C" __global__ void hold(real* vt, real* vu, const __grid_constant__ Face face)
+{
+    long long offset;
+    if (!on_face(face, offset)) return;
+    vt[face.node + offset] = 0;
+    vu[face.node + offset] = 0;
+}

@@ -1,0 +1,386 @@
+"""How the kernels are launched on a CUDA device: tiles, boxes for the copy engine, structures by value.
+
+The kernels are called as on the CPU, with the argument lists of `arguments.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS, named_arguments
+
+PACKAGE = "lithowave.solvers.finite_difference"
+RING, DIRECT = "update_ring.cu", "update_direct.cu"
+BLOCK = (32, 8)
+WARP = 32
+LARGEST_CHUNK = 64  # planes that a block marches through at most: more, and neighbours drift apart and lose the cache
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tile of columns, the rows of it that a thread has, and the slots of the ring (0: no ring)."""
+
+    columns: int
+    rows: int
+    rows_of_thread: int = 1
+    slots: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.columns * self.rows // self.rows_of_thread
+
+    def defines(self) -> dict[str, int]:
+        """What the source is compiled with."""
+        tile = {"TILE_X": self.columns, "TILE_Y": self.rows}
+        return tile | ({"ROWS": self.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1} if self.slots else {})
+
+
+# Measured on an H200; see docs/kernels_gpu.md.
+RING_SHAPES = {
+    ("single", 2): Shape(64, 16, 2, 3),
+    ("single", 4): Shape(64, 16, 2, 3),
+    ("single", 6): Shape(64, 8, 1, 4),
+    ("single", 8): Shape(64, 8, 1, 4),
+    ("double", 2): Shape(32, 16, 1, 3),
+    ("double", 4): Shape(32, 16, 1, 3),
+    ("double", 6): Shape(32, 16, 1, 2),
+    ("double", 8): Shape(32, 16, 1, 2),
+}
+DIRECT_SHAPE = Shape(32, 8)
+DIRECT_CHUNK = 4
+
+
+def has_copy_engine(capability: tuple[int, int]) -> bool:
+    """Whether a device copies boxes by itself (Hopper and later)."""
+    return capability >= (9, 0)
+
+
+def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+    """Everything that a run may compile: file, defines, least compute capability."""
+    for precision, real in (("single", "float"), ("double", "double")):
+        for order in (2, 4, 6, 8):
+            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned"}
+            yield "boundary_kernels.cu", common, (0, 0)
+            yield "point_kernels.cu", common, (0, 0)
+            yield DIRECT, common | DIRECT_SHAPE.defines(), (0, 0)
+            yield RING, common | RING_SHAPES[precision, order].defines(), (9, 0)
+
+
+# ---------------------------------------------------------------------------------------------- structures by value
+
+
+def address(array: Any) -> int:
+    """Where an array begins in the memory of its device."""
+    return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+
+
+def element_strides(array: Any) -> tuple[int, ...]:
+    """Steps in elements along the axes of an array."""
+    return tuple(step // array.itemsize for step in array.strides)
+
+
+def blob(packed: bytes) -> np.ndarray:
+    """Bytes as the launch wants a structure by value."""
+    return np.frombuffer(packed, np.uint8)
+
+
+def pack_layout(field: Any, halo: int) -> np.ndarray:
+    """`Layout` of stencil.cuh."""
+    planes, rows, columns = (count - 2 * halo for count in field.shape)
+    plane, pitch, _ = element_strides(field)
+    return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
+
+
+def pack_layers(named: dict[str, Any], shape: tuple[int, int, int]) -> np.ndarray:
+    """`LayerSet` of layers.cuh; shape: points along x, y, z."""
+    packed = b""
+    for axis, nodes in zip("xyz", shape, strict=True):
+        memory, half, node, start = (named[f"{axis}_{part}"] for part in ("memory", "half", "node", "start"))
+        depths = half.size // 3 // max(start.size, 1)
+        packed += struct.pack(
+            "QQQQiii4x", address(memory), address(half), address(node), address(start), start.size, depths, nodes
+        )
+    return blob(packed)
+
+
+def pack_fields(named: dict[str, Any]) -> np.ndarray:
+    """`Fields` of point_kernels.cu."""
+    return blob(struct.pack("9Q", *(address(named[name]) for name in FIELDS)))
+
+
+def signed(step: Any) -> int:
+    """A step that may have wrapped around as an unsigned number."""
+    return (int(step) + 2**63) % 2**64 - 2**63
+
+
+def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int]]:
+    """`Face` of boundary_kernels.cu, and the rows and columns of the face."""
+    strides = element_strides(field)
+
+    def offset(steps: Any) -> int:
+        return sum(signed(step) * stride for step, stride in zip(steps, strides, strict=True))
+
+    normal = next(axis for axis in range(3) if named["shape"][axis] == 1)
+    over, along = (axis for axis in range(3) if axis != normal)
+    rows, columns = named["shape"][over], named["shape"][along]
+    places = [offset(named.get(name, named["first"])) for name in ("first", "half")]
+    steps = [offset(named.get(name, (0, 0, 0))) for name in ("inward", "n", "t", "u")]
+    reach = [0, 0, 0]
+    if "node_change" in named:
+        reach = [*named["node_change"].shape, named["half_change"].shape[1]]
+    packed = struct.pack("8q6i", *places, *steps, strides[over], strides[along], rows, columns, *reach, 0)
+    return blob(packed), (rows, columns)
+
+
+# ------------------------------------------------------------------------------------------------- the whole grid
+
+
+def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: int) -> int:
+    """Planes that a block marches through, so that the last round of blocks leaves few processors idle."""
+    fewest = -(-planes // largest)
+
+    def cost(parts: int) -> tuple[float, int]:
+        chunk = -(-planes // parts)
+        rounds = math.ceil(columns_of_tiles * -(-planes // chunk) / processors)
+        return rounds * (chunk + 8), parts  # 8: filling the ring and the columns takes some planes' time
+
+    return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
+
+
+def make_tiles(
+    box: tuple[tuple[int, int], ...], tile: Shape, chunk: int, layers: list[list[tuple[int, int]]]
+) -> np.ndarray:
+    """`Tile`s that cover a box of points, x fastest; layers: ranges of nodes along x, y, z that absorb.
+
+    box : (first, end) along x, y, z.
+    """
+    sizes = (tile.columns, tile.rows, chunk)
+    starts = [np.arange(first, end, size) for (first, end), size in zip(box, sizes, strict=True)]
+    ends = [np.minimum(s + size, end) for s, size, (_, end) in zip(starts, sizes, box, strict=True)]
+    inside = []
+    for s, e, ranges in zip(starts, ends, layers, strict=True):
+        inside.append(np.any([(s < last) & (e > first) for first, last in ranges] or [np.zeros(len(s), bool)], axis=0))
+    z, y, x = (grid.ravel() for grid in np.meshgrid(*(np.arange(len(s)) for s in starts[::-1]), indexing="ij"))
+    layered = inside[0][x] | inside[1][y] | inside[2][z]
+    columns = [starts[0][x], starts[1][y], starts[2][z], ends[0][x], ends[1][y], ends[2][z], layered, 0 * x]
+    return np.stack(columns, axis=1).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of a field that comes with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
+    whether it has the rows of the stencil ("tall"), one more row ("more") or the tile's own."""
+
+    field: str
+    columns: int = 0
+    rows: str = ""
+
+
+# In the order of the maps in update_ring.cu.
+RING_BOXES = {
+    "update_velocity": (
+        Box("sxx", 2), Box("sxy", 2, "tall"), Box("syy", 0, "tall"), Box("sxz", 2), Box("syz", 0, "tall"), Box("szz"),
+        Box("vx"), Box("vy"), Box("vz"), Box("density", 1, "more"),
+    ),
+    "update_stress": (
+        Box("vx", 2, "tall"), Box("vy", 2, "tall"), Box("vz", 2, "tall"), Box("sxx"), Box("syy"), Box("szz"),
+        Box("sxy"), Box("sxz"), Box("syz"), Box("lam"), Box("compliance", 1, "more"),
+    ),
+}  # fmt: skip
+
+
+def box_size(box: Box, tile: Shape, order: int, item: int) -> tuple[int, int]:
+    """Columns and rows of a box."""
+    aligned = 16 // item
+    margin = ring_margin(order, item)
+    columns = tile.columns + (0, aligned, 2 * margin)[box.columns]
+    return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
+
+
+def ring_margin(order: int, item: int) -> int:
+    """Columns that come on either side of a tile: those of the stencil, in whole units of 16 bytes."""
+    aligned = 16 // item
+    return -(-(order // 2) // aligned) * aligned
+
+
+def ring_bytes(kernel: str, tile: Shape, order: int, item: int) -> int:
+    """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
+    sizes = (math.prod(box_size(box, tile, order, item)) * item for box in RING_BOXES[kernel])
+    return tile.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
+
+
+class GridUpdate:
+    """`update_velocity` or `update_stress` over all tiles of the grid.
+
+    What a launch needs beyond its arguments (tiles, maps) is made at the first call for these arrays and kept, so that
+    a later call may be captured in a graph.
+    """
+
+    def __init__(self, backend: Any, kernel: str, order: int) -> None:
+        self.backend, self.kernel, self.order = backend, kernel, order
+        ring = has_copy_engine(backend.capability)
+        self.tile = RING_SHAPES[backend.precision, order] if ring else DIRECT_SHAPE
+        self.file = RING if ring else DIRECT
+        self._kept: dict[tuple, dict[str, Any]] = {}
+
+    def __call__(self, *arguments: Any) -> None:
+        named = named_arguments(self.kernel, arguments)
+        key = tuple(address(named[name]) for name in FIELDS)
+        if key not in self._kept:
+            self._kept[key] = self._arrange(named)
+        arrangement = self._kept[key]
+        shared = ring_bytes(self.kernel, self.tile, self.order, named["vx"].itemsize) if self.tile.slots else 0
+        self.program(named["vx"]).launch(
+            self.kernel, (len(arrangement["tiles"]),), (self.tile.threads,), named | arrangement, shared
+        )
+
+    def program(self, field: Any) -> Any:
+        """The compiled source; places in arrays of more than 2^32 elements need 64 bits."""
+        memory = field.shape[0] * element_strides(field)[0]
+        wide = "unsigned" if memory < 2**32 else "unsigned long long"
+        return self.backend.program(PACKAGE, self.file, {"ORDER": self.order, "INDEX": wide} | self.tile.defines())
+
+    def _arrange(self, named: dict[str, Any]) -> dict[str, Any]:
+        field, halo = named["vx"], self.order // 2
+        shape = tuple(count - 2 * halo for count in field.shape[::-1])
+        coefficients = np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(field.dtype)
+        arrangement = {
+            "layout": pack_layout(field, halo),
+            "coefficients": blob(coefficients.tobytes()),
+            "layers": pack_layers(named, shape),
+            "tiles": self.backend.upload(self._tiles(named, shape), np.int32),
+        }
+        if self.tile.slots:
+            arrangement["maps"] = np.concatenate([self._map(box, named[box.field]) for box in RING_BOXES[self.kernel]])
+        return arrangement
+
+    def _tiles(self, named: dict[str, Any], shape: tuple[int, int, int]) -> np.ndarray:
+        layers = []
+        for axis in "xyz":
+            starts = [int(start) for start in self.backend.download(named[f"{axis}_start"])]
+            depths = named[f"{axis}_half"].size // 3 // max(len(starts), 1)
+            layers.append([(start, start + depths) for start in starts])
+        nx, ny, nz = shape
+        across = -(-nx // self.tile.columns) * -(-ny // self.tile.rows)
+        if self.tile.slots:
+            chunk = chunk_planes(nz, across, self.backend.multiprocessors, LARGEST_CHUNK)
+        else:
+            chunk = DIRECT_CHUNK
+        return make_tiles(((0, nx), (0, ny), (0, nz)), self.tile, chunk, layers)
+
+    def _map(self, box: Box, array: Any) -> np.ndarray:
+        margin = ring_margin(self.order, array.itemsize)
+        return self.backend.tensor_map(
+            array, self.order // 2 - margin, box_size(box, self.tile, self.order, array.itemsize)
+        )
+
+
+# --------------------------------------------------------------------------------------------- faces and points
+
+
+class SmallKernels:
+    """Kernels over faces, points and the surface."""
+
+    def __init__(self, backend: Any, order: int) -> None:
+        self.backend, self.halo = backend, order // 2
+        self.defines = {"ORDER": order, "INDEX": "unsigned"}
+
+    def _launch(
+        self, file: str, kernel: str, size: tuple[int, ...], named: dict[str, Any], block: tuple[int, ...] = BLOCK
+    ) -> None:
+        """One thread for each of `size` = (columns, rows, planes) points."""
+        if min(size) > 0:
+            grid = tuple(-(-count // width) for count, width in zip(size, (*block, 1, 1), strict=False))
+            self.backend.program(PACKAGE, file, self.defines).launch(kernel, grid, block, named)
+
+    def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+        named = named_arguments(kernel, arguments)
+        face, (rows, columns) = pack_face(named["vn"], named)
+        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face})
+
+    def close_velocity(self, *arguments: Any) -> None:
+        """See `boundary_kernels.close_velocity`."""
+        self._close("close_velocity", arguments)
+
+    def close_stress(self, *arguments: Any) -> None:
+        """See `boundary_kernels.close_stress`."""
+        self._close("close_stress", arguments)
+
+    def hold(self, *arguments: Any) -> None:
+        """See `boundary_kernels.hold`."""
+        named = named_arguments("hold", arguments)
+        face, (rows, columns) = pack_face(named["vt"], named)
+        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face})
+
+    def free_surface(self, *arguments: Any) -> None:
+        """See `kernels.free_surface`."""
+        named = named_arguments("free_surface", arguments)
+        plane, pitch, _ = element_strides(named["szz"])
+        _, rows, columns = (count - 2 * self.halo for count in named["szz"].shape)
+        named |= {
+            "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch
+        }  # fmt: skip
+        self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named)
+
+    def inject(self, *arguments: Any) -> None:
+        """See `point_kernels.inject`."""
+        named = named_arguments("inject", arguments)
+        count = named["target"].size
+        named |= {"fields": pack_fields(named), "count": count, "sources": named["amplitude"].shape[1]}
+        self._launch("point_kernels.cu", "inject", (count,), named, (64,))
+
+    def count_step(self, row: Any) -> None:
+        """See `point_kernels.count_step`."""
+        self._launch("point_kernels.cu", "count_step", (1,), {"row": row}, (1,))
+
+    def sample(self, *arguments: Any) -> None:
+        """See `point_kernels.sample`; a warp has a point."""
+        named = named_arguments("sample", arguments)
+        count = named["begin"].size - 1
+        points = max(1, count // named["out"].shape[1])
+        named |= {"fields": pack_fields(named), "points": points, "count": count}
+        self._launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
+
+    def interpolate(self, *arguments: Any) -> None:
+        """See `point_kernels.interpolate`."""
+        named = named_arguments("interpolate", arguments)
+        planes, rows, columns, components = named["out"].shape
+        plane, pitch, _ = element_strides(named["field"])
+        named |= {
+            "planes": planes, "rows": rows, "columns": columns, "components": components, "pitch": pitch,
+            "plane": plane,
+        }  # fmt: skip
+        self._launch("point_kernels.cu", "interpolate", (columns, rows, planes), named)
+
+    def surface_peaks(self, *arguments: Any) -> None:
+        """See `point_kernels.surface_peaks`."""
+        named = named_arguments("surface_peaks", arguments)
+        plane, pitch, _ = element_strides(named["vx"])
+        _, rows, columns = named["displacement"].shape
+        named |= {
+            "first": named["plane"] * plane + named["halo"] * (pitch + 1), "rows": rows, "columns": columns,
+            "lift_count": named["lift"].size, "pitch": pitch, "plane": plane,
+        }  # fmt: skip
+        self._launch("point_kernels.cu", "surface_peaks", (columns, rows), named)
+
+    def largest_magnitude(self, *arguments: Any) -> None:
+        """See `point_kernels.largest_magnitude`; a warp has one of the numbers."""
+        named = named_arguments("largest_magnitude", arguments)
+        named["count"] = named["vx"].shape[0] * element_strides(named["vx"])[0]
+        self._launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named, (256,))
+
+
+def make_kernels(backend: Any, order: int) -> SimpleNamespace:
+    """The kernels of the finite differences on a CUDA device, to be called as those on the CPU."""
+    small = SmallKernels(backend, order)
+    found: dict[str, Callable[..., None]] = {name: getattr(small, name) for name in ARGUMENTS if hasattr(small, name)}
+    found |= {name: GridUpdate(backend, name, order) for name in ("update_velocity", "update_stress")}
+    return SimpleNamespace(**found)

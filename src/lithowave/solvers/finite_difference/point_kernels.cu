@@ -1,0 +1,113 @@
+// Sources, receivers, snapshots, surface peaks and the instability watch.
+
+#include "stencil.cuh"
+
+// vx, vy, vz, sxx, syy, szz, sxy, sxz, syz
+struct Fields {
+    real* field[9];
+};
+
+// field[number[n]][target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+extern "C" __global__ void inject(
+    const __grid_constant__ Fields fields, const long long* number, const long long* target, const long long* begin,
+    const double* weight, const long long* owner, const double* amplitude, const long long* row, int count, int sources)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const double* present = amplitude + row[0] * sources;
+    double total = 0;
+    for (long long entry = begin[n]; entry < begin[n + 1]; entry++) total += weight[entry] * present[owner[entry]];
+    real* field = fields.field[number[n]];
+    field[target[n]] = static_cast<real>(field[target[n]] + total);
+}
+
+// One step further in the table of amplitudes.
+extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
+
+// out[slot, n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]: n counts the points of the first
+// field, then those of the second, and so on. A warp has one n.
+extern "C" __global__ void sample(
+    const __grid_constant__ Fields fields, const long long* index, const double* weight, const long long* begin,
+    double* out, int slot, int points, int count)
+{
+    const int n = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (n >= count) return;
+    const real* field = fields.field[n / points];
+    double total = 0;
+    for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32) total += weight[entry] * field[index[entry]];
+    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
+    if (lane == 0) out[static_cast<long long>(slot) * count + n] = total;
+}
+
+// Linear interpolation of a field to the points of a raster, component `component` of `components` in out.
+extern "C" __global__ void interpolate(
+    const real* field, const long long* z_below, const real* z_weight, const long long* y_below, const real* y_weight,
+    const long long* x_below, const real* x_weight, real* out, int planes, int rows, int columns, int components,
+    int component, long long pitch, long long plane)
+{
+    const int s = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y, q = blockIdx.z;
+    if (s >= columns || r >= rows || q >= planes) return;
+    const real* f = field + (z_below[q] * plane + y_below[r] * pitch + x_below[s]);
+    const real z = z_weight[q], y = y_weight[r], x = x_weight[s];
+    real line[2];
+    for (int side = 0; side < 2; side++) {
+        const real* g = f + side;
+        const real near = g[0] * (1 - z) + g[plane] * z, far = g[pitch] * (1 - z) + g[plane + pitch] * z;
+        line[side] = near * (1 - y) + far * y;
+    }
+    const long long point = (static_cast<long long>(q) * rows + r) * columns + s;
+    out[point * components + component] = line[0] * (1 - x) + line[1] * x;
+}
+
+__device__ __forceinline__ void raise_peaks(real* peaks, long long place, long long size, real east, real north, real up) {
+    const real horizontal = east * east + north * north;
+    peaks[place] = max(peaks[place], sqrt(horizontal));
+    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
+    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
+}
+
+// Peaks of |v| and |u| at the nodes of one plane; the first node is element `first` of the fields.
+extern "C" __global__ void surface_peaks(
+    const real* vx, const real* vy, const real* vz, const real* lift, real time_step, real* displacement,
+    real* peak_velocity, real* peak_displacement, long long first, int rows, int columns, int lift_count,
+    long long pitch, long long plane)
+{
+    const int s = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (s >= columns || r >= rows) return;
+    const long long p = first + r * pitch + s, size = static_cast<long long>(rows) * columns;
+    const long long place = static_cast<long long>(r) * columns + s;
+    const real half = real(0.5), east = half * (vx[p] + vx[p - 1]), north = half * (vy[p] + vy[p - pitch]);
+    real up = 0;
+    for (int e = 0; e < lift_count; e++) up += lift[e] * vz[p - (1 + e) * plane];
+    const real u = displacement[place] += time_step * east;
+    const real v = displacement[size + place] += time_step * north;
+    const real w = displacement[2 * size + place] += time_step * up;
+    raise_peaks(peak_velocity, place, size, east, north, up);
+    // The integral at the time of v is half a step of v short.
+    raise_peaks(peak_displacement, place, size, u - half * time_step * east, v - half * time_step * north,
+                w - half * time_step * up);
+}
+
+// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
+__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
+__device__ __forceinline__ unsigned long long magnitude(double f) {
+    return __double_as_longlong(f) & 0x7fffffffffffffffll;
+}
+__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
+__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
+
+// The largest magnitudes of three fields, one of each warp of the launch, to be compared by the host.
+extern "C" __global__ void largest_magnitude(
+    const real* vx, const real* vy, const real* vz, real* out, long long count)
+{
+    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const long long threads = static_cast<long long>(gridDim.x) * blockDim.x;
+    unsigned long long most = 0;
+    for (long long p = thread; p < count; p += threads)
+        most = max(most, max(magnitude(vx[p]), max(magnitude(vy[p]), magnitude(vz[p]))));
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
+        most = max(most, other);
+    }
+    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
+}

@@ -1,0 +1,117 @@
+"""Sources and receivers as the kernels take them: lists of grid points with weights, in the memory of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
+
+
+class SourceList:
+    """Sources of one kind: which grid points they change, and by how much for each unit of amplitude.
+
+    Entries that change the same point of the same field stand together, so that a thread can add them in order.
+
+    Parameters
+    ----------
+    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment
+    or force times time step. scale : a factor for points of a field, or None. functions : amplitudes of time;
+    shift : see `SourceAmplitudes`.
+    """
+
+    def __init__(
+        self,
+        backend: Any,
+        stencil: PointStencil,
+        names: Sequence[str],
+        sources: Sequence[Any],
+        strengths: np.ndarray,
+        scale: Callable[[str, np.ndarray], np.ndarray] | None,
+        amplitudes: SourceAmplitudes,
+    ) -> None:
+        number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
+        order = np.lexsort((owner, target, number))
+        number, target, weight, owner = number[order], target[order], weight[order], owner[order]
+        new = np.concatenate([[True], (np.diff(number) != 0) | (np.diff(target) != 0)])[: target.size]
+        begin = np.append(np.flatnonzero(new), target.size)
+        self.backend, self.amplitudes, self.count = backend, amplitudes, int(new.sum())
+        self._lists = (
+            backend.upload(number[new], np.int64),
+            backend.upload(target[new], np.int64),
+            backend.upload(begin, np.int64),
+            backend.upload(weight, np.float64),
+            backend.upload(owner, np.int64),
+        )
+        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
+
+    def load(self, step: int) -> None:
+        """Bring the amplitudes of the block of steps that holds this one."""
+        if self.count:
+            self.backend.assign(self._table, self.amplitudes.block(step))
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Of `inject`, behind the fields and before the row."""
+        return *self._lists, self._table
+
+
+def _entries(
+    stencil: PointStencil,
+    names: Sequence[str],
+    sources: Sequence[Any],
+    strengths: np.ndarray,
+    scale: Callable[[str, np.ndarray], np.ndarray] | None,
+) -> tuple[np.ndarray, ...]:
+    """Field number, place in the field, weight and source of every entry."""
+    none = np.zeros(0, np.int64)
+    parts: list[tuple[np.ndarray, ...]] = [(none, none, np.zeros(0), none)]
+    for component, name in enumerate(names):
+        acting = np.flatnonzero(strengths[:, component]) if len(sources) else np.zeros(0, int)
+        if acting.size:
+            weights = stencil.sources(name, np.array([sources[number].position for number in acting]))
+            owner = acting[weights.owner]
+            weight = weights.weight * strengths[owner, component]
+            if scale is not None:
+                weight = weight * scale(name, weights.index)
+            parts.append((np.full(owner.size, FIELDS.index(name)), weights.index, weight, owner))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+class ReceiverList:
+    """Receivers and room for their records, twice: one fills while the other is brought to the host."""
+
+    def __init__(self, backend: Any, stencil: PointStencil, positions: np.ndarray) -> None:
+        self.backend, self.stencil, self.positions = backend, stencil, positions
+
+    def start(self, capacity: int, stress: bool) -> None:
+        """Make the lists, and room for `capacity` records."""
+        names = VELOCITIES + (STRESSES if stress else ())
+        weights = [self.stencil.receivers(name, self.positions) for name in names]
+        sizes = np.concatenate([np.diff(one.begin) for one in weights])
+        self._lists = (
+            self.backend.upload(np.concatenate([one.index for one in weights]), np.int64),
+            self.backend.upload(np.concatenate([one.weight for one in weights]), np.float64),
+            self.backend.upload(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
+        )
+        room = (capacity, len(names), len(self.positions))
+        self._rooms = [self.backend.zeros(room, np.float64) for _ in range(2)]
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Of `sample`, behind the fields and before the slot."""
+        return *self._lists, self._rooms[0]
+
+    def fetch(self, count: int) -> Any:
+        """Begin to bring the first records to the host; further ones go elsewhere."""
+        self._rooms.reverse()
+        return self.backend.fetch(self._rooms[1][:count])
+
+
+def split_records(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Velocity (count, n_receivers, 3) and, if there is one, stress (count, n_receivers, 6)."""
+    block = np.moveaxis(parts["records"], 1, 2)
+    found = {"velocity": block[..., :3].copy()}
+    return found | ({"stress": block[..., 3:].copy()} if block.shape[-1] > 3 else {})

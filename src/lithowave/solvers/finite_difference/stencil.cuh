@@ -1,0 +1,94 @@
+// What the update kernels share: numbers, staggered derivatives, tiles of the grid.
+//
+// Fields are f[k][j][i] (z, y, x; x contiguous) with a halo of REACH cells on every side; rows are PITCH and planes PLANE
+// elements apart. Points of the grid are counted without the halo. REAL and ORDER come from the command line.
+#pragma once
+
+typedef REAL real;
+typedef INDEX place_t;  // of an element: unsigned, 32 bits where they suffice
+
+constexpr int REACH = ORDER / 2;
+constexpr int WINDOW = 2 * REACH;  // values in a derivative
+
+// Stencil coefficients of the three axes.
+struct Coefficients {
+    real x[REACH], y[REACH], z[REACH];
+};
+
+// The layout of all padded arrays of a run.
+struct Layout {
+    int columns, rows, planes;  // points of the grid
+    int pitch;
+    long long plane;
+
+    __device__ __forceinline__ place_t at(int i, int j, int k) const {
+        return static_cast<place_t>(k + REACH) * static_cast<place_t>(plane) +
+               static_cast<place_t>(j + REACH) * static_cast<place_t>(pitch) + static_cast<place_t>(i + REACH);
+    }
+};
+
+// A box of points that one block updates: from (x, y, z) up to, not including, (x_end, y_end, z_end).
+struct Tile {
+    int x, y, z, x_end, y_end, z_end;
+    int layered;  // whether it touches an absorbing layer
+    int spare;
+};
+
+// h df/dn half a cell beyond f: sum over m of c_m (f[m + 1] - f[-m]).
+__device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, long long stride) {
+    real difference = 0;
+#pragma unroll
+    for (int m = 0; m < REACH; m++) difference += c[m] * (f[(m + 1) * stride] - f[-m * stride]);
+    return difference;
+}
+
+// h df/dn at f of a field that lies half a cell beyond: sum over m of c_m (f[m] - f[-1 - m]).
+__device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, long long stride) {
+    real difference = 0;
+#pragma unroll
+    for (int m = 0; m < REACH; m++) difference += c[m] * (f[m * stride] - f[(-1 - m) * stride]);
+    return difference;
+}
+
+// The last values along a column, for a derivative along z while a block marches upward.
+struct Column {
+    real value[WINDOW];
+
+    __device__ __forceinline__ void push(real newest) {
+#pragma unroll
+        for (int n = 0; n < WINDOW - 1; n++) value[n] = value[n + 1];
+        value[WINDOW - 1] = newest;
+    }
+    // Fill the places of the newest `count` values from memory, the newest at f.
+    __device__ __forceinline__ void fill(const real* f, long long plane, int count) {
+#pragma unroll
+        for (int n = 0; n < WINDOW; n++) value[n] = n >= WINDOW - count ? f[(n - WINDOW + 1) * plane] : real(0);
+    }
+    // h df/dz in the middle of the window.
+    __device__ __forceinline__ real derivative(const real (&c)[REACH]) const {
+        real difference = 0;
+#pragma unroll
+        for (int m = 0; m < REACH; m++) difference += c[m] * (value[REACH + m] - value[REACH - 1 - m]);
+        return difference;
+    }
+};
+
+// Values that wait COUNT planes.
+template <int COUNT>
+struct Delay {
+    real value[COUNT];
+
+    // Take the newest and give the one of COUNT planes before.
+    __device__ __forceinline__ real exchange(real newest) {
+        const real oldest = value[0];
+#pragma unroll
+        for (int n = 0; n < COUNT - 1; n++) value[n] = value[n + 1];
+        value[COUNT - 1] = newest;
+        return oldest;
+    }
+};
+
+template <>
+struct Delay<0> {
+    __device__ __forceinline__ real exchange(real newest) { return newest; }
+};

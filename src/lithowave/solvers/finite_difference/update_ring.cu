@@ -1,0 +1,386 @@
+// Updates of the whole grid for devices with a bulk tensor copy engine (Hopper and later).
+//
+// A block owns a tile of TILE_X x TILE_Y columns and marches upward through the planes. The copy engine brings what a
+// plane needs, with its halo, into one of STAGES slots of shared memory, several planes ahead; a slot is refilled when
+// every warp has left it, so that no thread ever waits for the whole block. Derivatives along x and y come from the slot,
+// those along z from the last values of the thread's own columns, in registers: everything is read from memory once.
+//
+// A thread has ROWS neighbouring columns. A plane can be finished when the last value that its derivatives along z need
+// has come; until then what is known of it waits in registers. Fields change in place: a tile reads what it changes at its
+// own points only.
+
+#include "hopper.cuh"
+#include "layers.cuh"
+
+constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
+constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
+constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
+constexpr int WIDE = TILE_X + 2 * MARGIN, TALL = TILE_Y + WINDOW - 1;
+constexpr int MORE_X = TILE_X + ALIGNED, MORE_Y = TILE_Y + 1;
+
+// The slots of shared memory and the barriers that pass them to and fro between the copy engine and the warps.
+template <class Slot>
+struct Ring {
+    Slot* slots;
+    Barrier *full, *empty;
+    int now;          // the slot in use
+    unsigned parity;  // of its phase
+
+    __device__ __forceinline__ void create() {
+        slots = dynamic_shared<Slot>();
+        full = reinterpret_cast<Barrier*>(slots + STAGES);
+        empty = full + STAGES;
+        now = 0, parity = 0;
+        if (threadIdx.x == 0) {
+            for (int n = 0; n < STAGES; n++) full[n].create(1), empty[n].create(WARPS);
+            publish_barriers();
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ const Slot& wait() {
+        full[now].wait(parity);
+        return slots[now];
+    }
+    // Fill the slot that was in use before the present one; one thread does.
+    template <class Maps>
+    __device__ __forceinline__ void refill(const Maps& maps, const Tile& tile, int plane) {
+        const int before = now == 0 ? STAGES - 1 : now - 1;
+        empty[before].wait(now == 0 ? parity ^ 1 : parity);
+        slots[before].load(maps, tile, plane, full[before]);
+    }
+    // This warp has read all that it needs from the slot.
+    __device__ __forceinline__ void leave() {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) empty[now].arrive();
+        if (++now == STAGES) now = 0, parity ^= 1;
+    }
+};
+
+// ------------------------------------------------------------------------------------------------------- velocity
+
+struct VelocityMaps {
+    TensorMap sxx, sxy, syy, sxz, syz, szz, vx, vy, vz, density;
+};
+
+constexpr int VELOCITY_LAG = REACH - 1;
+
+// What comes with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which can be finished.
+struct VelocitySlot {
+    alignas(128) real sxx[TILE_Y][WIDE];
+    alignas(128) real sxy[TALL][WIDE];
+    alignas(128) real syy[TALL][TILE_X];
+    alignas(128) real sxz[TILE_Y][WIDE];
+    alignas(128) real syz[TALL][TILE_X];
+    alignas(128) real szz[TILE_Y][TILE_X];
+    alignas(128) real vx[TILE_Y][TILE_X];
+    alignas(128) real vy[TILE_Y][TILE_X];
+    alignas(128) real vz[TILE_Y][TILE_X];
+    alignas(128) real density[MORE_Y][MORE_X];
+
+    // Columns of a map begin MARGIN before the first point, rows and planes REACH before it.
+    __device__ __forceinline__ void load(const VelocityMaps& maps, const Tile& tile, int k, Barrier& full) {
+        const int x = tile.x + MARGIN, y = tile.y + REACH, m = k - VELOCITY_LAG + REACH;
+        k += REACH;
+        full.expect(sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(sxz) + sizeof(syz) + sizeof(szz) + sizeof(vx) +
+                    sizeof(vy) + sizeof(vz) + sizeof(density));
+        copy_box(sxx, maps.sxx, x - MARGIN, y, m, full);
+        copy_box(sxy, maps.sxy, x - MARGIN, y - REACH, m, full);
+        copy_box(syy, maps.syy, x, y - REACH + 1, m, full);
+        copy_box(sxz, maps.sxz, x - MARGIN, y, k, full);
+        copy_box(syz, maps.syz, x, y - REACH, k, full);
+        copy_box(szz, maps.szz, x, y, k + 1, full);
+        copy_box(vx, maps.vx, x, y, m, full);
+        copy_box(vy, maps.vy, x, y, m, full);
+        copy_box(vz, maps.vz, x, y, m, full);
+        copy_box(density, maps.density, x, y, m + 1, full);
+    }
+};
+
+// One column: the past of the stresses along it, and what waits.
+struct VelocityColumn {
+    Column sxz, syz, szz;
+    Delay<VELOCITY_LAG> force_z;        // in-plane part of the force along z
+    real density, density_x, density_y;  // of plane m: at the node, and sums of two along x and y
+};
+
+template <bool LAYERED>
+__device__ __forceinline__ void march_velocity(
+    const VelocityMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
+    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
+{
+    Ring<VelocitySlot> ring;
+    ring.create();
+    const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last come
+    if (threadIdx.x == 0)
+        for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
+
+    const int column = threadIdx.x % TILE_X, row = threadIdx.x / TILE_X * ROWS, i = tile.x + column;
+    VelocityColumn columns[ROWS];
+    Absorbers absorbers[ROWS];
+    bool active[ROWS];
+    place_t place = layout.at(i, tile.y + row, tile.z - VELOCITY_LAG);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        VelocityColumn& own = columns[r];
+        active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
+        const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
+        const place_t start = first - static_cast<place_t>(VELOCITY_LAG * layout.plane);
+        own.sxz.fill(sxz + first - layout.plane, layout.plane, REACH);
+        own.syz.fill(syz + first - layout.plane, layout.plane, REACH);
+        own.szz.fill(szz + first, layout.plane, REACH);
+        own.density = density[start];
+        own.density_x = own.density + density[start + 1];
+        own.density_y = own.density + density[start + layout.pitch];
+        if (LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+    }
+
+    for (int k = tile.z; k < last; k++, place += layout.plane) {
+        const int m = k - VELOCITY_LAG;
+        const bool finishing = m >= tile.z;
+        real psi_x[ROWS][3], psi_y[ROWS][3], psi_z[ROWS][3];
+        if (LAYERED) {  // these loads are under way while the thread waits for the slot
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                absorbers[r].climb(layers, active[r] && finishing, m);
+#pragma unroll
+                for (int n = 0; n < 3; n++) {
+                    const int plane = min(n == 2 ? k : max(m, tile.z), tile.z_end - 1);
+                    psi_x[r][n] = absorbers[r].x.kept(n, plane);
+                    psi_y[r][n] = absorbers[r].y.kept(n, plane);
+                    psi_z[r][n] = absorbers[r].z.kept(n, absorbers[r].z.slot);
+                }
+            }
+        }
+        const VelocitySlot& slot = ring.wait();
+        if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
+        real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            VelocityColumn& own = columns[r];
+            const Absorbers& a = absorbers[r];
+            const int j = row + r;
+            const real* xz = &slot.sxz[j][column + MARGIN];
+            const real* yz = &slot.syz[j + REACH][column];
+            own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[j][column]);
+
+            real d_xz = backward(c.x, xz, 1), d_yz = backward(c.y, yz, TILE_X);
+            if (LAYERED && k < tile.z_end) {
+                d_xz = a.x.absorbed(d_xz, psi_x[r][2], layers.x.node, 2, k);
+                d_yz = a.y.absorbed(d_yz, psi_y[r][2], layers.y.node, 2, k);
+            }
+            const real* xy = &slot.sxy[j + REACH][column + MARGIN];
+            real x_xx = forward(c.x, &slot.sxx[j][column + MARGIN], 1), y_xy = backward(c.y, xy, WIDE);
+            real x_xy = backward(c.x, xy, 1), y_yy = forward(c.y, &slot.syy[j + REACH - 1][column], TILE_X);
+            real z_xz = own.sxz.derivative(c.z), z_yz = own.syz.derivative(c.z), z_zz = own.szz.derivative(c.z);
+            if (LAYERED && finishing) {
+                x_xx = a.x.absorbed(x_xx, psi_x[r][0], layers.x.half, 0, m);
+                x_xy = a.x.absorbed(x_xy, psi_x[r][1], layers.x.node, 1, m);
+                y_yy = a.y.absorbed(y_yy, psi_y[r][0], layers.y.half, 0, m);
+                y_xy = a.y.absorbed(y_xy, psi_y[r][1], layers.y.node, 1, m);
+                z_zz = a.z.absorbed(z_zz, psi_z[r][0], layers.z.half, 0, a.z.slot);
+                z_xz = a.z.absorbed(z_xz, psi_z[r][1], layers.z.node, 1, a.z.slot);
+                z_yz = a.z.absorbed(z_yz, psi_z[r][2], layers.z.node, 2, a.z.slot);
+            }
+            const real* above = &slot.density[j][column];
+            const real twice = ratio + ratio;
+            new_vx[r] = slot.vx[j][column] + twice / own.density_x * (x_xx + y_xy + z_xz);
+            new_vy[r] = slot.vy[j][column] + twice / own.density_y * (x_xy + y_yy + z_yz);
+            new_vz[r] = slot.vz[j][column] + twice / (own.density + *above) * (own.force_z.exchange(d_xz + d_yz) + z_zz);
+            own.density = *above;
+            own.density_x = *above + above[1];
+            own.density_y = *above + above[MORE_X];
+        }
+        ring.leave();
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (active[r] && finishing) {
+                const place_t p = place + static_cast<place_t>(r * layout.pitch);
+                vx[p] = new_vx[r], vy[p] = new_vy[r], vz[p] = new_vz[r];
+            }
+    }
+}
+
+// v += dt / rho div sigma; ratio = dt / h. One block for each tile.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+update_velocity(
+    const __grid_constant__ VelocityMaps maps, const Tile* tiles, const __grid_constant__ Layout layout,
+    const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
+    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
+{
+    const Tile tile = tiles[blockIdx.x];
+    if (tile.layered)
+        march_velocity<true>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+    else
+        march_velocity<false>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+}
+
+// --------------------------------------------------------------------------------------------------------- stress
+
+struct StressMaps {
+    TensorMap vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance;
+};
+
+constexpr int STRESS_LAG = REACH;
+
+// What comes with plane k: vx and vy of it, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
+struct StressSlot {
+    alignas(128) real vx[TALL][WIDE];
+    alignas(128) real vy[TALL][WIDE];
+    alignas(128) real vz[TALL][WIDE];
+    alignas(128) real sxx[TILE_Y][TILE_X];
+    alignas(128) real syy[TILE_Y][TILE_X];
+    alignas(128) real szz[TILE_Y][TILE_X];
+    alignas(128) real sxy[TILE_Y][TILE_X];
+    alignas(128) real sxz[TILE_Y][TILE_X];
+    alignas(128) real syz[TILE_Y][TILE_X];
+    alignas(128) real lam[TILE_Y][TILE_X];
+    alignas(128) real compliance[MORE_Y][MORE_X];
+
+    __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
+        const int x = tile.x + MARGIN, y = tile.y + REACH, m = k - STRESS_LAG + REACH;
+        k += REACH;
+        full.expect(sizeof(vx) + sizeof(vy) + sizeof(vz) + sizeof(sxx) + sizeof(syy) + sizeof(szz) + sizeof(sxy) +
+                    sizeof(sxz) + sizeof(syz) + sizeof(lam) + sizeof(compliance));
+        copy_box(vx, maps.vx, x - MARGIN, y - REACH + 1, k, full);
+        copy_box(vy, maps.vy, x - MARGIN, y - REACH, k, full);
+        copy_box(vz, maps.vz, x - MARGIN, y - REACH + 1, k - 1, full);
+        copy_box(sxx, maps.sxx, x, y, m, full);
+        copy_box(syy, maps.syy, x, y, m, full);
+        copy_box(szz, maps.szz, x, y, m, full);
+        copy_box(sxy, maps.sxy, x, y, m, full);
+        copy_box(sxz, maps.sxz, x, y, m, full);
+        copy_box(syz, maps.syz, x, y, m, full);
+        copy_box(lam, maps.lam, x, y, m, full);
+        copy_box(compliance, maps.compliance, x, y, m + 1, full);
+    }
+};
+
+// One column: the past of the velocities along it, and what waits: in-plane strain rates, and 1/mu of plane m at the
+// node and summed over two and four nodes.
+struct StressColumn {
+    Column vx, vy, vz;
+    Delay<STRESS_LAG> exx, eyy, shear_xy;
+    Delay<STRESS_LAG - 1> x_vz, y_vz;
+    real compliance, compliance_x, compliance_y, compliance_xy;
+};
+
+template <bool LAYERED>
+__device__ __forceinline__ void march_stress(
+    const StressMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
+    const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
+    real ratio)
+{
+    Ring<StressSlot> ring;
+    ring.create();
+    const int last = tile.z_end + STRESS_LAG;
+    if (threadIdx.x == 0)
+        for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
+
+    const int column = threadIdx.x % TILE_X, row = threadIdx.x / TILE_X * ROWS, i = tile.x + column;
+    StressColumn columns[ROWS];
+    Absorbers absorbers[ROWS];
+    bool active[ROWS];
+    place_t place = layout.at(i, tile.y + row, tile.z - STRESS_LAG);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        StressColumn& own = columns[r];
+        active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
+        const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
+        own.vx.fill(vx + first - layout.plane, layout.plane, REACH - 1);
+        own.vy.fill(vy + first - layout.plane, layout.plane, REACH - 1);
+        own.vz.fill(vz + first - 2 * layout.plane, layout.plane, REACH - 1);
+        own.compliance = own.compliance_x = own.compliance_y = own.compliance_xy = 1;
+        if (LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+    }
+
+    for (int k = tile.z; k < last; k++, place += layout.plane) {
+        const int m = k - STRESS_LAG;
+        const bool finishing = m >= tile.z;
+        real psi_x[ROWS][3], psi_y[ROWS][3], psi_z[ROWS][3];
+        if (LAYERED) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                absorbers[r].climb(layers, active[r] && finishing, m);
+#pragma unroll
+                for (int n = 0; n < 3; n++) {
+                    const int plane = max(min(n == 2 ? k - 1 : k, tile.z_end - 1), tile.z);
+                    psi_x[r][n] = absorbers[r].x.kept(n, plane);
+                    psi_y[r][n] = absorbers[r].y.kept(n, plane);
+                    psi_z[r][n] = absorbers[r].z.kept(n, absorbers[r].z.slot);
+                }
+            }
+        }
+        const StressSlot& slot = ring.wait();
+        if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
+        real new_xx[ROWS], new_yy[ROWS], new_zz[ROWS], new_xy[ROWS], new_xz[ROWS], new_yz[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            StressColumn& own = columns[r];
+            const Absorbers& a = absorbers[r];
+            const int j = row + r;
+            const real* x = &slot.vx[j + REACH - 1][column + MARGIN];
+            const real* y = &slot.vy[j + REACH][column + MARGIN];
+            const real* z = &slot.vz[j + REACH - 1][column + MARGIN];
+            own.vx.push(*x), own.vy.push(*y), own.vz.push(*z);
+
+            real x_vx = backward(c.x, x, 1), y_vx = forward(c.y, x, WIDE);
+            real x_vy = forward(c.x, y, 1), y_vy = backward(c.y, y, WIDE);
+            if (LAYERED && k < tile.z_end) {
+                x_vx = a.x.absorbed(x_vx, psi_x[r][0], layers.x.node, 0, k);
+                x_vy = a.x.absorbed(x_vy, psi_x[r][1], layers.x.half, 1, k);
+                y_vy = a.y.absorbed(y_vy, psi_y[r][0], layers.y.node, 0, k);
+                y_vx = a.y.absorbed(y_vx, psi_y[r][1], layers.y.half, 1, k);
+            }
+            real x_vz = forward(c.x, z, 1), y_vz = forward(c.y, z, WIDE);
+            if (LAYERED && k > tile.z && k <= tile.z_end) {
+                x_vz = a.x.absorbed(x_vz, psi_x[r][2], layers.x.half, 2, k - 1);
+                y_vz = a.y.absorbed(y_vz, psi_y[r][2], layers.y.half, 2, k - 1);
+            }
+            real z_vx = own.vx.derivative(c.z), z_vy = own.vy.derivative(c.z), z_vz = own.vz.derivative(c.z);
+            if (LAYERED && finishing) {
+                z_vz = a.z.absorbed(z_vz, psi_z[r][0], layers.z.node, 0, a.z.slot);
+                z_vx = a.z.absorbed(z_vx, psi_z[r][1], layers.z.half, 1, a.z.slot);
+                z_vy = a.z.absorbed(z_vy, psi_z[r][2], layers.z.half, 2, a.z.slot);
+            }
+            const real exx = own.exx.exchange(x_vx), eyy = own.eyy.exchange(y_vy);
+            const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
+            const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
+
+            const real* above = &slot.compliance[j][column];
+            const real above_x = *above + above[1], above_y = *above + above[MORE_X];
+            const real twice = ratio + ratio, four = twice + twice, twice_mu = twice / own.compliance;
+            const real pressure = ratio * slot.lam[j][column] * (exx + eyy + z_vz);
+            new_xx[r] = slot.sxx[j][column] + (pressure + twice_mu * exx);
+            new_yy[r] = slot.syy[j][column] + (pressure + twice_mu * eyy);
+            new_zz[r] = slot.szz[j][column] + (pressure + twice_mu * z_vz);
+            new_xy[r] = slot.sxy[j][column] + four / own.compliance_xy * shear_xy;
+            new_xz[r] = slot.sxz[j][column] + four / (own.compliance_x + above_x) * shear_xz;
+            new_yz[r] = slot.syz[j][column] + four / (own.compliance_y + above_y) * shear_yz;
+            own.compliance = *above, own.compliance_x = above_x, own.compliance_y = above_y;
+            own.compliance_xy = above_x + (above[MORE_X] + above[MORE_X + 1]);
+        }
+        ring.leave();
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (active[r] && finishing) {
+                const place_t p = place + static_cast<place_t>(r * layout.pitch);
+                sxx[p] = new_xx[r], syy[p] = new_yy[r], szz[p] = new_zz[r];
+                sxy[p] = new_xy[r], sxz[p] = new_xz[r], syz[p] = new_yz[r];
+            }
+    }
+}
+
+// sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+update_stress(
+    const __grid_constant__ StressMaps maps, const Tile* tiles, const __grid_constant__ Layout layout,
+    const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
+    const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
+    real ratio)
+{
+    const Tile tile = tiles[blockIdx.x];
+    if (tile.layered)
+        march_stress<true>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+    else
+        march_stress<false>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+}

@@ -1,0 +1,250 @@
+"""Every CUDA kernel against its CPU twin on random input: on a device, and emulated where there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuda_devices import DEVICES, closeness, make_device, rounding
+from lithowave.backends import make_backend
+from lithowave.mesh.grid import Grid
+from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS
+from lithowave.solvers.finite_difference.cpml import axis_layers
+from lithowave.solvers.finite_difference.launches import PACKAGE
+from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+
+ALL = "x_min x_max y_min y_max z_min z_max".split()
+# Grid points; kinds of the faces that are not absorbing; cells of the layers. Odd sizes: tiles and vectors do not fit.
+CASES = {
+    "interior": ((75, 21, 19), {}, 0),
+    "surface": ((70, 37, 30), {"z_max": "free"}, 5),
+    "rigid": ((41, 23, 27), {"z_max": "free", "x_min": "rigid", "y_max": "rigid", "z_min": "rigid"}, 4),
+    "closed": ((30, 22, 24), dict.fromkeys(ALL, "rigid"), 0),
+    "one layer": ((67, 20, 22), {face: "rigid" for face in ALL if face != "x_max"}, 7),
+    "thick": ((35, 35, 35), {}, 17),
+}
+
+
+def case_plan(case: str, order: int, precision: str) -> Any:
+    shape, closed, cells = CASES[case]
+    faces = dict.fromkeys(ALL, "absorbing") | closed
+    layers = tuple(
+        tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in "xyz"
+    )
+    if case == "interior":
+        faces = dict.fromkeys(ALL, "absorbing")
+    plan = synthetic_plan(shape, order, precision)
+    return dataclasses.replace(plan, grid=Grid(100.0, shape, (0.0, 0.0, 0.0), layers), faces=faces)
+
+
+def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
+    """The same random fields, memory variables and material in all of them."""
+    generator = np.random.default_rng(seed)
+    first = solvers[0]
+    halo = first.plan.halo
+    inner = tuple(slice(halo, -halo) for _ in range(3))
+    arrays = {}
+    for name in FIELDS:
+        values = np.zeros(first.plan.padded_shape())
+        scale = 1.0 if name.startswith("v") else 1e7
+        values[inner] = scale * generator.standard_normal([n - 2 * halo for n in values.shape])
+        arrays[name] = values
+    for solver in solvers:
+        for name, values in arrays.items():
+            solver.backend.assign(solver.fields_by_name[name], values)
+    for name, low, high in (("lam", 1e10, 4e10), ("compliance", 2e-11, 9e-11), ("density", 1800.0, 3000.0)):
+        values = first.backend.download(getattr(first, name)).astype(float).copy()
+        random = generator.uniform(low, high, values.shape)
+        values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
+        for solver in solvers:
+            solver.backend.assign(getattr(solver, name), values)
+    layer = axis_layers(first.grid, 0, first.plan.layer, first.plan.schedule.time_step)
+    for kind, arrays in first.memory.items():
+        for axis, array in enumerate(arrays):
+            values = 1e-3 * generator.standard_normal(array.shape) * (1e7 if kind == "velocity" else 1.0)
+            if axis == 0:  # what only fills a vector has no memory
+                values *= np.repeat((np.abs(layer.half[0]) + np.abs(layer.node[0])) > 0, 3, axis=0)
+            for solver in solvers:
+                solver.backend.assign(solver.memory[kind][axis], values)
+
+
+def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver, tolerance: float) -> None:
+    expected = cpu.state()
+    for name, value in cuda.state().items():
+        assert closeness(value, expected[name]) < tolerance, name
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("order", [2, 4, 6, 8])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("engine", ["ring", "direct"])
+def test_updates(kind: str, precision: str, order: int, case: str, engine: str) -> None:
+    """Both halves of a step with all that belongs to them, layers, closures, free surface and rigid faces."""
+    if kind == "emulated" and (order in (2, 6)) != (precision == "double") and case != "surface":
+        pytest.skip("half of the combinations on the emulation, for time")
+    device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
+    if engine == "direct":
+        device.capability = min(device.capability, (8, 9))
+    plan = case_plan(case, order, precision)
+    cuda = FiniteDifferenceSolver(plan, None, device)
+    cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", precision, 1))
+    fill([cuda, cpu], seed=order)
+    for solver in (cuda, cpu):
+        solver.update_stress()
+        solver.apply_free_surface()
+    assert_same_state(cuda, cpu, rounding(precision))
+    for solver in (cuda, cpu):
+        solver.update_velocity()
+        solver.apply_rigid_faces()
+    assert_same_state(cuda, cpu, 3 * rounding(precision))
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
+    """A missing barrier shows as a difference between schedules."""
+    device = make_device(kind, "single", seed=seed)
+    plan = case_plan("surface", 4, "single")
+    cuda = FiniteDifferenceSolver(plan, None, device)
+    cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", "single", 1))
+    fill([cuda, cpu], seed=seed)
+    for solver in (cuda, cpu):
+        solver.advance(0)
+        solver.advance(1)
+        solver.advance(2)
+    assert_same_state(cuda, cpu, 1e-5)
+
+
+@pytest.fixture(params=DEVICES)
+def twins(request: pytest.FixtureRequest) -> tuple[Any, Any, list[Any], list[Any]]:
+    """The point kernels of both devices, and nine random fields on each."""
+    generator = np.random.default_rng(5)
+    found = []
+    device, cpu = make_device(request.param, "single"), make_backend("cpu", "single", 1)
+    host = [generator.standard_normal((14, 12, 37)) for _ in FIELDS]
+    for backend in (device, cpu):
+        fields = [backend.field((14, 12, 37), 2) for _ in FIELDS]
+        for field, values in zip(fields, host, strict=True):
+            backend.assign(field, values)
+        modules = ("kernels", "boundary_kernels", "point_kernels")
+        found.append((backend, backend.kernels(PACKAGE, *modules, order=4), fields))
+    return tuple(found)
+
+
+def places(backend: Any, field: Any, seed: int, count: int) -> np.ndarray:
+    """Random elements of a field as places in its memory."""
+    k, j, i = (np.random.default_rng(seed).integers(0, n, count) for n in field.shape)
+    strides = [step // field.itemsize for step in field.strides]
+    return k * strides[0] + j * strides[1] + i * strides[2]
+
+
+def test_inject(twins: Any) -> None:
+    results = []
+    generator = np.random.default_rng(1)
+    begin = np.array([0, 3, 4, 9, 100, 101])
+    weight, owner = generator.standard_normal(101), generator.integers(0, 4, 101)
+    amplitude = generator.standard_normal((6, 4))
+    for backend, kernel, fields in twins:
+        lists = (
+            backend.upload(np.array([0, 0, 3, 8, 8]), np.int64),
+            backend.upload(np.sort(places(backend, fields[0], 2, 5)), np.int64),
+            backend.upload(begin, np.int64), backend.upload(weight, np.float64), backend.upload(owner, np.int64),
+            backend.upload(amplitude, np.float64),
+        )  # fmt: skip
+        row = backend.upload(np.array([2]), np.int64)
+        kernel.inject(*fields, *lists, row)
+        kernel.count_step(row)
+        kernel.inject(*fields, *lists, row)
+        results.append([backend.download(field).copy() for field in fields] + [backend.download(row)])
+    for value, expected in zip(*results, strict=True):
+        assert closeness(value, expected) < 1e-6
+    assert results[0][-1][0] == 3
+
+
+def test_sample(twins: Any) -> None:
+    results = []
+    sizes = np.array([1, 512, 0, 40, 7, 64, 33, 512, 2])
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    weight = np.random.default_rng(3).standard_normal(begin[-1])
+    for backend, kernel, fields in twins:
+        out = backend.zeros((4, 3, 3), np.float64)
+        index = backend.upload(places(backend, fields[0], 4, begin[-1]), np.int64)
+        kernel.sample(*fields, index, backend.upload(weight, np.float64), backend.upload(begin, np.int64), out, 2)
+        results.append(backend.download(out).copy())
+    assert closeness(results[0], results[1]) < 1e-12
+    assert np.all(results[0][[0, 1, 3]] == 0) and np.abs(results[0][2]).max() > 1
+
+
+def test_interpolate(twins: Any) -> None:
+    results = []
+    generator = np.random.default_rng(6)
+    for backend, kernel, fields in twins:
+        generator = np.random.default_rng(6)
+        lines = []
+        for extent, count in zip(fields[0].shape, (3, 11, 35), strict=True):
+            lines.append(backend.upload(generator.integers(0, extent - 1, count), np.int64))
+            lines.append(backend.upload(generator.uniform(0, 1, count)))
+        out = backend.zeros((3, 11, 35, 2))
+        kernel.interpolate(fields[1], *lines, out, 1)
+        results.append(backend.download(out).copy())
+    assert closeness(results[0], results[1]) < 1e-6
+    assert np.all(results[0][..., 0] == 0) and np.abs(results[0][..., 1]).max() > 1
+
+
+def test_surface_peaks(twins: Any) -> None:
+    results = []
+    for backend, kernel, fields in twins:
+        arrays = [backend.zeros((3, 8, 33)) for _ in range(3)]
+        for plane in (7, 9, 10):
+            kernel.surface_peaks(
+                *fields[:3], plane, 2, backend.upload(np.array([15.0, -10.0, 3.0]) / 8), backend.scalar(0.01), *arrays
+            )
+        results.append([backend.download(array).copy() for array in arrays])
+    for value, expected in zip(*results, strict=True):
+        assert closeness(value, expected) < 1e-6 and np.abs(expected).max() > 0
+
+
+@pytest.mark.parametrize("value", [7.5, -7.5, np.inf, -np.inf, np.nan])
+def test_largest_magnitude(twins: Any, value: float) -> None:
+    for backend, kernel, fields in twins:
+        values = backend.download(fields[1]).copy()
+        values[3, 4, 5] = value
+        backend.assign(fields[1], values)
+        out = backend.zeros(64)
+        kernel.largest_magnitude(*fields[:3], out)
+        found = backend.download(out)
+        if np.isfinite(value):
+            assert found.max() == np.float32(7.5)
+        else:
+            assert not np.isfinite(found).all()
+
+
+def test_argument_lists_are_those_of_the_twins() -> None:
+    """The lists in `arguments.py` are the parameters of the CPU kernels, and every CUDA kernel has its place there."""
+    known = vars(kernels) | vars(boundary_kernels) | vars(point_kernels)
+    for name, arguments in ARGUMENTS.items():
+        assert tuple(inspect.signature(known[name].py_func).parameters) == arguments, name
+    folder = Path(inspect.getfile(kernels)).parent
+    sources = "".join(path.read_text() for path in folder.glob("*.cu"))
+    assert set(re.findall(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(", sources)) == set(ARGUMENTS)
+
+
+def test_wrong_calls_are_refused() -> None:
+    device = make_device("emulated", "single")
+    kernel = device.kernels(PACKAGE, order=4)
+    with pytest.raises(TypeError, match="takes 10 arguments"):
+        kernel.surface_peaks(1, 2, 3)
+    plan = case_plan("interior", 4, "single")
+    solver = FiniteDifferenceSolver(plan, None, device)
+    solver.fields_by_name["vy"] = device.field(plan.padded_shape(), 2, np.float64)
+    with pytest.raises(TypeError, match="vy"):
+        solver.update_velocity()
