@@ -66,12 +66,12 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
         for solver in solvers:
             solver.backend.assign(getattr(solver, name), values)
-    layer = axis_layers(first.grid, 0, first.plan.layer, first.plan.schedule.time_step)
+    layers = [axis_layers(first.grid, axis, first.plan.layer, first.plan.schedule.time_step) for axis in range(3)]
     for kind, arrays in first.memory.items():
         for axis, array in enumerate(arrays):
             values = 1e-3 * generator.standard_normal(array.shape) * (1e7 if kind == "velocity" else 1.0)
-            if axis == 0:  # what only fills a vector has no memory
-                values *= np.repeat((np.abs(layer.half[0]) + np.abs(layer.node[0])) > 0, 3, axis=0)
+            used = (np.abs(layers[axis].half[0]) + np.abs(layers[axis].node[0])) > 0  # others have no memory
+            values *= np.repeat(used, 3, axis=0) if axis == 0 else used[(..., *[None] * axis)]
             for solver in solvers:
                 solver.backend.assign(solver.memory[kind][axis], values)
 

@@ -56,7 +56,7 @@ def run_benchmarks(
     shape = tuple(size)
     records = []
     for precision in precisions:
-        bandwidth = measure_bandwidth(precision, threads)
+        bandwidth = measure_bandwidth(make_backend("cpu", precision, threads))
         for order in orders:
             for case in cases:
                 records.append(_measure(case, shape, order, precision, threads, bandwidth))
@@ -65,11 +65,12 @@ def run_benchmarks(
     return records
 
 
-def measure_bandwidth(precision: str, threads: int | None) -> dict[str, float]:
-    """``copy`` and ``update`` bandwidth, bytes/s, on arrays of the given precision."""
+def measure_bandwidth(backend: Any) -> dict[str, float]:
+    """Bandwidth in bytes/s, on arrays far larger than a cache: ``copy`` and, on a CPU, ``update``."""
+    if backend.name == "cuda":
+        return {"copy": backend.copy_bandwidth()}
     from lithowave.bandwidth import copy, update
 
-    backend = make_backend("cpu", precision, threads)
     first = np.ones(BANDWIDTH_ELEMENTS * 4 // backend.dtype.itemsize, backend.dtype)
     second = np.full_like(first, 0.5)
     factor = backend.scalar(1e-6)

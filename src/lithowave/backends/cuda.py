@@ -167,6 +167,21 @@ class CudaBackend:
             free = self._runtime.memGetInfo()[0]
         return max(0, free + self._cupy.get_default_memory_pool().free_bytes() - RESERVE)
 
+    def copy_bandwidth(self, size: int = 4 << 30, repeats: int = 8) -> float:
+        """Bytes read and written a second by a copy within the device's memory."""
+        size = min(size, self.free_memory() // 3)
+        source, target = self._zeroed(size), self._allocate(size)
+        with device_errors(), self.stream:
+            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            for turn in range(repeats + 1):
+                if turn == 1:
+                    begin.record(self.stream)
+                target.copy_from_device_async(source, size, self.stream)
+            end.record(self.stream)
+            end.synchronize()
+            seconds = self._cupy.cuda.get_elapsed_time(begin, end) * 1e-3
+        return 2 * size * repeats / seconds
+
     def synchronize(self) -> None:
         """Wait until the device has done everything asked for."""
         with device_errors():

@@ -1,0 +1,86 @@
+"""Times the grid updates of the finite differences on a CUDA device for different shapes of tiles.
+
+    python benchmarks/tune_gpu.py --size 512 --order 4 --precision single --layers 0 64x16x2x3 64x8x1x4/128
+
+A shape is columns x rows x rows of a thread x slots of the ring, and after a slash the most planes of a tile. With
+`--layers N` five faces absorb in N cells and the top is free. What wins goes into `RING_SHAPES` of `launches.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+from lithowave.backends import make_backend
+from lithowave.bench import STEP_WORDS, measure_bandwidth
+from lithowave.solvers.finite_difference import launches
+from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+
+VELOCITY_WORDS = 13
+
+
+def seconds(backend: object, function: Callable[[], None], repeats: int = 12) -> float:
+    """Mean time of a call when the device has no pause between calls."""
+    function()
+    backend.synchronize()
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    backend.synchronize()
+    return (time.perf_counter() - begin) / repeats
+
+
+def parse(text: str) -> tuple[launches.Shape, int]:
+    shape, _, chunk = text.partition("/")
+    return launches.Shape(*map(int, shape.split("x"))), int(chunk or launches.LARGEST_CHUNK)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("shapes", nargs="*")
+    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--order", type=int, default=4)
+    parser.add_argument("--precision", default="single")
+    parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--direct", action="store_true", help="the arrangement of older devices")
+    arguments = parser.parse_args()
+    backend = make_backend("cuda", arguments.precision)
+    if arguments.direct:
+        backend.capability = (8, 0)
+    copy = measure_bandwidth(backend)["copy"]
+    plan = synthetic_plan((arguments.size,) * 3, arguments.order, arguments.precision, arguments.layers,
+                          free_top=arguments.layers > 0)  # fmt: skip
+    solver = FiniteDifferenceSolver(plan, None, backend)
+    fill_with_noise(solver)
+    item = backend.dtype.itemsize
+    key = (arguments.precision, arguments.order)
+    print(f"{backend.device}, copy {copy / 1e12:.3f} TB/s, {arguments}")
+    default = launches.DIRECT_SHAPE if arguments.direct else launches.RING_SHAPES[key]
+    wanted = arguments.shapes or [f"{default.columns}x{default.rows}x{default.rows_of_thread}x{default.slots}"]
+    for text in wanted:
+        shape, launches.LARGEST_CHUNK = parse(text)
+        if arguments.direct:
+            launches.DIRECT_SHAPE, launches.DIRECT_CHUNK = shape, launches.LARGEST_CHUNK
+        else:
+            launches.RING_SHAPES[key] = shape
+        solver.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
+        try:
+            velocity = seconds(backend, solver.update_velocity)
+            stress = seconds(backend, solver.update_stress)
+            rate = plan.point_count / seconds(backend, lambda: (solver.update_stress(), solver.update_velocity()))
+        except Exception as error:  # a shape that does not fit is no reason to stop
+            print(f"{text:>16}: {type(error).__name__}: {str(error)[:150]}")
+            continue
+        bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
+        print(
+            f"{text:>16}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress "
+            f"{stress * 1e3:6.3f} ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, {rate * STEP_WORDS * item / copy:.2f} of the "
+            "limit without layers",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
