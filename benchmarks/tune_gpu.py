@@ -48,7 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     backend = make_backend("cuda", arguments.precision)
     if arguments.direct:
-        backend.capability = (8, 0)
+        backend.copy_engine = False
     copy = measure_bandwidth(backend)["copy"]
     plan = synthetic_plan((arguments.size,) * 3, arguments.order, arguments.precision, arguments.layers,
                           free_top=arguments.layers > 0)  # fmt: skip
@@ -75,9 +75,9 @@ def main() -> None:
             continue
         bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
         print(
-            f"{text:>16}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress "
-            f"{stress * 1e3:6.3f} ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, {rate * STEP_WORDS * item / copy:.2f} of the "
-            "limit without layers",
+            f"{text:>16}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
+            f"ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, "
+            f"{rate * STEP_WORDS * item / copy:.2f} of the limit without layers",
             flush=True,
         )
 

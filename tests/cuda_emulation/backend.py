@@ -66,6 +66,7 @@ class EmulatedCudaBackend:
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
         self.capability, self.multiprocessors = capability, multiprocessors
+        self.copy_engine = capability >= (9, 0)
         self.shared_memory_limit, self.seed, self.seconds = shared_memory_limit, seed, seconds
         self.graphs, self.padding_stays_zero, self.portable = graphs, padding_stays_zero, portable
         self.launches: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []  # kernel, grid, block of each so far

@@ -52,6 +52,7 @@ class CudaBackend:
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.capability: tuple[int, int] = (found["major"], found["minor"])
+        self.copy_engine = self.capability >= (9, 0)  # bulk tensor copies; may be turned off
         self.multiprocessors: int = found["multiProcessorCount"]
         self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
         self._staging = Staging(self._cupy.cuda)

@@ -58,11 +58,6 @@ DIRECT_SHAPE = Shape(32, 8)
 DIRECT_CHUNK = 4
 
 
-def has_copy_engine(capability: tuple[int, int]) -> bool:
-    """Whether a device copies boxes by itself (Hopper and later)."""
-    return capability >= (9, 0)
-
-
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Everything that a run may compile: file, defines, least compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
@@ -226,7 +221,7 @@ class GridUpdate:
 
     def __init__(self, backend: Any, kernel: str, order: int) -> None:
         self.backend, self.kernel, self.order = backend, kernel, order
-        ring = has_copy_engine(backend.capability)
+        ring = backend.copy_engine
         self.tile = RING_SHAPES[backend.precision, order] if ring else DIRECT_SHAPE
         self.file = RING if ring else DIRECT
         self._kept: dict[tuple, dict[str, Any]] = {}
