@@ -21,6 +21,10 @@ inline void copy_box(void* target, const TensorMap& map, int x, int y, int z, Ba
     emulation::copy_box(target, map.words, x, y, z, barrier.bits, place);
 }
 
+inline void copy_box_once(void* target, const TensorMap& map, int x, int y, int z, Barrier& barrier, EMULATION_HERE) {
+    emulation::copy_box(target, map.words, x, y, z, barrier.bits, place);
+}
+
 template <class T>
 T* dynamic_shared() {
     return static_cast<T*>(emulation::shared_memory());

@@ -51,6 +51,19 @@ __device__ __forceinline__ void copy_box(void* target, const TensorMap& map, int
         ::"r"(shared_address(target)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&barrier.bits)) : "memory");
 }
 
+// The same for what no other block will read: the second-level cache may forget it first.
+__device__ __forceinline__ void copy_box_once(
+    void* target, const TensorMap& map, int x, int y, int z, Barrier& barrier) {
+    asm volatile(
+        "{\n"
+        ".reg .b64 policy;\n"
+        "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+        "[%0], [%1, {%2, %3, %4}], [%5], policy;\n"
+        "}" ::"r"(shared_address(target)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&barrier.bits))
+        : "memory");
+}
+
 // The dynamic shared memory of the block.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {

@@ -5,9 +5,10 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -94,14 +95,41 @@ def pack_layout(field: Any, halo: int) -> np.ndarray:
     return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
 
 
-def pack_layers(named: dict[str, Any], shape: tuple[int, int, int]) -> np.ndarray:
-    """`LayerSet` of layers.cuh; shape: points along x, y, z."""
+@dataclass(frozen=True)
+class Ranges:
+    """The layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles
+    and the range of nodes where they are not zero."""
+
+    nodes: int
+    depths: int
+    starts: tuple[int, ...]
+    used: tuple[tuple[int, int], ...]
+
+
+def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> Ranges:
+    """Where the layers along an axis do something."""
+    starts = tuple(int(start) for start in backend.download(named[f"{axis}_start"]))
+    if not starts:
+        return Ranges(nodes, 0, (), ())
+    half, node = (backend.download(named[f"{axis}_{part}"]).reshape(3, len(starts), -1) for part in ("half", "node"))
+    used = []
+    for side, start in enumerate(starts):
+        nonzero = np.flatnonzero((half[:, side] != 0).any(axis=0) | (node[:, side] != 0).any(axis=0))
+        used.append((start + int(nonzero[0]), start + int(nonzero[-1]) + 1))
+    return Ranges(nodes, half.shape[2], starts, tuple(used))
+
+
+def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
+    """`LayerSet` of layers.cuh."""
     packed = b""
-    for axis, nodes in zip("xyz", shape, strict=True):
-        memory, half, node, start = (named[f"{axis}_{part}"] for part in ("memory", "half", "node", "start"))
-        depths = half.size // 3 // max(start.size, 1)
+    for axis, found in ranges.items():
+        pointers = (address(named[f"{axis}_{part}"]) for part in ("memory", "half", "node"))
+        sides = len(found.starts)
+        middle = found.nodes // 2 if sides == 2 else found.nodes
+        starts = (*found.starts, 0, 0)[:2]
+        (low, low_end), (high, high_end) = (*found.used, (0, 0), (0, 0))[:2]
         packed += struct.pack(
-            "QQQQiii4x", address(memory), address(half), address(node), address(start), start.size, depths, nodes
+            "3Q10i", *pointers, sides, found.depths, middle, *starts, low, high, low_end, high_end, 0
         )
     return blob(packed)
 
@@ -150,23 +178,33 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def make_tiles(
-    box: tuple[tuple[int, int], ...], tile: Shape, chunk: int, layers: list[list[tuple[int, int]]]
-) -> np.ndarray:
-    """`Tile`s that cover a box of points, x fastest; layers: ranges of nodes along x, y, z that absorb.
+def cuts(nodes: int, size: int, layers: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of at most `size` nodes, cut where layers begin and end."""
+    edges = sorted({0, nodes, *(edge for layer in layers for edge in layer)})
+    found = []
+    for first, end in itertools.pairwise(edges):
+        parts = -(-(end - first) // size)
+        middle = [first + (end - first) * part // parts for part in range(parts + 1)]
+        found += list(itertools.pairwise(middle))
+    return found
 
-    box : (first, end) along x, y, z.
-    """
-    sizes = (tile.columns, tile.rows, chunk)
-    starts = [np.arange(first, end, size) for (first, end), size in zip(box, sizes, strict=True)]
-    ends = [np.minimum(s + size, end) for s, size, (_, end) in zip(starts, sizes, box, strict=True)]
-    inside = []
-    for s, e, ranges in zip(starts, ends, layers, strict=True):
-        inside.append(np.any([(s < last) & (e > first) for first, last in ranges] or [np.zeros(len(s), bool)], axis=0))
-    z, y, x = (grid.ravel() for grid in np.meshgrid(*(np.arange(len(s)) for s in starts[::-1]), indexing="ij"))
+
+def make_tiles(
+    columns: Sequence[tuple[int, int]],
+    rows: Sequence[tuple[int, int]],
+    planes: Sequence[tuple[int, int]],
+    layers: Sequence[Sequence[tuple[int, int]]],
+) -> np.ndarray:
+    """`Tile`s of these ranges of columns, rows and planes, x fastest; layers: what absorbs along x, y and z."""
+    inside = [
+        np.array([any(first < end_of and end > start for start, end_of in used) for first, end in ranges])
+        for ranges, used in zip((columns, rows, planes), layers, strict=True)
+    ]
+    z, y, x = (grid.ravel() for grid in np.indices((len(planes), len(rows), len(columns))))
     layered = inside[0][x] | inside[1][y] | inside[2][z]
-    columns = [starts[0][x], starts[1][y], starts[2][z], ends[0][x], ends[1][y], ends[2][z], layered, 0 * x]
-    return np.stack(columns, axis=1).astype(np.int32)
+    ranges = [np.array(one)[place] for one, place in zip((columns, rows, planes), (x, y, z), strict=True)]
+    table = [*(one[:, 0] for one in ranges), *(one[:, 1] for one in ranges), layered, 0 * x]
+    return np.stack(table, axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -247,35 +285,38 @@ class GridUpdate:
         field, halo = named["vx"], self.order // 2
         shape = tuple(count - 2 * halo for count in field.shape[::-1])
         coefficients = np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(field.dtype)
+        ranges = {
+            axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
+        }
         arrangement = {
             "layout": pack_layout(field, halo),
             "coefficients": blob(coefficients.tobytes()),
-            "layers": pack_layers(named, shape),
-            "tiles": self.backend.upload(self._tiles(named, shape), np.int32),
+            "layers": pack_layers(named, ranges),
+            "tiles": self.backend.upload(self._tiles(ranges), np.int32),
         }
         if self.tile.slots:
             arrangement["maps"] = np.concatenate([self._map(box, named[box.field]) for box in RING_BOXES[self.kernel]])
         return arrangement
 
-    def _tiles(self, named: dict[str, Any], shape: tuple[int, int, int]) -> np.ndarray:
-        layers = []
-        for axis in "xyz":
-            starts = [int(start) for start in self.backend.download(named[f"{axis}_start"])]
-            depths = named[f"{axis}_half"].size // 3 // max(len(starts), 1)
-            layers.append([(start, start + depths) for start in starts])
-        nx, ny, nz = shape
+    def _tiles(self, ranges: dict[str, Ranges]) -> np.ndarray:
+        nx, ny, nz = (found.nodes for found in ranges.values())
         across = -(-nx // self.tile.columns) * -(-ny // self.tile.rows)
         if self.tile.slots:
             chunk = chunk_planes(nz, across, self.backend.multiprocessors, LARGEST_CHUNK)
         else:
             chunk = DIRECT_CHUNK
-        return make_tiles(((0, nx), (0, ny), (0, nz)), self.tile, chunk, layers)
+        layers = [found.used for found in ranges.values()]
+        columns, rows = (
+            [(first, min(first + size, count)) for first in range(0, count, size)]
+            for count, size in ((nx, self.tile.columns), (ny, self.tile.rows))
+        )
+        return make_tiles(columns, rows, cuts(nz, chunk, layers[2]), layers)
 
     def _map(self, box: Box, array: Any) -> np.ndarray:
-        margin = ring_margin(self.order, array.itemsize)
-        return self.backend.tensor_map(
-            array, self.order // 2 - margin, box_size(box, self.tile, self.order, array.itemsize)
-        )
+        """A map that begins at the first column of points; beyond the last the material is needed, fields are zero."""
+        halo = self.order // 2
+        points = array[:, :, halo:] if box.columns == 1 else array[:, :, halo:-halo]
+        return self.backend.tensor_map(points, 0, box_size(box, self.tile, self.order, array.itemsize))
 
 
 # --------------------------------------------------------------------------------------------- faces and points

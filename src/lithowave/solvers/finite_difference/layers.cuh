@@ -2,6 +2,7 @@
 // d / kappa + psi with psi <- b psi + a d.
 #pragma once
 
+#include "cache.cuh"
 #include "stencil.cuh"
 
 // The layers at the ends of one axis. Profiles b, a, r = 1 / kappa - 1 at half nodes and nodes: [3][sides * depths].
@@ -9,49 +10,51 @@ struct Layers {
     real* memory;
     const real* half;
     const real* node;
-    const unsigned long long* start;  // first node of each layer
-    int sides, depths, nodes;
+    int sides, depths, middle;       // nodes from `middle` on belong to the last side
+    int start[2], begin[2], end[2];  // first node of the profiles of a side; nodes where they are not zero
+    int spare;
 
-    // Place of a node in the profiles; negative outside the layers.
+    // Place of a node in the profiles; negative where they do nothing.
     __device__ __forceinline__ int slot(int n) const {
-        if (sides == 0) return -1;
-        const int side = sides == 2 && n >= nodes / 2;
-        const int depth = n - static_cast<int>(start[side]);
-        return depth >= 0 && depth < depths ? side * depths + depth : -1;
+        const int side = n >= middle;
+        return n >= begin[side] && n < end[side] ? side * depths + n - start[side] : -1;
     }
 };
 
-// One axis' layers as one column of points sees them; psi of derivative m lies at psi[place * step + m * next].
+// One axis' layers as one column of points sees them; psi of derivative m lies at memory[first + place * step + m * next].
 struct Absorber {
-    real* psi;
+    real* memory;
+    place_t first;
     unsigned step, next;
     int slot, slots;
 
+    __device__ __forceinline__ bool inside() const { return slot >= 0; }
+
     // Layers along x: memory (planes, rows, sides, 3, depths); the place is the plane.
     __device__ __forceinline__ void enter_x(const Layers& x, int rows, int i, int j) {
-        slots = x.sides * x.depths, slot = x.slot(i), next = x.depths, step = rows * 3 * slots;
+        memory = x.memory, slots = x.sides * x.depths, slot = x.slot(i), next = x.depths, step = rows * 3 * slots;
         const int side = slot >= x.depths;
-        psi = x.memory + (static_cast<long long>(j) * 3 * slots + side * 3 * x.depths + slot - side * x.depths);
+        first = static_cast<place_t>(j) * (3 * slots) + side * 3 * x.depths + slot - side * x.depths;
     }
     // Layers along y: memory (planes, sides * depths, 3, columns); the place is the plane.
     __device__ __forceinline__ void enter_y(const Layers& y, int columns, int i, int j) {
-        slots = y.sides * y.depths, slot = y.slot(j), next = columns, step = slots * 3 * columns;
-        psi = y.memory + (static_cast<long long>(slot) * 3 * columns + i);
+        memory = y.memory, slots = y.sides * y.depths, slot = y.slot(j), next = columns, step = slots * 3 * columns;
+        first = static_cast<place_t>(slot) * (3 * columns) + i;
     }
     // Layers along z: memory (sides * depths, rows, 3, columns); the place is the slot, which changes with the plane.
     __device__ __forceinline__ void enter_z(const Layers& z, int rows, int columns, int i, int j) {
-        slots = z.sides * z.depths, slot = -1, next = columns, step = rows * 3 * columns;
-        psi = z.memory + (static_cast<long long>(j) * 3 * columns + i);
+        memory = z.memory, slots = z.sides * z.depths, slot = -1, next = columns, step = rows * 3 * columns;
+        first = static_cast<place_t>(j) * (3 * columns) + i;
     }
-    __device__ __forceinline__ real kept(int derivative, int place) const {
-        return slot < 0 ? real(0) : psi[static_cast<place_t>(place) * step + derivative * next];
+    __device__ __forceinline__ real* psi(int derivative, int place) const {
+        return memory + (first + static_cast<place_t>(place) * step + derivative * next);
     }
-    // What the layer makes of the derivative d, psi being what `kept` gave; the new psi goes to memory.
-    __device__ __forceinline__ real absorbed(real d, real before, const real* profile, int derivative, int place) const {
-        if (slot < 0) return d;
-        const real after = profile[slot] * before + profile[slots + slot] * d;
-        psi[static_cast<place_t>(place) * step + derivative * next] = after;
-        return d + (profile[2 * slots + slot] * d + after);
+    // Make of the derivative d what the layer makes of it; inside only.
+    __device__ __forceinline__ void absorb(real& d, const real* profile, int derivative, int place) const {
+        real* memory_of = psi(derivative, place);
+        const real after = profile[slot] * *memory_of + profile[slots + slot] * d;
+        *memory_of = after;
+        d += profile[2 * slots + slot] * d + after;
     }
 };
 
@@ -72,5 +75,16 @@ struct Absorbers {
     // Go to a plane: the layers along z are those of planes, not of columns.
     __device__ __forceinline__ void climb(const LayerSet& layers, bool active, int k) {
         z.slot = active ? layers.z.slot(k) : -1;
+    }
+    // Ask for psi of planes to come: m along z, k along x and y.
+    __device__ __forceinline__ void prefetch(const LayerSet& layers, int m, int k, int end) const {
+        if (k < end)
+            for (int n = 0; n < 3; n++) {
+                if (x.inside()) ask_for(x.psi(n, k));
+                if (y.inside()) ask_for(y.psi(n, k));
+            }
+        const int next_slot = m < end ? layers.z.slot(m) : -1;
+        if (next_slot >= 0)
+            for (int n = 0; n < 3; n++) ask_for(z.psi(n, next_slot));
     }
 };

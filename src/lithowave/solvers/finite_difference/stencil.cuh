@@ -35,7 +35,7 @@ struct Tile {
 };
 
 // h df/dn half a cell beyond f: sum over m of c_m (f[m + 1] - f[-m]).
-__device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, long long stride) {
+__device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, int stride) {
     real difference = 0;
 #pragma unroll
     for (int m = 0; m < REACH; m++) difference += c[m] * (f[(m + 1) * stride] - f[-m * stride]);
@@ -43,10 +43,24 @@ __device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, l
 }
 
 // h df/dn at f of a field that lies half a cell beyond: sum over m of c_m (f[m] - f[-1 - m]).
-__device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, long long stride) {
+__device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, int stride) {
     real difference = 0;
 #pragma unroll
     for (int m = 0; m < REACH; m++) difference += c[m] * (f[m * stride] - f[(-1 - m) * stride]);
+    return difference;
+}
+
+// The same at element p of an array, in the arithmetic of places: shorter than that of pointers.
+__device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, place_t p, place_t stride) {
+    real difference = 0;
+#pragma unroll
+    for (int m = 0; m < REACH; m++) difference += c[m] * (f[p + (m + 1) * stride] - f[p - m * stride]);
+    return difference;
+}
+__device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, place_t p, place_t stride) {
+    real difference = 0;
+#pragma unroll
+    for (int m = 0; m < REACH; m++) difference += c[m] * (f[p + m * stride] - f[p - (m + 1) * stride]);
     return difference;
 }
 

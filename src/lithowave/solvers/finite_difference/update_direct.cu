@@ -14,32 +14,38 @@ update_velocity(
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
     const Coefficients& c = coefficients;
-    const long long row = layout.pitch, plane = layout.plane;
+    const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     const real twice = ratio + ratio;
     Absorbers a;
     if (tile.layered) a.enter(layers, layout, true, i, j);
 
     place_t p = layout.at(i, j, tile.z);
-    for (int k = tile.z; k < tile.z_end; k++, p += layout.plane) {
-        real x_xx = forward(c.x, sxx + p, 1), y_xy = backward(c.y, sxy + p, row), z_xz = backward(c.z, sxz + p, plane);
-        real x_xy = backward(c.x, sxy + p, 1), y_yy = forward(c.y, syy + p, row), z_yz = backward(c.z, syz + p, plane);
-        real x_xz = backward(c.x, sxz + p, 1), y_yz = backward(c.y, syz + p, row), z_zz = forward(c.z, szz + p, plane);
+    for (int k = tile.z; k < tile.z_end; k++, p += plane) {
+        real x_xx = forward(c.x, sxx, p, 1), y_xy = backward(c.y, sxy, p, row), z_xz = backward(c.z, sxz, p, plane);
+        real x_xy = backward(c.x, sxy, p, 1), y_yy = forward(c.y, syy, p, row), z_yz = backward(c.z, syz, p, plane);
+        real x_xz = backward(c.x, sxz, p, 1), y_yz = backward(c.y, syz, p, row), z_zz = forward(c.z, szz, p, plane);
         if (tile.layered) {
             a.climb(layers, true, k);
-            x_xx = a.x.absorbed(x_xx, a.x.kept(0, k), layers.x.half, 0, k);
-            x_xy = a.x.absorbed(x_xy, a.x.kept(1, k), layers.x.node, 1, k);
-            x_xz = a.x.absorbed(x_xz, a.x.kept(2, k), layers.x.node, 2, k);
-            y_yy = a.y.absorbed(y_yy, a.y.kept(0, k), layers.y.half, 0, k);
-            y_xy = a.y.absorbed(y_xy, a.y.kept(1, k), layers.y.node, 1, k);
-            y_yz = a.y.absorbed(y_yz, a.y.kept(2, k), layers.y.node, 2, k);
-            z_zz = a.z.absorbed(z_zz, a.z.kept(0, a.z.slot), layers.z.half, 0, a.z.slot);
-            z_xz = a.z.absorbed(z_xz, a.z.kept(1, a.z.slot), layers.z.node, 1, a.z.slot);
-            z_yz = a.z.absorbed(z_yz, a.z.kept(2, a.z.slot), layers.z.node, 2, a.z.slot);
+            if (a.x.inside()) {
+                a.x.absorb(x_xx, layers.x.half, 0, k);
+                a.x.absorb(x_xy, layers.x.node, 1, k);
+                a.x.absorb(x_xz, layers.x.node, 2, k);
+            }
+            if (a.y.inside()) {
+                a.y.absorb(y_yy, layers.y.half, 0, k);
+                a.y.absorb(y_xy, layers.y.node, 1, k);
+                a.y.absorb(y_yz, layers.y.node, 2, k);
+            }
+            if (a.z.inside()) {
+                a.z.absorb(z_zz, layers.z.half, 0, a.z.slot);
+                a.z.absorb(z_xz, layers.z.node, 1, a.z.slot);
+                a.z.absorb(z_yz, layers.z.node, 2, a.z.slot);
+            }
         }
         const real rho = density[p];
         vx[p] += twice / (rho + density[p + 1]) * (x_xx + y_xy + z_xz);
         vy[p] += twice / (rho + density[p + layout.pitch]) * (x_xy + y_yy + z_yz);
-        vz[p] += twice / (rho + density[p + static_cast<place_t>(plane)]) * (x_xz + y_yz + z_zz);
+        vz[p] += twice / (rho + density[p + plane]) * (x_xz + y_yz + z_zz);
     }
 }
 
@@ -54,29 +60,35 @@ update_stress(
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
     const Coefficients& c = coefficients;
-    const long long row = layout.pitch, plane = layout.plane;
+    const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     const real twice = ratio + ratio, four = twice + twice;
     Absorbers a;
     if (tile.layered) a.enter(layers, layout, true, i, j);
 
     place_t p = layout.at(i, j, tile.z);
-    for (int k = tile.z; k < tile.z_end; k++, p += layout.plane) {
-        real x_vx = backward(c.x, vx + p, 1), y_vx = forward(c.y, vx + p, row), z_vx = forward(c.z, vx + p, plane);
-        real x_vy = forward(c.x, vy + p, 1), y_vy = backward(c.y, vy + p, row), z_vy = forward(c.z, vy + p, plane);
-        real x_vz = forward(c.x, vz + p, 1), y_vz = forward(c.y, vz + p, row), z_vz = backward(c.z, vz + p, plane);
+    for (int k = tile.z; k < tile.z_end; k++, p += plane) {
+        real x_vx = backward(c.x, vx, p, 1), y_vx = forward(c.y, vx, p, row), z_vx = forward(c.z, vx, p, plane);
+        real x_vy = forward(c.x, vy, p, 1), y_vy = backward(c.y, vy, p, row), z_vy = forward(c.z, vy, p, plane);
+        real x_vz = forward(c.x, vz, p, 1), y_vz = forward(c.y, vz, p, row), z_vz = backward(c.z, vz, p, plane);
         if (tile.layered) {
             a.climb(layers, true, k);
-            x_vx = a.x.absorbed(x_vx, a.x.kept(0, k), layers.x.node, 0, k);
-            x_vy = a.x.absorbed(x_vy, a.x.kept(1, k), layers.x.half, 1, k);
-            x_vz = a.x.absorbed(x_vz, a.x.kept(2, k), layers.x.half, 2, k);
-            y_vy = a.y.absorbed(y_vy, a.y.kept(0, k), layers.y.node, 0, k);
-            y_vx = a.y.absorbed(y_vx, a.y.kept(1, k), layers.y.half, 1, k);
-            y_vz = a.y.absorbed(y_vz, a.y.kept(2, k), layers.y.half, 2, k);
-            z_vz = a.z.absorbed(z_vz, a.z.kept(0, a.z.slot), layers.z.node, 0, a.z.slot);
-            z_vx = a.z.absorbed(z_vx, a.z.kept(1, a.z.slot), layers.z.half, 1, a.z.slot);
-            z_vy = a.z.absorbed(z_vy, a.z.kept(2, a.z.slot), layers.z.half, 2, a.z.slot);
+            if (a.x.inside()) {
+                a.x.absorb(x_vx, layers.x.node, 0, k);
+                a.x.absorb(x_vy, layers.x.half, 1, k);
+                a.x.absorb(x_vz, layers.x.half, 2, k);
+            }
+            if (a.y.inside()) {
+                a.y.absorb(y_vy, layers.y.node, 0, k);
+                a.y.absorb(y_vx, layers.y.half, 1, k);
+                a.y.absorb(y_vz, layers.y.half, 2, k);
+            }
+            if (a.z.inside()) {
+                a.z.absorb(z_vz, layers.z.node, 0, a.z.slot);
+                a.z.absorb(z_vx, layers.z.half, 1, a.z.slot);
+                a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
+            }
         }
-        const place_t x = p + 1, y = p + layout.pitch, z = p + static_cast<place_t>(plane), right = y + 1;
+        const place_t x = p + 1, y = p + layout.pitch, z = p + plane, right = y + 1;
         const real near = compliance[p], near_x = near + compliance[x];
         const real twice_mu = twice / near, pressure = ratio * lam[p] * (x_vx + y_vy + z_vz);
         sxx[p] += pressure + twice_mu * x_vx;

@@ -77,22 +77,25 @@ struct VelocitySlot {
     alignas(128) real vz[TILE_Y][TILE_X];
     alignas(128) real density[MORE_Y][MORE_X];
 
-    // Columns of a map begin MARGIN before the first point, rows and planes REACH before it.
+    // Maps begin at the first column of points, so that zeros stand for the halo, and REACH rows and planes before the
+    // first. Of planes that only fill the columns not everything is needed.
     __device__ __forceinline__ void load(const VelocityMaps& maps, const Tile& tile, int k, Barrier& full) {
-        const int x = tile.x + MARGIN, y = tile.y + REACH, m = k - VELOCITY_LAG + REACH;
+        const bool finishing = k >= tile.z + VELOCITY_LAG;
+        const int x = tile.x, y = tile.y + REACH, m = k - VELOCITY_LAG + REACH;
         k += REACH;
-        full.expect(sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(sxz) + sizeof(syz) + sizeof(szz) + sizeof(vx) +
-                    sizeof(vy) + sizeof(vz) + sizeof(density));
+        full.expect(sizeof(sxz) + sizeof(syz) + sizeof(szz) + sizeof(density) +
+                    (finishing ? sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(vx) + sizeof(vy) + sizeof(vz) : 0));
+        copy_box(sxz, maps.sxz, x - MARGIN, y, k, full);
+        copy_box(syz, maps.syz, x, y - REACH, k, full);
+        copy_box_once(szz, maps.szz, x, y, k + 1, full);
+        copy_box(density, maps.density, x, y, m + 1, full);
+        if (!finishing) return;
         copy_box(sxx, maps.sxx, x - MARGIN, y, m, full);
         copy_box(sxy, maps.sxy, x - MARGIN, y - REACH, m, full);
         copy_box(syy, maps.syy, x, y - REACH + 1, m, full);
-        copy_box(sxz, maps.sxz, x - MARGIN, y, k, full);
-        copy_box(syz, maps.syz, x, y - REACH, k, full);
-        copy_box(szz, maps.szz, x, y, k + 1, full);
-        copy_box(vx, maps.vx, x, y, m, full);
-        copy_box(vy, maps.vy, x, y, m, full);
-        copy_box(vz, maps.vz, x, y, m, full);
-        copy_box(density, maps.density, x, y, m + 1, full);
+        copy_box_once(vx, maps.vx, x, y, m, full);
+        copy_box_once(vy, maps.vy, x, y, m, full);
+        copy_box_once(vz, maps.vz, x, y, m, full);
     }
 };
 
@@ -137,18 +140,11 @@ __device__ __forceinline__ void march_velocity(
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - VELOCITY_LAG;
         const bool finishing = m >= tile.z;
-        real psi_x[ROWS][3], psi_y[ROWS][3], psi_z[ROWS][3];
-        if (LAYERED) {  // these loads are under way while the thread waits for the slot
+        if (LAYERED) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 absorbers[r].climb(layers, active[r] && finishing, m);
-#pragma unroll
-                for (int n = 0; n < 3; n++) {
-                    const int plane = min(n == 2 ? k : max(m, tile.z), tile.z_end - 1);
-                    psi_x[r][n] = absorbers[r].x.kept(n, plane);
-                    psi_y[r][n] = absorbers[r].y.kept(n, plane);
-                    psi_z[r][n] = absorbers[r].z.kept(n, absorbers[r].z.slot);
-                }
+                absorbers[r].prefetch(layers, m + 1, k + 1, tile.z_end);
             }
         }
         const VelocitySlot& slot = ring.wait();
@@ -164,22 +160,22 @@ __device__ __forceinline__ void march_velocity(
             own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[j][column]);
 
             real d_xz = backward(c.x, xz, 1), d_yz = backward(c.y, yz, TILE_X);
-            if (LAYERED && k < tile.z_end) {
-                d_xz = a.x.absorbed(d_xz, psi_x[r][2], layers.x.node, 2, k);
-                d_yz = a.y.absorbed(d_yz, psi_y[r][2], layers.y.node, 2, k);
-            }
             const real* xy = &slot.sxy[j + REACH][column + MARGIN];
             real x_xx = forward(c.x, &slot.sxx[j][column + MARGIN], 1), y_xy = backward(c.y, xy, WIDE);
             real x_xy = backward(c.x, xy, 1), y_yy = forward(c.y, &slot.syy[j + REACH - 1][column], TILE_X);
             real z_xz = own.sxz.derivative(c.z), z_yz = own.syz.derivative(c.z), z_zz = own.szz.derivative(c.z);
-            if (LAYERED && finishing) {
-                x_xx = a.x.absorbed(x_xx, psi_x[r][0], layers.x.half, 0, m);
-                x_xy = a.x.absorbed(x_xy, psi_x[r][1], layers.x.node, 1, m);
-                y_yy = a.y.absorbed(y_yy, psi_y[r][0], layers.y.half, 0, m);
-                y_xy = a.y.absorbed(y_xy, psi_y[r][1], layers.y.node, 1, m);
-                z_zz = a.z.absorbed(z_zz, psi_z[r][0], layers.z.half, 0, a.z.slot);
-                z_xz = a.z.absorbed(z_xz, psi_z[r][1], layers.z.node, 1, a.z.slot);
-                z_yz = a.z.absorbed(z_yz, psi_z[r][2], layers.z.node, 2, a.z.slot);
+            if (LAYERED && a.x.inside()) {
+                if (k < tile.z_end) a.x.absorb(d_xz, layers.x.node, 2, k);
+                if (finishing) a.x.absorb(x_xx, layers.x.half, 0, m), a.x.absorb(x_xy, layers.x.node, 1, m);
+            }
+            if (LAYERED && a.y.inside()) {
+                if (k < tile.z_end) a.y.absorb(d_yz, layers.y.node, 2, k);
+                if (finishing) a.y.absorb(y_yy, layers.y.half, 0, m), a.y.absorb(y_xy, layers.y.node, 1, m);
+            }
+            if (LAYERED && a.z.inside()) {
+                a.z.absorb(z_zz, layers.z.half, 0, a.z.slot);
+                a.z.absorb(z_xz, layers.z.node, 1, a.z.slot);
+                a.z.absorb(z_yz, layers.z.node, 2, a.z.slot);
             }
             const real* above = &slot.density[j][column];
             const real twice = ratio + ratio;
@@ -237,21 +233,23 @@ struct StressSlot {
     alignas(128) real compliance[MORE_Y][MORE_X];
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
-        const int x = tile.x + MARGIN, y = tile.y + REACH, m = k - STRESS_LAG + REACH;
+        const bool finishing = k >= tile.z + STRESS_LAG;
+        const int x = tile.x, y = tile.y + REACH, m = k - STRESS_LAG + REACH;
         k += REACH;
-        full.expect(sizeof(vx) + sizeof(vy) + sizeof(vz) + sizeof(sxx) + sizeof(syy) + sizeof(szz) + sizeof(sxy) +
-                    sizeof(sxz) + sizeof(syz) + sizeof(lam) + sizeof(compliance));
+        full.expect(sizeof(vx) + sizeof(vy) + sizeof(vz) + sizeof(compliance) +
+                    (finishing ? 6 * sizeof(sxx) + sizeof(lam) : 0));
         copy_box(vx, maps.vx, x - MARGIN, y - REACH + 1, k, full);
         copy_box(vy, maps.vy, x - MARGIN, y - REACH, k, full);
         copy_box(vz, maps.vz, x - MARGIN, y - REACH + 1, k - 1, full);
-        copy_box(sxx, maps.sxx, x, y, m, full);
-        copy_box(syy, maps.syy, x, y, m, full);
-        copy_box(szz, maps.szz, x, y, m, full);
-        copy_box(sxy, maps.sxy, x, y, m, full);
-        copy_box(sxz, maps.sxz, x, y, m, full);
-        copy_box(syz, maps.syz, x, y, m, full);
-        copy_box(lam, maps.lam, x, y, m, full);
         copy_box(compliance, maps.compliance, x, y, m + 1, full);
+        if (!finishing) return;
+        copy_box_once(sxx, maps.sxx, x, y, m, full);
+        copy_box_once(syy, maps.syy, x, y, m, full);
+        copy_box_once(szz, maps.szz, x, y, m, full);
+        copy_box_once(sxy, maps.sxy, x, y, m, full);
+        copy_box_once(sxz, maps.sxz, x, y, m, full);
+        copy_box_once(syz, maps.syz, x, y, m, full);
+        copy_box_once(lam, maps.lam, x, y, m, full);
     }
 };
 
@@ -296,18 +294,11 @@ __device__ __forceinline__ void march_stress(
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - STRESS_LAG;
         const bool finishing = m >= tile.z;
-        real psi_x[ROWS][3], psi_y[ROWS][3], psi_z[ROWS][3];
         if (LAYERED) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 absorbers[r].climb(layers, active[r] && finishing, m);
-#pragma unroll
-                for (int n = 0; n < 3; n++) {
-                    const int plane = max(min(n == 2 ? k - 1 : k, tile.z_end - 1), tile.z);
-                    psi_x[r][n] = absorbers[r].x.kept(n, plane);
-                    psi_y[r][n] = absorbers[r].y.kept(n, plane);
-                    psi_z[r][n] = absorbers[r].z.kept(n, absorbers[r].z.slot);
-                }
+                absorbers[r].prefetch(layers, m + 1, k + 1, tile.z_end);
             }
         }
         const StressSlot& slot = ring.wait();
@@ -325,22 +316,21 @@ __device__ __forceinline__ void march_stress(
 
             real x_vx = backward(c.x, x, 1), y_vx = forward(c.y, x, WIDE);
             real x_vy = forward(c.x, y, 1), y_vy = backward(c.y, y, WIDE);
-            if (LAYERED && k < tile.z_end) {
-                x_vx = a.x.absorbed(x_vx, psi_x[r][0], layers.x.node, 0, k);
-                x_vy = a.x.absorbed(x_vy, psi_x[r][1], layers.x.half, 1, k);
-                y_vy = a.y.absorbed(y_vy, psi_y[r][0], layers.y.node, 0, k);
-                y_vx = a.y.absorbed(y_vx, psi_y[r][1], layers.y.half, 1, k);
-            }
             real x_vz = forward(c.x, z, 1), y_vz = forward(c.y, z, WIDE);
-            if (LAYERED && k > tile.z && k <= tile.z_end) {
-                x_vz = a.x.absorbed(x_vz, psi_x[r][2], layers.x.half, 2, k - 1);
-                y_vz = a.y.absorbed(y_vz, psi_y[r][2], layers.y.half, 2, k - 1);
-            }
             real z_vx = own.vx.derivative(c.z), z_vy = own.vy.derivative(c.z), z_vz = own.vz.derivative(c.z);
-            if (LAYERED && finishing) {
-                z_vz = a.z.absorbed(z_vz, psi_z[r][0], layers.z.node, 0, a.z.slot);
-                z_vx = a.z.absorbed(z_vx, psi_z[r][1], layers.z.half, 1, a.z.slot);
-                z_vy = a.z.absorbed(z_vy, psi_z[r][2], layers.z.half, 2, a.z.slot);
+            const bool whole = k < tile.z_end, half = k > tile.z && k <= tile.z_end;  // planes of vx and vy, of vz
+            if (LAYERED && a.x.inside()) {
+                if (whole) a.x.absorb(x_vx, layers.x.node, 0, k), a.x.absorb(x_vy, layers.x.half, 1, k);
+                if (half) a.x.absorb(x_vz, layers.x.half, 2, k - 1);
+            }
+            if (LAYERED && a.y.inside()) {
+                if (whole) a.y.absorb(y_vy, layers.y.node, 0, k), a.y.absorb(y_vx, layers.y.half, 1, k);
+                if (half) a.y.absorb(y_vz, layers.y.half, 2, k - 1);
+            }
+            if (LAYERED && a.z.inside()) {
+                a.z.absorb(z_vz, layers.z.node, 0, a.z.slot);
+                a.z.absorb(z_vx, layers.z.half, 1, a.z.slot);
+                a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
             }
             const real exx = own.exx.exchange(x_vx), eyy = own.eyy.exchange(y_vy);
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
