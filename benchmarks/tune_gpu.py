@@ -1,9 +1,10 @@
 """Times the grid updates of the finite differences on a CUDA device for different shapes of tiles.
 
-    python benchmarks/tune_gpu.py --size 512 --order 4 --precision single --layers 0 64x16x2x3 64x8x1x4/128
+    python benchmarks/tune_gpu.py --size 512 --order 4 --precision single --layers 16 64x16x2,32x16x1,3,64
 
-A shape is columns x rows x rows of a thread x slots of the ring, and after a slash the most planes of a tile. With
-`--layers N` five faces absorb in N cells and the top is free. What wins goes into `RING_SHAPES` of `launches.py`.
+An arrangement is the shape of tiles inside (columns x rows x rows of a thread) and at the layers, the slots of the ring
+and the most planes of a tile. With `--layers N` five faces absorb in N cells and the top is free. What wins goes into
+`RING` of `launches.py`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,15 @@ def seconds(backend: object, function: Callable[[], None], repeats: int = 12) ->
     return (time.perf_counter() - begin) / repeats
 
 
-def parse(text: str) -> tuple[launches.Shape, int]:
-    shape, _, chunk = text.partition("/")
-    return launches.Shape(*map(int, shape.split("x"))), int(chunk or launches.LARGEST_CHUNK)
+def parse(text: str) -> launches.Arrangement:
+    inside, edge, slots, chunk = text.split(",")
+    shapes = (launches.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
+    return launches.Arrangement(*shapes, int(slots), int(chunk))
+
+
+def name(how: launches.Arrangement) -> str:
+    inside, edge = (f"{shape.columns}x{shape.rows}x{shape.rows_of_thread}" for shape in (how.inside, how.edge))
+    return f"{inside},{edge},{how.slots},{how.chunk}"
 
 
 def main() -> None:
@@ -57,25 +64,23 @@ def main() -> None:
     item = backend.dtype.itemsize
     key = (arguments.precision, arguments.order)
     print(f"{backend.device}, copy {copy / 1e12:.3f} TB/s, {arguments}")
-    default = launches.DIRECT_SHAPE if arguments.direct else launches.RING_SHAPES[key]
-    wanted = arguments.shapes or [f"{default.columns}x{default.rows}x{default.rows_of_thread}x{default.slots}"]
-    for text in wanted:
-        shape, launches.LARGEST_CHUNK = parse(text)
+    default = launches.DIRECT if arguments.direct else launches.RING[key]
+    for text in arguments.shapes or [name(default)]:
         if arguments.direct:
-            launches.DIRECT_SHAPE, launches.DIRECT_CHUNK = shape, launches.LARGEST_CHUNK
+            launches.DIRECT = parse(text)
         else:
-            launches.RING_SHAPES[key] = shape
+            launches.RING[key] = parse(text)
         solver.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
         try:
             velocity = seconds(backend, solver.update_velocity)
             stress = seconds(backend, solver.update_stress)
             rate = plan.point_count / seconds(backend, lambda: (solver.update_stress(), solver.update_velocity()))
         except Exception as error:  # a shape that does not fit is no reason to stop
-            print(f"{text:>16}: {type(error).__name__}: {str(error)[:150]}")
+            print(f"{text:>26}: {type(error).__name__}: {str(error)[:150]}")
             continue
         bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
         print(
-            f"{text:>16}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
+            f"{text:>26}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
             f"ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, "
             f"{rate * STEP_WORDS * item / copy:.2f} of the limit without layers",
             flush=True,

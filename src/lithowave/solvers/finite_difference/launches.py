@@ -18,45 +18,56 @@ import numpy as np
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS, named_arguments
 
 PACKAGE = "lithowave.solvers.finite_difference"
-RING, DIRECT = "update_ring.cu", "update_direct.cu"
+RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
 BLOCK = (32, 8)
 WARP = 32
-LARGEST_CHUNK = 64  # planes that a block marches through at most: more, and neighbours drift apart and lose the cache
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A tile of columns, the rows of it that a thread has, and the slots of the ring (0: no ring)."""
+    """A tile of columns, and the rows of it that a thread has."""
 
     columns: int
     rows: int
     rows_of_thread: int = 1
-    slots: int = 0
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.columns * self.rows // self.rows_of_thread
 
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How an update goes over the grid: tiles inside and tiles that touch a layer, with as many threads each; the slots
+    of the ring (0: no ring); the most planes of a tile."""
+
+    inside: Shape
+    edge: Shape
+    slots: int
+    chunk: int
+
     def defines(self) -> dict[str, int]:
         """What the source is compiled with."""
-        tile = {"TILE_X": self.columns, "TILE_Y": self.rows}
-        return tile | ({"ROWS": self.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1} if self.slots else {})
+        tile = {"TILE_X": self.inside.columns, "TILE_Y": self.inside.rows}
+        if not self.slots:
+            return tile
+        edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
+        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1}
 
 
-# Measured on an H200; see docs/kernels_gpu.md.
-RING_SHAPES = {
-    ("single", 2): Shape(64, 16, 2, 3),
-    ("single", 4): Shape(64, 16, 2, 3),
-    ("single", 6): Shape(64, 8, 1, 4),
-    ("single", 8): Shape(64, 8, 1, 4),
-    ("double", 2): Shape(32, 16, 1, 3),
-    ("double", 4): Shape(32, 16, 1, 3),
-    ("double", 6): Shape(32, 16, 1, 2),
-    ("double", 8): Shape(32, 16, 1, 2),
+# Measured on an H200; see docs/gpu.md. Neighbours that march through more planes drift apart and lose the cache.
+RING = {
+    ("single", 2): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
+    ("single", 4): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
+    ("single", 6): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 64),
+    ("single", 8): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 64),
+    ("double", 2): Arrangement(Shape(64, 16, 4), Shape(32, 8), 2, 64),
+    ("double", 4): Arrangement(Shape(64, 16, 4), Shape(32, 8), 2, 64),
+    ("double", 6): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
+    ("double", 8): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
 }
-DIRECT_SHAPE = Shape(32, 8)
-DIRECT_CHUNK = 4
+DIRECT = Arrangement(Shape(32, 16), Shape(32, 16), 0, 8)
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
@@ -66,8 +77,8 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
             common = {"REAL": real, "ORDER": order, "INDEX": "unsigned"}
             yield "boundary_kernels.cu", common, (0, 0)
             yield "point_kernels.cu", common, (0, 0)
-            yield DIRECT, common | DIRECT_SHAPE.defines(), (0, 0)
-            yield RING, common | RING_SHAPES[precision, order].defines(), (9, 0)
+            yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
+            yield RING_FILE, common | RING[precision, order].defines(), (9, 0)
 
 
 # ---------------------------------------------------------------------------------------------- structures by value
@@ -178,33 +189,47 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def cuts(nodes: int, size: int, layers: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of at most `size` nodes, cut where layers begin and end."""
-    edges = sorted({0, nodes, *(edge for layer in layers for edge in layer)})
-    found = []
-    for first, end in itertools.pairwise(edges):
-        parts = -(-(end - first) // size)
-        middle = [first + (end - first) * part // parts for part in range(parts + 1)]
-        found += list(itertools.pairwise(middle))
-    return found
+def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int, int]]:
+    """Ranges of at most `size` nodes, as even as possible or whole but for the last."""
+    if not even:
+        return [(start, min(start + size, end)) for start in range(first, end, size)]
+    count = -(-(end - first) // size)
+    edges = [first + (end - first) * part // count for part in range(count + 1)] if count else []
+    return list(itertools.pairwise(edges))
 
 
-def make_tiles(
-    columns: Sequence[tuple[int, int]],
-    rows: Sequence[tuple[int, int]],
-    planes: Sequence[tuple[int, int]],
-    layers: Sequence[Sequence[tuple[int, int]]],
-) -> np.ndarray:
-    """`Tile`s of these ranges of columns, rows and planes, x fastest; layers: what absorbs along x, y and z."""
-    inside = [
-        np.array([any(first < end_of and end > start for start, end_of in used) for first, end in ranges])
-        for ranges, used in zip((columns, rows, planes), layers, strict=True)
+def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: bool) -> np.ndarray:
+    """`Tile`s that cover a box of (first, end) along x, y, z; x fastest. Whole tiles along x: rows stay aligned."""
+    sizes = ((shape.columns, False), (shape.rows, True), (chunk, True))
+    ranges = [
+        np.array(pieces(*sides, *size), int).reshape(-1, 2) for sides, size in zip(box, sizes, strict=True)
     ]
-    z, y, x = (grid.ravel() for grid in np.indices((len(planes), len(rows), len(columns))))
-    layered = inside[0][x] | inside[1][y] | inside[2][z]
-    ranges = [np.array(one)[place] for one, place in zip((columns, rows, planes), (x, y, z), strict=True)]
-    table = [*(one[:, 0] for one in ranges), *(one[:, 1] for one in ranges), layered, 0 * x]
-    return np.stack(table, axis=1).astype(np.int32)
+    z, y, x = (grid.ravel() for grid in np.indices([len(one) for one in ranges[::-1]]))
+    chosen = [one[place] for one, place in zip(ranges, (x, y, z), strict=True)]
+    rest = np.broadcast_to([[int(layered), 0]], (x.size, 2))
+    return np.hstack([*(one[:, :1] for one in chosen), *(one[:, 1:] for one in chosen), rest]).astype(np.int32)
+
+
+def inner_box(ranges: Sequence[Ranges], unit: int) -> list[tuple[int, int]]:
+    """What no layer touches, along x in whole units; empty ranges where nothing is left."""
+    found = []
+    for axis, one in enumerate(ranges):
+        low = max((end for first, end in one.used if first == 0), default=0)
+        high = min((first for first, end in one.used if first > 0), default=one.nodes)
+        if axis == 0:
+            low, high = -(-low // unit) * unit, high if high == one.nodes else high // unit * unit
+        found.append((low, max(low, high)))
+    return found if all(first < end for first, end in found) else [(0, 0)] * 3
+
+
+def shell(inner: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """Boxes around the inner box: whole planes below and above, whole rows at its height, the rest at its sides."""
+    x, y, z = inner
+    nx, ny, nz = shape
+    boxes = [[(0, nx), (0, ny), sides] for sides in ((0, z[0]), (z[1], nz))]
+    boxes += [[(0, nx), sides, z] for sides in ((0, y[0]), (y[1], ny))]
+    boxes += [[sides, y, z] for sides in ((0, x[0]), (x[1], nx))]
+    return [box for box in boxes if all(first < end for first, end in box)]
 
 
 @dataclass(frozen=True)
@@ -244,12 +269,6 @@ def ring_margin(order: int, item: int) -> int:
     return -(-(order // 2) // aligned) * aligned
 
 
-def ring_bytes(kernel: str, tile: Shape, order: int, item: int) -> int:
-    """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
-    sizes = (math.prod(box_size(box, tile, order, item)) * item for box in RING_BOXES[kernel])
-    return tile.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
-
-
 class GridUpdate:
     """`update_velocity` or `update_stress` over all tiles of the grid.
 
@@ -259,9 +278,8 @@ class GridUpdate:
 
     def __init__(self, backend: Any, kernel: str, order: int) -> None:
         self.backend, self.kernel, self.order = backend, kernel, order
-        ring = backend.copy_engine
-        self.tile = RING_SHAPES[backend.precision, order] if ring else DIRECT_SHAPE
-        self.file = RING if ring else DIRECT
+        self.arrangement = RING[backend.precision, order] if backend.copy_engine else DIRECT
+        self.file = RING_FILE if self.arrangement.slots else DIRECT_FILE
         self._kept: dict[tuple, dict[str, Any]] = {}
 
     def __call__(self, *arguments: Any) -> None:
@@ -269,17 +287,23 @@ class GridUpdate:
         key = tuple(address(named[name]) for name in FIELDS)
         if key not in self._kept:
             self._kept[key] = self._arrange(named)
-        arrangement = self._kept[key]
-        shared = ring_bytes(self.kernel, self.tile, self.order, named["vx"].itemsize) if self.tile.slots else 0
+        kept, shapes = self._kept[key], (self.arrangement.inside, self.arrangement.edge)
+        shared = max(self.shared_bytes(shape, named["vx"].itemsize) for shape in shapes)
         self.program(named["vx"]).launch(
-            self.kernel, (len(arrangement["tiles"]),), (self.tile.threads,), named | arrangement, shared
+            self.kernel, (len(kept["tiles"]),), (shapes[0].threads,), named | kept, shared
         )
+
+    def shared_bytes(self, shape: Shape, item: int) -> int:
+        """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
+        sizes = (math.prod(box_size(box, shape, self.order, item)) * item for box in RING_BOXES[self.kernel])
+        return self.arrangement.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
     def program(self, field: Any) -> Any:
         """The compiled source; places in arrays of more than 2^32 elements need 64 bits."""
         memory = field.shape[0] * element_strides(field)[0]
         wide = "unsigned" if memory < 2**32 else "unsigned long long"
-        return self.backend.program(PACKAGE, self.file, {"ORDER": self.order, "INDEX": wide} | self.tile.defines())
+        defines = {"ORDER": self.order, "INDEX": wide} | self.arrangement.defines()
+        return self.backend.program(PACKAGE, self.file, defines)
 
     def _arrange(self, named: dict[str, Any]) -> dict[str, Any]:
         field, halo = named["vx"], self.order // 2
@@ -292,31 +316,31 @@ class GridUpdate:
             "layout": pack_layout(field, halo),
             "coefficients": blob(coefficients.tobytes()),
             "layers": pack_layers(named, ranges),
-            "tiles": self.backend.upload(self._tiles(ranges), np.int32),
+            "tiles": self.backend.upload(self._tiles(list(ranges.values())), np.int32),
         }
-        if self.tile.slots:
-            arrangement["maps"] = np.concatenate([self._map(box, named[box.field]) for box in RING_BOXES[self.kernel]])
+        if self.arrangement.slots:
+            arrangement["maps"] = self._maps(self.arrangement.inside, named)
+            arrangement["edge_maps"] = self._maps(self.arrangement.edge, named)
         return arrangement
 
-    def _tiles(self, ranges: dict[str, Ranges]) -> np.ndarray:
-        nx, ny, nz = (found.nodes for found in ranges.values())
-        across = -(-nx // self.tile.columns) * -(-ny // self.tile.rows)
-        if self.tile.slots:
-            chunk = chunk_planes(nz, across, self.backend.multiprocessors, LARGEST_CHUNK)
-        else:
-            chunk = DIRECT_CHUNK
-        layers = [found.used for found in ranges.values()]
-        columns, rows = (
-            [(first, min(first + size, count)) for first in range(0, count, size)]
-            for count, size in ((nx, self.tile.columns), (ny, self.tile.rows))
-        )
-        return make_tiles(columns, rows, cuts(nz, chunk, layers[2]), layers)
+    def _tiles(self, ranges: list[Ranges]) -> np.ndarray:
+        """The slow ones, at the layers, first."""
+        how = self.arrangement
+        inner = inner_box(ranges, how.edge.columns)
+        (x, x_end), (y, y_end), (z, z_end) = inner
+        across = -(-(x_end - x) // how.inside.columns) * -(-(y_end - y) // how.inside.rows)
+        chunk = chunk_planes(z_end - z, across, self.backend.multiprocessors, how.chunk) if across else how.chunk
+        edges = [tile_box(box, how.edge, how.chunk, True) for box in shell(inner, [one.nodes for one in ranges])]
+        return np.concatenate([*edges, tile_box(inner, how.inside, chunk, False)])
 
-    def _map(self, box: Box, array: Any) -> np.ndarray:
+    def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
+        return np.concatenate([self._map(box, shape, named[box.field]) for box in RING_BOXES[self.kernel]])
+
+    def _map(self, box: Box, shape: Shape, array: Any) -> np.ndarray:
         """A map that begins at the first column of points; beyond the last the material is needed, fields are zero."""
         halo = self.order // 2
         points = array[:, :, halo:] if box.columns == 1 else array[:, :, halo:-halo]
-        return self.backend.tensor_map(points, 0, box_size(box, self.tile, self.order, array.itemsize))
+        return self.backend.tensor_map(points, 0, box_size(box, shape, self.order, array.itemsize))
 
 
 # --------------------------------------------------------------------------------------------- faces and points

@@ -2,7 +2,6 @@
 // d / kappa + psi with psi <- b psi + a d.
 #pragma once
 
-#include "cache.cuh"
 #include "stencil.cuh"
 
 // The layers at the ends of one axis. Profiles b, a, r = 1 / kappa - 1 at half nodes and nodes: [3][sides * depths].
@@ -49,12 +48,14 @@ struct Absorber {
     __device__ __forceinline__ real* psi(int derivative, int place) const {
         return memory + (first + static_cast<place_t>(place) * step + derivative * next);
     }
-    // Make of the derivative d what the layer makes of it; inside only.
+    // Make of the derivative d what the layer makes of it, psi being `before`; inside only.
+    __device__ __forceinline__ void absorb(real& d, real before, const real* profile, int derivative, int place) const {
+        const real after = __ldg(profile + slot) * before + __ldg(profile + slots + slot) * d;
+        *psi(derivative, place) = after;
+        d += __ldg(profile + 2 * slots + slot) * d + after;
+    }
     __device__ __forceinline__ void absorb(real& d, const real* profile, int derivative, int place) const {
-        real* memory_of = psi(derivative, place);
-        const real after = profile[slot] * *memory_of + profile[slots + slot] * d;
-        *memory_of = after;
-        d += profile[2 * slots + slot] * d + after;
+        absorb(d, *psi(derivative, place), profile, derivative, place);
     }
 };
 
@@ -65,6 +66,7 @@ struct LayerSet {
 
 struct Absorbers {
     Absorber x, y, z;
+    real x_psi[3], y_psi[3], z_psi[3];  // what `recall` brought
 
     __device__ __forceinline__ void enter(const LayerSet& layers, const Layout& layout, bool active, int i, int j) {
         x.enter_x(layers.x, layout.rows, i, j);
@@ -76,15 +78,15 @@ struct Absorbers {
     __device__ __forceinline__ void climb(const LayerSet& layers, bool active, int k) {
         z.slot = active ? layers.z.slot(k) : -1;
     }
-    // Ask for psi of planes to come: m along z, k along x and y.
-    __device__ __forceinline__ void prefetch(const LayerSet& layers, int m, int k, int end) const {
-        if (k < end)
-            for (int n = 0; n < 3; n++) {
-                if (x.inside()) ask_for(x.psi(n, k));
-                if (y.inside()) ask_for(y.psi(n, k));
-            }
-        const int next_slot = m < end ? layers.z.slot(m) : -1;
-        if (next_slot >= 0)
-            for (int n = 0; n < 3; n++) ask_for(z.psi(n, next_slot));
+    // Load psi of derivative n along x and y at plane p_n, and along z, all at once and long before they are needed.
+    __device__ __forceinline__ void recall(int p0, int p1, int p2, int first, int end) {
+        const int places[3] = {p0, p1, p2};
+#pragma unroll
+        for (int n = 0; n < 3; n++) {
+            const bool there = places[n] >= first && places[n] < end;
+            if (there && x.inside()) x_psi[n] = *x.psi(n, places[n]);
+            if (there && y.inside()) y_psi[n] = *y.psi(n, places[n]);
+            if (z.inside()) z_psi[n] = *z.psi(n, z.slot);
+        }
     }
 };

@@ -5,18 +5,32 @@
 // every warp has left it, so that no thread ever waits for the whole block. Derivatives along x and y come from the slot,
 // those along z from the last values of the thread's own columns, in registers: everything is read from memory once.
 //
-// A thread has ROWS neighbouring columns. A plane can be finished when the last value that its derivatives along z need
+// A thread has some neighbouring columns. A plane can be finished when the last value that its derivatives along z need
 // has come; until then what is known of it waits in registers. Fields change in place: a tile reads what it changes at its
 // own points only.
+//
+// Tiles inside and tiles that touch an absorbing layer have shapes of their own and the same number of threads, so that
+// one launch takes both and no thread of the inside ever asks about layers.
 
 #include "hopper.cuh"
 #include "layers.cuh"
 
-constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
 constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
-constexpr int WIDE = TILE_X + 2 * MARGIN, TALL = TILE_Y + WINDOW - 1;
-constexpr int MORE_X = TILE_X + ALIGNED, MORE_Y = TILE_Y + 1;
+
+// X x Y columns, R of them for a thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
+template <int X_, int Y_, int R_, bool LAYERED_>
+struct Shape {
+    static constexpr int X = X_, Y = Y_, R = R_;
+    static constexpr int WIDE = X + 2 * MARGIN, TALL = Y + WINDOW - 1, MORE_X = X + ALIGNED, MORE_Y = Y + 1;
+    static constexpr bool LAYERED = LAYERED_;
+};
+
+using Inside = Shape<TILE_X, TILE_Y, ROWS, false>;
+using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
+
+constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
+static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
 
 // The slots of shared memory and the barriers that pass them to and fro between the copy engine and the warps.
 template <class Slot>
@@ -65,17 +79,18 @@ struct VelocityMaps {
 constexpr int VELOCITY_LAG = REACH - 1;
 
 // What comes with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which can be finished.
+template <class S>
 struct VelocitySlot {
-    alignas(128) real sxx[TILE_Y][WIDE];
-    alignas(128) real sxy[TALL][WIDE];
-    alignas(128) real syy[TALL][TILE_X];
-    alignas(128) real sxz[TILE_Y][WIDE];
-    alignas(128) real syz[TALL][TILE_X];
-    alignas(128) real szz[TILE_Y][TILE_X];
-    alignas(128) real vx[TILE_Y][TILE_X];
-    alignas(128) real vy[TILE_Y][TILE_X];
-    alignas(128) real vz[TILE_Y][TILE_X];
-    alignas(128) real density[MORE_Y][MORE_X];
+    alignas(128) real sxx[S::Y][S::WIDE];
+    alignas(128) real sxy[S::TALL][S::WIDE];
+    alignas(128) real syy[S::TALL][S::X];
+    alignas(128) real sxz[S::Y][S::WIDE];
+    alignas(128) real syz[S::TALL][S::X];
+    alignas(128) real szz[S::Y][S::X];
+    alignas(128) real vx[S::Y][S::X];
+    alignas(128) real vy[S::Y][S::X];
+    alignas(128) real vz[S::Y][S::X];
+    alignas(128) real density[S::MORE_Y][S::MORE_X];
 
     // Maps begin at the first column of points, so that zeros stand for the halo, and REACH rows and planes before the
     // first. Of planes that only fill the columns not everything is needed.
@@ -87,15 +102,15 @@ struct VelocitySlot {
                     (finishing ? sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(vx) + sizeof(vy) + sizeof(vz) : 0));
         copy_box(sxz, maps.sxz, x - MARGIN, y, k, full);
         copy_box(syz, maps.syz, x, y - REACH, k, full);
-        copy_box_once(szz, maps.szz, x, y, k + 1, full);
+        copy_box(szz, maps.szz, x, y, k + 1, full);
         copy_box(density, maps.density, x, y, m + 1, full);
         if (!finishing) return;
         copy_box(sxx, maps.sxx, x - MARGIN, y, m, full);
         copy_box(sxy, maps.sxy, x - MARGIN, y - REACH, m, full);
         copy_box(syy, maps.syy, x, y - REACH + 1, m, full);
-        copy_box_once(vx, maps.vx, x, y, m, full);
-        copy_box_once(vy, maps.vy, x, y, m, full);
-        copy_box_once(vz, maps.vz, x, y, m, full);
+        copy_box(vx, maps.vx, x, y, m, full);
+        copy_box(vy, maps.vy, x, y, m, full);
+        copy_box(vz, maps.vz, x, y, m, full);
     }
 };
 
@@ -106,24 +121,24 @@ struct VelocityColumn {
     real density, density_x, density_y;  // of plane m: at the node, and sums of two along x and y
 };
 
-template <bool LAYERED>
+template <class S>
 __device__ __forceinline__ void march_velocity(
     const VelocityMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
     real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
 {
-    Ring<VelocitySlot> ring;
+    Ring<VelocitySlot<S>> ring;
     ring.create();
     const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last come
     if (threadIdx.x == 0)
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
-    const int column = threadIdx.x % TILE_X, row = threadIdx.x / TILE_X * ROWS, i = tile.x + column;
-    VelocityColumn columns[ROWS];
-    Absorbers absorbers[ROWS];
-    bool active[ROWS];
+    const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
+    VelocityColumn columns[S::R];
+    Absorbers absorbers[S::R];
+    bool active[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - VELOCITY_LAG);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < S::R; r++) {
         VelocityColumn& own = columns[r];
         active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
         const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
@@ -134,48 +149,48 @@ __device__ __forceinline__ void march_velocity(
         own.density = density[start];
         own.density_x = own.density + density[start + 1];
         own.density_y = own.density + density[start + layout.pitch];
-        if (LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+        if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - VELOCITY_LAG;
         const bool finishing = m >= tile.z;
-        if (LAYERED) {
+        if (S::LAYERED) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
+            for (int r = 0; r < S::R; r++) {
                 absorbers[r].climb(layers, active[r] && finishing, m);
-                absorbers[r].prefetch(layers, m + 1, k + 1, tile.z_end);
+                absorbers[r].recall(m, m, k, tile.z, tile.z_end);
             }
         }
-        const VelocitySlot& slot = ring.wait();
+        const VelocitySlot<S>& slot = ring.wait();
         if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
-        real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS];
+        real new_vx[S::R], new_vy[S::R], new_vz[S::R];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < S::R; r++) {
             VelocityColumn& own = columns[r];
-            const Absorbers& a = absorbers[r];
+            Absorbers& a = absorbers[r];
             const int j = row + r;
             const real* xz = &slot.sxz[j][column + MARGIN];
             const real* yz = &slot.syz[j + REACH][column];
             own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[j][column]);
 
-            real d_xz = backward(c.x, xz, 1), d_yz = backward(c.y, yz, TILE_X);
+            real d_xz = backward(c.x, xz, 1), d_yz = backward(c.y, yz, S::X);
             const real* xy = &slot.sxy[j + REACH][column + MARGIN];
-            real x_xx = forward(c.x, &slot.sxx[j][column + MARGIN], 1), y_xy = backward(c.y, xy, WIDE);
-            real x_xy = backward(c.x, xy, 1), y_yy = forward(c.y, &slot.syy[j + REACH - 1][column], TILE_X);
+            real x_xx = forward(c.x, &slot.sxx[j][column + MARGIN], 1), y_xy = backward(c.y, xy, S::WIDE);
+            real x_xy = backward(c.x, xy, 1), y_yy = forward(c.y, &slot.syy[j + REACH - 1][column], S::X);
             real z_xz = own.sxz.derivative(c.z), z_yz = own.syz.derivative(c.z), z_zz = own.szz.derivative(c.z);
-            if (LAYERED && a.x.inside()) {
-                if (k < tile.z_end) a.x.absorb(d_xz, layers.x.node, 2, k);
-                if (finishing) a.x.absorb(x_xx, layers.x.half, 0, m), a.x.absorb(x_xy, layers.x.node, 1, m);
+            if (S::LAYERED && a.x.inside()) {
+                if (k < tile.z_end) a.x.absorb(d_xz, a.x_psi[2], layers.x.node, 2, k);
+                if (finishing) a.x.absorb(x_xx, a.x_psi[0], layers.x.half, 0, m), a.x.absorb(x_xy, a.x_psi[1], layers.x.node, 1, m);
             }
-            if (LAYERED && a.y.inside()) {
-                if (k < tile.z_end) a.y.absorb(d_yz, layers.y.node, 2, k);
-                if (finishing) a.y.absorb(y_yy, layers.y.half, 0, m), a.y.absorb(y_xy, layers.y.node, 1, m);
+            if (S::LAYERED && a.y.inside()) {
+                if (k < tile.z_end) a.y.absorb(d_yz, a.y_psi[2], layers.y.node, 2, k);
+                if (finishing) a.y.absorb(y_yy, a.y_psi[0], layers.y.half, 0, m), a.y.absorb(y_xy, a.y_psi[1], layers.y.node, 1, m);
             }
-            if (LAYERED && a.z.inside()) {
-                a.z.absorb(z_zz, layers.z.half, 0, a.z.slot);
-                a.z.absorb(z_xz, layers.z.node, 1, a.z.slot);
-                a.z.absorb(z_yz, layers.z.node, 2, a.z.slot);
+            if (S::LAYERED && a.z.inside()) {
+                a.z.absorb(z_zz, a.z_psi[0], layers.z.half, 0, a.z.slot);
+                a.z.absorb(z_xz, a.z_psi[1], layers.z.node, 1, a.z.slot);
+                a.z.absorb(z_yz, a.z_psi[2], layers.z.node, 2, a.z.slot);
             }
             const real* above = &slot.density[j][column];
             const real twice = ratio + ratio;
@@ -184,11 +199,11 @@ __device__ __forceinline__ void march_velocity(
             new_vz[r] = slot.vz[j][column] + twice / (own.density + *above) * (own.force_z.exchange(d_xz + d_yz) + z_zz);
             own.density = *above;
             own.density_x = *above + above[1];
-            own.density_y = *above + above[MORE_X];
+            own.density_y = *above + above[S::MORE_X];
         }
         ring.leave();
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < S::R; r++)
             if (active[r] && finishing) {
                 const place_t p = place + static_cast<place_t>(r * layout.pitch);
                 vx[p] = new_vx[r], vy[p] = new_vy[r], vz[p] = new_vz[r];
@@ -199,15 +214,15 @@ __device__ __forceinline__ void march_velocity(
 // v += dt / rho div sigma; ratio = dt / h. One block for each tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_velocity(
-    const __grid_constant__ VelocityMaps maps, const Tile* tiles, const __grid_constant__ Layout layout,
+    const __grid_constant__ VelocityMaps maps, const __grid_constant__ VelocityMaps edge_maps, const Tile* tiles, const __grid_constant__ Layout layout,
     const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
     real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
-        march_velocity<true>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+        march_velocity<Edge>(edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
     else
-        march_velocity<false>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+        march_velocity<Inside>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
 }
 
 // --------------------------------------------------------------------------------------------------------- stress
@@ -219,18 +234,19 @@ struct StressMaps {
 constexpr int STRESS_LAG = REACH;
 
 // What comes with plane k: vx and vy of it, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
+template <class S>
 struct StressSlot {
-    alignas(128) real vx[TALL][WIDE];
-    alignas(128) real vy[TALL][WIDE];
-    alignas(128) real vz[TALL][WIDE];
-    alignas(128) real sxx[TILE_Y][TILE_X];
-    alignas(128) real syy[TILE_Y][TILE_X];
-    alignas(128) real szz[TILE_Y][TILE_X];
-    alignas(128) real sxy[TILE_Y][TILE_X];
-    alignas(128) real sxz[TILE_Y][TILE_X];
-    alignas(128) real syz[TILE_Y][TILE_X];
-    alignas(128) real lam[TILE_Y][TILE_X];
-    alignas(128) real compliance[MORE_Y][MORE_X];
+    alignas(128) real vx[S::TALL][S::WIDE];
+    alignas(128) real vy[S::TALL][S::WIDE];
+    alignas(128) real vz[S::TALL][S::WIDE];
+    alignas(128) real sxx[S::Y][S::X];
+    alignas(128) real syy[S::Y][S::X];
+    alignas(128) real szz[S::Y][S::X];
+    alignas(128) real sxy[S::Y][S::X];
+    alignas(128) real sxz[S::Y][S::X];
+    alignas(128) real syz[S::Y][S::X];
+    alignas(128) real lam[S::Y][S::X];
+    alignas(128) real compliance[S::MORE_Y][S::MORE_X];
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + STRESS_LAG;
@@ -243,13 +259,13 @@ struct StressSlot {
         copy_box(vz, maps.vz, x - MARGIN, y - REACH + 1, k - 1, full);
         copy_box(compliance, maps.compliance, x, y, m + 1, full);
         if (!finishing) return;
-        copy_box_once(sxx, maps.sxx, x, y, m, full);
-        copy_box_once(syy, maps.syy, x, y, m, full);
-        copy_box_once(szz, maps.szz, x, y, m, full);
-        copy_box_once(sxy, maps.sxy, x, y, m, full);
-        copy_box_once(sxz, maps.sxz, x, y, m, full);
-        copy_box_once(syz, maps.syz, x, y, m, full);
-        copy_box_once(lam, maps.lam, x, y, m, full);
+        copy_box(sxx, maps.sxx, x, y, m, full);
+        copy_box(syy, maps.syy, x, y, m, full);
+        copy_box(szz, maps.szz, x, y, m, full);
+        copy_box(sxy, maps.sxy, x, y, m, full);
+        copy_box(sxz, maps.sxz, x, y, m, full);
+        copy_box(syz, maps.syz, x, y, m, full);
+        copy_box(lam, maps.lam, x, y, m, full);
     }
 };
 
@@ -262,25 +278,25 @@ struct StressColumn {
     real compliance, compliance_x, compliance_y, compliance_xy;
 };
 
-template <bool LAYERED>
+template <class S>
 __device__ __forceinline__ void march_stress(
     const StressMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
     real ratio)
 {
-    Ring<StressSlot> ring;
+    Ring<StressSlot<S>> ring;
     ring.create();
     const int last = tile.z_end + STRESS_LAG;
     if (threadIdx.x == 0)
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
-    const int column = threadIdx.x % TILE_X, row = threadIdx.x / TILE_X * ROWS, i = tile.x + column;
-    StressColumn columns[ROWS];
-    Absorbers absorbers[ROWS];
-    bool active[ROWS];
+    const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
+    StressColumn columns[S::R];
+    Absorbers absorbers[S::R];
+    bool active[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - STRESS_LAG);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < S::R; r++) {
         StressColumn& own = columns[r];
         active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
         const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
@@ -288,56 +304,56 @@ __device__ __forceinline__ void march_stress(
         own.vy.fill(vy + first - layout.plane, layout.plane, REACH - 1);
         own.vz.fill(vz + first - 2 * layout.plane, layout.plane, REACH - 1);
         own.compliance = own.compliance_x = own.compliance_y = own.compliance_xy = 1;
-        if (LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+        if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - STRESS_LAG;
         const bool finishing = m >= tile.z;
-        if (LAYERED) {
+        if (S::LAYERED) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
+            for (int r = 0; r < S::R; r++) {
                 absorbers[r].climb(layers, active[r] && finishing, m);
-                absorbers[r].prefetch(layers, m + 1, k + 1, tile.z_end);
+                absorbers[r].recall(k, k, k - 1, tile.z, tile.z_end);
             }
         }
-        const StressSlot& slot = ring.wait();
+        const StressSlot<S>& slot = ring.wait();
         if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
-        real new_xx[ROWS], new_yy[ROWS], new_zz[ROWS], new_xy[ROWS], new_xz[ROWS], new_yz[ROWS];
+        real new_xx[S::R], new_yy[S::R], new_zz[S::R], new_xy[S::R], new_xz[S::R], new_yz[S::R];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < S::R; r++) {
             StressColumn& own = columns[r];
-            const Absorbers& a = absorbers[r];
+            Absorbers& a = absorbers[r];
             const int j = row + r;
             const real* x = &slot.vx[j + REACH - 1][column + MARGIN];
             const real* y = &slot.vy[j + REACH][column + MARGIN];
             const real* z = &slot.vz[j + REACH - 1][column + MARGIN];
             own.vx.push(*x), own.vy.push(*y), own.vz.push(*z);
 
-            real x_vx = backward(c.x, x, 1), y_vx = forward(c.y, x, WIDE);
-            real x_vy = forward(c.x, y, 1), y_vy = backward(c.y, y, WIDE);
-            real x_vz = forward(c.x, z, 1), y_vz = forward(c.y, z, WIDE);
+            real x_vx = backward(c.x, x, 1), y_vx = forward(c.y, x, S::WIDE);
+            real x_vy = forward(c.x, y, 1), y_vy = backward(c.y, y, S::WIDE);
+            real x_vz = forward(c.x, z, 1), y_vz = forward(c.y, z, S::WIDE);
             real z_vx = own.vx.derivative(c.z), z_vy = own.vy.derivative(c.z), z_vz = own.vz.derivative(c.z);
             const bool whole = k < tile.z_end, half = k > tile.z && k <= tile.z_end;  // planes of vx and vy, of vz
-            if (LAYERED && a.x.inside()) {
-                if (whole) a.x.absorb(x_vx, layers.x.node, 0, k), a.x.absorb(x_vy, layers.x.half, 1, k);
-                if (half) a.x.absorb(x_vz, layers.x.half, 2, k - 1);
+            if (S::LAYERED && a.x.inside()) {
+                if (whole) a.x.absorb(x_vx, a.x_psi[0], layers.x.node, 0, k), a.x.absorb(x_vy, a.x_psi[1], layers.x.half, 1, k);
+                if (half) a.x.absorb(x_vz, a.x_psi[2], layers.x.half, 2, k - 1);
             }
-            if (LAYERED && a.y.inside()) {
-                if (whole) a.y.absorb(y_vy, layers.y.node, 0, k), a.y.absorb(y_vx, layers.y.half, 1, k);
-                if (half) a.y.absorb(y_vz, layers.y.half, 2, k - 1);
+            if (S::LAYERED && a.y.inside()) {
+                if (whole) a.y.absorb(y_vy, a.y_psi[0], layers.y.node, 0, k), a.y.absorb(y_vx, a.y_psi[1], layers.y.half, 1, k);
+                if (half) a.y.absorb(y_vz, a.y_psi[2], layers.y.half, 2, k - 1);
             }
-            if (LAYERED && a.z.inside()) {
-                a.z.absorb(z_vz, layers.z.node, 0, a.z.slot);
-                a.z.absorb(z_vx, layers.z.half, 1, a.z.slot);
-                a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
+            if (S::LAYERED && a.z.inside()) {
+                a.z.absorb(z_vz, a.z_psi[0], layers.z.node, 0, a.z.slot);
+                a.z.absorb(z_vx, a.z_psi[1], layers.z.half, 1, a.z.slot);
+                a.z.absorb(z_vy, a.z_psi[2], layers.z.half, 2, a.z.slot);
             }
             const real exx = own.exx.exchange(x_vx), eyy = own.eyy.exchange(y_vy);
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
             const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
 
             const real* above = &slot.compliance[j][column];
-            const real above_x = *above + above[1], above_y = *above + above[MORE_X];
+            const real above_x = *above + above[1], above_y = *above + above[S::MORE_X];
             const real twice = ratio + ratio, four = twice + twice, twice_mu = twice / own.compliance;
             const real pressure = ratio * slot.lam[j][column] * (exx + eyy + z_vz);
             new_xx[r] = slot.sxx[j][column] + (pressure + twice_mu * exx);
@@ -347,11 +363,11 @@ __device__ __forceinline__ void march_stress(
             new_xz[r] = slot.sxz[j][column] + four / (own.compliance_x + above_x) * shear_xz;
             new_yz[r] = slot.syz[j][column] + four / (own.compliance_y + above_y) * shear_yz;
             own.compliance = *above, own.compliance_x = above_x, own.compliance_y = above_y;
-            own.compliance_xy = above_x + (above[MORE_X] + above[MORE_X + 1]);
+            own.compliance_xy = above_x + (above[S::MORE_X] + above[S::MORE_X + 1]);
         }
         ring.leave();
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < S::R; r++)
             if (active[r] && finishing) {
                 const place_t p = place + static_cast<place_t>(r * layout.pitch);
                 sxx[p] = new_xx[r], syy[p] = new_yy[r], szz[p] = new_zz[r];
@@ -363,14 +379,14 @@ __device__ __forceinline__ void march_stress(
 // sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_stress(
-    const __grid_constant__ StressMaps maps, const Tile* tiles, const __grid_constant__ Layout layout,
+    const __grid_constant__ StressMaps maps, const __grid_constant__ StressMaps edge_maps, const Tile* tiles, const __grid_constant__ Layout layout,
     const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
     real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
-        march_stress<true>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+        march_stress<Edge>(edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
     else
-        march_stress<false>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+        march_stress<Inside>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
 }
