@@ -51,7 +51,7 @@ class Arrangement:
         """What the source is compiled with."""
         tile = {"TILE_X": self.inside.columns, "TILE_Y": self.inside.rows}
         if not self.slots:
-            return tile
+            return tile | {"BLOCKS": 2}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
         return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1}
 
@@ -183,7 +183,7 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
 
     def cost(parts: int) -> tuple[float, int]:
         chunk = -(-planes // parts)
-        rounds = math.ceil(columns_of_tiles * -(-planes // chunk) / processors)
+        rounds = math.ceil(max(1, columns_of_tiles) * -(-planes // chunk) / processors)
         return rounds * (chunk + 8), parts  # 8: filling the ring and the columns takes some planes' time
 
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
@@ -324,14 +324,17 @@ class GridUpdate:
         return arrangement
 
     def _tiles(self, ranges: list[Ranges]) -> np.ndarray:
-        """The slow ones, at the layers, first."""
+        """In the order of memory: blocks at work at the same time share halos in the cache."""
         how = self.arrangement
         inner = inner_box(ranges, how.edge.columns)
-        (x, x_end), (y, y_end), (z, z_end) = inner
-        across = -(-(x_end - x) // how.inside.columns) * -(-(y_end - y) // how.inside.rows)
-        chunk = chunk_planes(z_end - z, across, self.backend.multiprocessors, how.chunk) if across else how.chunk
-        edges = [tile_box(box, how.edge, how.chunk, True) for box in shell(inner, [one.nodes for one in ranges])]
-        return np.concatenate([*edges, tile_box(inner, how.inside, chunk, False)])
+        outer = shell(inner, [one.nodes for one in ranges])
+        planes = inner[2][1] - inner[2][0] or ranges[2].nodes
+        across = len(tile_box([*inner[:2], (0, 1)], how.inside, 1, False))
+        across += sum(len(tile_box([*box[:2], (0, 1)], how.edge, 1, True)) for box in outer if box[2] == inner[2])
+        chunk = chunk_planes(planes, across, self.backend.multiprocessors, how.chunk) if how.slots else how.chunk
+        tiles = [tile_box(box, how.edge, chunk, True) for box in outer] + [tile_box(inner, how.inside, chunk, False)]
+        table = np.concatenate(tiles)
+        return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
     def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
         return np.concatenate([self._map(box, shape, named[box.field]) for box in RING_BOXES[self.kernel]])

@@ -3,28 +3,25 @@
 
 #include "layers.cuh"
 
-// v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads for each tile.
-extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y)
-update_velocity(
-    const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
-    const __grid_constant__ LayerSet layers, real* vx, real* vy, real* vz, const real* sxx, const real* syy,
-    const real* szz, const real* sxy, const real* sxz, const real* syz, const real* density, real ratio)
+template <bool LAYERED>
+__device__ __forceinline__ void velocity_tile(
+    const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, real* vx, real* vy, real* vz,
+    const real* sxx, const real* syy, const real* szz, const real* sxy, const real* sxz, const real* syz,
+    const real* density, real ratio)
 {
-    const Tile tile = tiles[blockIdx.x];
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
-    const Coefficients& c = coefficients;
     const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     const real twice = ratio + ratio;
     Absorbers a;
-    if (tile.layered) a.enter(layers, layout, true, i, j);
+    if (LAYERED) a.enter(layers, layout, true, i, j);
 
     place_t p = layout.at(i, j, tile.z);
     for (int k = tile.z; k < tile.z_end; k++, p += plane) {
         real x_xx = forward(c.x, sxx, p, 1), y_xy = backward(c.y, sxy, p, row), z_xz = backward(c.z, sxz, p, plane);
         real x_xy = backward(c.x, sxy, p, 1), y_yy = forward(c.y, syy, p, row), z_yz = backward(c.z, syz, p, plane);
         real x_xz = backward(c.x, sxz, p, 1), y_yz = backward(c.y, syz, p, row), z_zz = forward(c.z, szz, p, plane);
-        if (tile.layered) {
+        if (LAYERED) {
             a.climb(layers, true, k);
             if (a.x.inside()) {
                 a.x.absorb(x_xx, layers.x.half, 0, k);
@@ -49,28 +46,41 @@ update_velocity(
     }
 }
 
-// sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
-extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y)
-update_stress(
+// v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads for each tile.
+extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
+update_velocity(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
-    const __grid_constant__ LayerSet layers, const real* vx, const real* vy, const real* vz, real* sxx, real* syy,
-    real* szz, real* sxy, real* sxz, real* syz, const real* lam, const real* compliance, real ratio)
+    const __grid_constant__ LayerSet layers, real* vx, real* vy, real* vz, const real* sxx, const real* syy,
+    const real* szz, const real* sxy, const real* sxz, const real* syz, const real* density, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
+    if (tile.layered)
+        velocity_tile<true>(
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio);
+    else
+        velocity_tile<false>(
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio);
+}
+
+template <bool LAYERED>
+__device__ __forceinline__ void stress_tile(
+    const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, const real* vx,
+    const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, const real* lam,
+    const real* compliance, real ratio)
+{
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
-    const Coefficients& c = coefficients;
     const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     const real twice = ratio + ratio, four = twice + twice;
     Absorbers a;
-    if (tile.layered) a.enter(layers, layout, true, i, j);
+    if (LAYERED) a.enter(layers, layout, true, i, j);
 
     place_t p = layout.at(i, j, tile.z);
     for (int k = tile.z; k < tile.z_end; k++, p += plane) {
         real x_vx = backward(c.x, vx, p, 1), y_vx = forward(c.y, vx, p, row), z_vx = forward(c.z, vx, p, plane);
         real x_vy = forward(c.x, vy, p, 1), y_vy = backward(c.y, vy, p, row), z_vy = forward(c.z, vy, p, plane);
         real x_vz = forward(c.x, vz, p, 1), y_vz = forward(c.y, vz, p, row), z_vz = backward(c.z, vz, p, plane);
-        if (tile.layered) {
+        if (LAYERED) {
             a.climb(layers, true, k);
             if (a.x.inside()) {
                 a.x.absorb(x_vx, layers.x.node, 0, k);
@@ -98,4 +108,20 @@ update_stress(
         sxz[p] += four / (near_x + (compliance[z] + compliance[z + 1])) * (z_vx + x_vz);
         syz[p] += four / (near + compliance[y] + (compliance[z] + compliance[z + layout.pitch])) * (z_vy + y_vz);
     }
+}
+
+// sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
+extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
+update_stress(
+    const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
+    const __grid_constant__ LayerSet layers, const real* vx, const real* vy, const real* vz, real* sxx, real* syy,
+    real* szz, real* sxy, real* sxz, real* syz, const real* lam, const real* compliance, real ratio)
+{
+    const Tile tile = tiles[blockIdx.x];
+    if (tile.layered)
+        stress_tile<true>(
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio);
+    else
+        stress_tile<false>(
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio);
 }
