@@ -126,7 +126,7 @@ def fake_cupy() -> ModuleType:
 
     cupy = ModuleType("cupy")
     cupy.__spec__ = ModuleSpec("cupy", None)
-    cupy.state, cupy.ndarray = state, Array
+    cupy.state, cupy.ndarray, cupy.__version__ = state, Array, "14.0.1"
     cupy.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 10**9)
     runtime = SimpleNamespace(
         CUDARuntimeError=DeviceError, getDeviceCount=device_count, driverGetVersion=lambda: state["driver"],
@@ -141,6 +141,6 @@ def fake_cupy() -> ModuleType:
     )  # fmt: skip
     cupy.cuda = SimpleNamespace(
         runtime=runtime, driver=driver, memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), Stream=Stream,
-        Event=Event, alloc=alloc, alloc_pinned_memory=alloc_pinned,
+        Event=Event, alloc=alloc, alloc_pinned_memory=alloc_pinned, nvrtc=SimpleNamespace(getVersion=lambda: (13, 2)),
     )  # fmt: skip
     return cupy

@@ -13,12 +13,15 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device, rounding
 from lithowave.backends import make_backend
+from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS
 from lithowave.solvers.finite_difference.cpml import axis_layers
-from lithowave.solvers.finite_difference.launches import PACKAGE
+from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.one_pass import OnePass
+from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 ALL = "x_min x_max y_min y_max z_min z_max".split()
@@ -94,7 +97,7 @@ def test_updates(kind: str, precision: str, order: int, case: str, engine: str) 
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
     if engine == "direct":
         device.copy_engine = False
-    plan = case_plan(case, order, precision)
+    plan = dataclasses.replace(case_plan(case, order, precision), passes="two")
     cuda = FiniteDifferenceSolver(plan, None, device)
     cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=order)
@@ -113,7 +116,7 @@ def test_updates(kind: str, precision: str, order: int, case: str, engine: str) 
 def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
     """A missing barrier shows as a difference between schedules."""
     device = make_device(kind, "single", seed=seed)
-    plan = case_plan("surface", 4, "single")
+    plan = dataclasses.replace(case_plan("surface", 4, "single"), passes="two")
     cuda = FiniteDifferenceSolver(plan, None, device)
     cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=seed)
@@ -122,6 +125,43 @@ def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
         solver.advance(1)
         solver.advance(2)
     assert_same_state(cuda, cpu, 1e-5)
+
+
+PASS_CASES = {
+    "whole": ((75, 41, 50), {}, 0),
+    "surface": ((140, 61, 47), {"z_max": "free"}, 5),
+    "rigid": ((101, 63, 45), {"z_max": "free", "x_min": "rigid", "y_max": "rigid", "z_min": "rigid"}, 4),
+}
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("case", PASS_CASES)
+def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""
+    monkeypatch.setitem(CASES, case, PASS_CASES[case])
+    monkeypatch.setattr(OnePass, "least_part", 0.02)
+    device = make_device(kind, "single", multiprocessors=3)
+    plan = dataclasses.replace(case_plan(case, order, "single"), passes="one")
+    cuda = FiniteDifferenceSolver(plan, None, device)
+    cpu = FiniteDifferenceSolver(
+        dataclasses.replace(plan, passes="two"), None, make_backend("cpu", "single", 1)
+    )
+    assert isinstance(cuda.scheme, OnePassScheme)
+    fill([cuda, cpu], seed=order)
+    for step in range(5):
+        if step == 3:  # as after a restart, in the other set
+            cuda.restore(cuda.state())
+        cuda.advance(step)
+        cpu.advance(step)
+        assert_same_state(cuda, cpu, 3e-6 * (step + 1))
+
+
+def test_one_pass_is_refused_where_it_is_not_possible() -> None:
+    plan = dataclasses.replace(case_plan("interior", 4, "double"), passes="one")
+    for backend in (make_device("emulated", "double"), make_backend("cpu", "double", 1)):
+        with pytest.raises(InputError, match=r"solver.passes: one pass is not possible here: it needs a CUDA device"):
+            FiniteDifferenceSolver(plan, None, backend)
 
 
 @pytest.fixture(params=DEVICES)
@@ -235,7 +275,9 @@ def test_argument_lists_are_those_of_the_twins() -> None:
         assert tuple(inspect.signature(known[name].py_func).parameters) == arguments, name
     folder = Path(inspect.getfile(kernels)).parent
     sources = "".join(path.read_text() for path in folder.glob("*.cu"))
-    assert set(re.findall(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(", sources)) == set(ARGUMENTS)
+    assert set(re.findall(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(", sources)) == {
+        *ARGUMENTS, "one_pass", "clear_counts",
+    }  # fmt: skip
 
 
 def test_wrong_calls_are_refused() -> None:
@@ -243,7 +285,7 @@ def test_wrong_calls_are_refused() -> None:
     kernel = device.kernels(PACKAGE, order=4)
     with pytest.raises(TypeError, match="takes 10 arguments"):
         kernel.surface_peaks(1, 2, 3)
-    plan = case_plan("interior", 4, "single")
+    plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
     solver = FiniteDifferenceSolver(plan, None, device)
     solver.fields_by_name["vy"] = device.field(plan.padded_shape(), 2, np.float64)
     with pytest.raises(TypeError, match="vy"):

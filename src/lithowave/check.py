@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
-from lithowave.errors import InputError, LithowaveError
+from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.experiment.simulation import Simulation
+from lithowave.memory import free_device_memory, free_main_memory, memory_needed
 from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import made_by_runs
@@ -19,26 +20,27 @@ from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
 PROCESS_BYTES = 200_000_000
-# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
-RECEIVER_BYTES = 3 * 8**3 * 16
 
 
 @dataclass(frozen=True)
 class CheckReport:
     """What `lithowave check` tells.
 
-    plan : the discretization (see the method's plan). memory_bytes : of the whole process; free_memory_bytes
-    : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
-    not measured). output_bytes, free_disk_bytes. warnings : what may not be meant. problems : why the run
-    would fail here.
+    plan : the discretization (see the method's plan). threads : None on a GPU. memory_bytes : main memory of the
+    whole process; device_memory_bytes : memory of the GPU (None without one); free_... : what is there. loop_s :
+    predicted time in the time loop, from a measurement of this machine (None where not measured). output_bytes,
+    free_disk_bytes. warnings : what may not be meant. problems : why the run would fail here.
     """
 
     title: str
     plan: dict[str, Any]
     backend: str
-    threads: int
+    device: str
+    threads: int | None
     memory_bytes: int
     free_memory_bytes: int
+    device_memory_bytes: int | None
+    free_device_memory_bytes: int | None
     rate_points_per_s: float | None
     loop_s: float | None
     output_bytes: int
@@ -60,7 +62,6 @@ class CheckReport:
         plan = self.plan
         limited = plan["time_step_limited_by"]
         fraction = plan["time_step_s"] / plan["time_step_limit_s"]
-        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
         told = [
             ("method", f"{plan['method'].replace('_', ' ')}, order {plan['order']}"),
             ("grid", f"{' x '.join(map(str, plan['grid_points']))} = {plan['point_count']:,} points, "
@@ -70,15 +71,28 @@ class CheckReport:
             ("time step", f"{plan['time_step_s']:.6g} s ({fraction:.1%} of the "
                           f"limit, set by vp = {limited['vp_m_s']:g} m/s {_where(limited['place'])})"),
             ("steps", f"{plan['steps']:,}; a sample every {plan['sampling_interval_s']:.6g} s"),
-            ("memory", f"{readable_size(self.memory_bytes)}; {readable_size(self.free_memory_bytes)} free"),
-            ("output", f"{readable_size(self.output_bytes)}; {readable_size(self.free_disk_bytes)} free"),
+            *self._sizes(),
         ]  # fmt: skip
         if self.loop_s is not None:
             told.append(
-                ("time", f"{duration_text(self.loop_s)} on {self.backend}, {threads} "
+                ("time", f"{duration_text(self.loop_s)} on {self._place()} "
                          f"({self.rate_points_per_s / 1e6:.4g} million points/s measured)")
             )  # fmt: skip
         return told
+
+    def _sizes(self) -> list[tuple[str, str]]:
+        rows = [
+            ("GPU memory", self.device_memory_bytes, self.free_device_memory_bytes),
+            ("memory", self.memory_bytes, self.free_memory_bytes),
+            ("output", self.output_bytes, self.free_disk_bytes),
+        ]
+        present = (row for row in rows if row[1] is not None)
+        return [(name, f"{readable_size(size)}; {readable_size(free)} free") for name, size, free in present]
+
+    def _place(self) -> str:
+        if self.threads is None:
+            return self.device
+        return f"{self.backend}, {self.threads} thread{'s' * (self.threads > 1)}"
 
     def __str__(self) -> str:
         head = [f"{name:>22}: {value}" for name, value in self.lines()]
@@ -91,31 +105,32 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
 
     Parameters
     ----------
-    measure : time a few steps on a small grid of the same kind, to predict the run's time (about two
-    seconds).
+    measure : time a few steps on a small grid of the same kind, to predict the run's time (a few seconds).
 
     Raises
     ------
     InputError : where the description cannot be accepted; what this machine lacks is told in `problems`
-    instead.
+    instead. Where that is the GPU, memory is told as on a CPU.
     """
     method = load_method(simulation.solver.method)
     plan = method.plan(simulation)
     schedule = plan.schedule
-    backend = make_backend(
-        simulation.compute.backend, simulation.compute.precision, simulation.compute.threads
-    )
+    backend, problems = _backend(simulation)
     receivers = simulation.receiver_list()
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
-    checkpoint = plan.memory_bytes() if simulation.output.checkpoint else 0
-    read = RECEIVER_BYTES * (3 if simulation.output.stress or simulation.output.pressure else 1)
-    memory = plan.memory_bytes() + PROCESS_BYTES + read * len(receivers)
-    free = backend.free_memory()
+    checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    need = memory_needed(simulation, plan, backend)
+    memory, free = need.main + PROCESS_BYTES, free_main_memory()
+    device_free = None if need.device is None else free_device_memory(backend)
     directory = Path(simulation.output.directory)
     place = _existing(directory)
     disk = shutil.disk_usage(place).free
-    problems = []
+    if need.device is not None and need.device > device_free:
+        problems.append(
+            f"not enough GPU memory: {readable_size(need.device)} needed, {readable_size(device_free)} free on "
+            f"{backend.device}"
+        )
     if memory > free:
         problems.append(f"not enough memory: {readable_size(memory)} needed, {readable_size(free)} free")
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
@@ -136,9 +151,12 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         title=simulation.title,
         plan=plan.summary(),
         backend=backend.name,
-        threads=backend.threads,
+        device=backend.device,
+        threads=backend.facts().get("threads"),
         memory_bytes=memory,
         free_memory_bytes=free,
+        device_memory_bytes=need.device,
+        free_device_memory_bytes=device_free,
         rate_points_per_s=plan.point_count * schedule.steps / loop if loop else None,
         loop_s=loop,
         output_bytes=written + checkpoint,
@@ -146,6 +164,15 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         warnings=[*simulation.warnings(), *_occupied(directory)],
         problems=problems,
     )
+
+
+def _backend(simulation: Simulation) -> tuple[Any, list[str]]:
+    """The device; where it is not there, the CPU in its place and what is missing."""
+    compute = simulation.compute
+    try:
+        return make_backend(compute.backend, compute.precision, compute.threads), []
+    except (MissingPackageError, ResourceError) as error:
+        return make_backend("cpu", compute.precision, compute.threads), [str(error)]
 
 
 def _occupied(directory: Path) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from lithowave.backends import make_backend
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError
 from lithowave.experiment.simulation import Simulation
+from lithowave.memory import memory_needed, require_memory
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import State, read_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import require_space
@@ -100,15 +101,23 @@ def run_simulation(
         return _execute(simulation, plan, backend, folder, fingerprint(description), None, show)
 
 
-def restart_run(directory: str | Path, *, show: Show | None = None, threads: int | None = None) -> Result:
+def restart_run(
+    directory: str | Path, *, show: Show | None = None, backend: str | None = None, threads: int | None = None
+) -> Result:
     """Go on with a run that was stopped, from its last checkpoint; without one, from the beginning.
 
-    The result is, bit for bit, that of a run that was never stopped.
+    On the device on which it began the result is, bit for bit, that of a run that was never stopped; on another one it
+    agrees to rounding.
+
+    Parameters
+    ----------
+    directory : the run folder. show : see `run_simulation`. backend, threads : in place of those in the description.
 
     Raises
     ------
     InputError : when the folder holds no run, its run is complete or still goes on, or files that it reads
-    have changed. OutputError : when its files are damaged or do not belong together.
+    have changed. OutputError : when its files are damaged or do not belong together. ResourceError : when the
+    device cannot take the run.
     """
     path = Path(directory)
     with RunFolder.reopen(path) as folder:
@@ -118,21 +127,21 @@ def restart_run(directory: str | Path, *, show: Show | None = None, threads: int
                 str(path), "the material of this run was a Python function", "No file holds it", "run it anew"
             )
         simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
-        if threads is not None:
-            simulation = simulation.with_overrides({"compute.threads": threads})
+        changes = {"compute.backend": backend, "compute.threads": threads}
+        simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         plan = load_method(simulation.solver.method).plan(simulation)
-        backend = _backend(simulation, plan)
+        device = _backend(simulation, plan)
         state = read_checkpoint(path, fingerprint(description))
         folder.begin_again(int(state["clock"]["step"]) if state else 0)
-        return _execute(simulation, plan, backend, folder, fingerprint(description), state, show)
+        return _execute(simulation, plan, device, folder, fingerprint(description), state, show)
 
 
 def _backend(simulation: Simulation, plan: Any) -> Any:
     """The device, if the run fits into its memory."""
     compute = simulation.compute
     backend = make_backend(compute.backend, compute.precision, compute.threads)
-    require_memory(plan.memory_bytes(), backend.free_memory())
+    require_memory(memory_needed(simulation, plan, backend), backend)
     return backend
 
 
@@ -163,6 +172,8 @@ def _execute(
     lag = record_lag(simulation.output.quantity, simulation.output.stress or simulation.output.pressure)
     clock = Clock(schedule.time_step, schedule.steps + lag)
     with _ending(folder, clock, stopwatch, recorders), stop_signals() as signals:
+        folder.write_report(**backend.facts())
+        folder.log(device_text(folder.report))
         solver = load_method(simulation.solver.method).Solver(plan, simulation, backend)
         recorders += make_recorders(
             simulation, schedule, solver, folder.path, attributes_of(simulation), state
@@ -172,12 +183,7 @@ def _execute(
         if state is not None:
             keeper.restore(solver, clock, state)
         watch.inspect(solver, clock)
-        folder.write_report(
-            backend=backend.name,
-            threads=backend.threads,
-            precision=simulation.compute.precision,
-            setup_s=stopwatch(),
-        )
+        folder.write_report(setup_s=stopwatch())
         folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.point_count} points")
         loop_time = Stopwatch()
         progress = Progress(folder, clock, plan.point_count, show)
@@ -213,14 +219,11 @@ def take_first(recorders: list[Recorder], solver: Any, clock: Clock) -> None:
                 recorder.write(solver, clock)
 
 
-def require_memory(needed: int, free: int) -> None:
-    """Refuse a run that does not fit, with figures."""
-    if needed > free:
-        raise ResourceError(
-            f"the run needs {needed / 1e9:.2f} GB of memory for its arrays; {free / 1e9:.2f} GB are "
-            "free. A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single "
-            "precision needs less."
-        )
+def device_text(facts: dict[str, Any]) -> str:
+    """A line about the device of a run."""
+    versions = ", ".join(f"{name} {value}" for name, value in facts.get("cuda", {}).items() if value)
+    more = f"{facts['threads']} threads" if "threads" in facts else versions
+    return f"on {facts['device']} ({facts['backend']}), {facts['precision']} precision; {more}"
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.cpu import free_memory
+from lithowave.backends.cuda import padded_layout
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.backends.nvrtc import source_path
 from lithowave.backends.pending import Pending
@@ -56,6 +57,8 @@ class EmulatedCudaBackend:
     name = "cuda"
     device = "CUDA emulated on the host"
     threads = 1
+    own_memory = True
+    sample_points = 10_000
     array_type = DeviceArray
 
     def __init__(
@@ -117,6 +120,10 @@ class EmulatedCudaBackend:
         self._not_in_a_graph("field")
         return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype))
 
+    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
+        """Memory that `field` takes for this shape, padding included."""
+        return padded_layout(shape, halo, self.dtype.itemsize)[2]
+
     def upload(self, host: Any, dtype: Any = None) -> DeviceArray:
         """A copy on the device."""
         host = np.ascontiguousarray(host, dtype or self.dtype)
@@ -148,6 +155,10 @@ class EmulatedCudaBackend:
     def free_memory(self) -> int:
         """Bytes that a run could take now."""
         return free_memory()
+
+    def facts(self) -> dict[str, Any]:
+        """What a run tells of its device."""
+        return {"backend": self.name, "device": self.device, "precision": self.precision, "cuda": {"runtime": "13.0"}}
 
     def synchronize(self) -> None:
         """Everything asked for is done."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import platform
 from collections.abc import Callable
@@ -24,6 +25,8 @@ class CpuBackend:
     """
 
     name = "cpu"
+    own_memory = False  # arrays lie in main memory
+    sample_points = 4_000_000  # of a grid that is too large for a cache: what a short measurement needs
 
     def __init__(self, precision: str = "single", threads: int | None = None) -> None:
         # Unless told otherwise GNU OpenMP lets idle threads spin so long that, on a busy machine, they take the cores
@@ -52,6 +55,10 @@ class CpuBackend:
         """Zeros (z, y, x), in the run's precision unless told otherwise."""
         return self.zeros(shape, dtype)
 
+    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
+        """Memory that `field` takes for this shape."""
+        return math.prod(shape) * self.dtype.itemsize
+
     def upload(self, array: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         """The array on this device, in the run's precision unless told otherwise."""
         return np.ascontiguousarray(array, dtype or self.dtype)
@@ -79,6 +86,10 @@ class CpuBackend:
     def free_memory(self) -> int:
         """Bytes that a run could take now."""
         return free_memory()
+
+    def facts(self) -> dict[str, Any]:
+        """What a run tells of its device."""
+        return {"backend": self.name, "device": self.device, "precision": self.precision, "threads": self.threads}
 
     def synchronize(self) -> None:
         """Wait until the device has done everything asked for: here it has."""

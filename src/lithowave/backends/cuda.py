@@ -12,7 +12,7 @@ import numpy as np
 
 from lithowave.backends import tensor_map
 from lithowave.backends.cuda_copies import Staging, copy, pinned_array
-from lithowave.backends.cuda_driver import device_errors, require_device
+from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_program import Program, Repeated
 from lithowave.backends.nvrtc import Defines
 from lithowave.backends.pending import Pending
@@ -40,6 +40,8 @@ class CudaBackend:
 
     name = "cuda"
     threads = 1
+    own_memory = True
+    sample_points = 60_000_000  # of a grid that keeps all multiprocessors at work
 
     def __init__(self, precision: str = "single") -> None:
         self._cupy = require_device()
@@ -101,12 +103,13 @@ class CudaBackend:
         are zero.
         """
         dtype = np.dtype(dtype or self.dtype)
-        line = LINE // dtype.itemsize
-        planes, rows, columns = shape
-        lead, pitch = line - halo % line, -(-columns // line) * line
-        memory = self._zeroed((lead + planes * rows * pitch + line) * dtype.itemsize)
-        strides = tuple(count * dtype.itemsize for count in (rows * pitch, pitch, 1))
-        return self._cupy.ndarray(shape, dtype, memory + lead * dtype.itemsize, strides)
+        lead, pitch, size = padded_layout(shape, halo, dtype.itemsize)
+        strides = tuple(count * dtype.itemsize for count in (shape[1] * pitch, pitch, 1))
+        return self._cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
+
+    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
+        """Device memory that `field` takes for this shape, padding included."""
+        return padded_layout(shape, halo, self.dtype.itemsize)[2]
 
     def upload(self, host: Any, dtype: Any = None) -> Any:
         """The array on the device, in the run's precision unless told otherwise."""
@@ -183,6 +186,11 @@ class CudaBackend:
             seconds = self._cupy.cuda.get_elapsed_time(begin, end) * 1e-3
         return 2 * size * repeats / seconds
 
+    def facts(self) -> dict[str, Any]:
+        """What a run tells of its device."""
+        versions = {"capability": "{}.{}".format(*self.capability), **cuda_versions(self._cupy)}
+        return {"backend": self.name, "device": self.device, "precision": self.precision, "cuda": versions}
+
     def synchronize(self) -> None:
         """Wait until the device has done everything asked for."""
         with device_errors():
@@ -191,6 +199,14 @@ class CudaBackend:
     def _wait(self, event: Any) -> None:
         with device_errors():
             event.synchronize()
+
+
+def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int) -> tuple[int, int, int]:
+    """Elements before a field's first one and from row to row, and bytes of the whole; see `CudaBackend.field`."""
+    line = LINE // itemsize
+    planes, rows, columns = shape
+    lead, pitch = line - halo % line, -(-columns // line) * line
+    return lead, pitch, (lead + planes * rows * pitch + line) * itemsize
 
 
 def _tuple(shape: int | tuple[int, ...]) -> tuple[int, ...]:

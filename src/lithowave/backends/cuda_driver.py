@@ -53,6 +53,28 @@ def driver_library() -> ctypes.CDLL | None:
     return None
 
 
+def driver_version() -> str | None:
+    """The NVIDIA driver's own version, such as 580.65.06; None where its management library does not tell."""
+    text = ctypes.create_string_buffer(96)
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        if library.nvmlInit_v2() == 0 and library.nvmlSystemGetDriverVersion(text, len(text)) == 0:
+            return text.value.decode()
+    return None
+
+
+def cuda_versions(cupy: ModuleType) -> dict[str, str | None]:
+    """Versions of the driver, of the CUDA that it knows, of CUDA, CuPy and the compiler."""
+    runtime = cupy.cuda.runtime
+    return {
+        "driver": driver_version(),
+        "driver_cuda": _version(runtime.driverGetVersion()),
+        "runtime": _version(runtime.runtimeGetVersion()),
+        "cupy": cupy.__version__,
+        "nvrtc": "{}.{}".format(*cupy.cuda.nvrtc.getVersion()),
+    }
+
+
 def _unreachable(runtime: Any, error: Any) -> str:
     if error.status == NO_DEVICE:
         return _no_device()

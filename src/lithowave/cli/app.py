@@ -59,6 +59,7 @@ Changes = Annotated[
         "--set", metavar="KEY=VALUE", help="Replace an entry of the file: solver.order=8; may be repeated."
     ),
 ]
+Backend = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu or cuda.")]
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Threads of the CPU backend; default: all cores.")
 ]
@@ -129,7 +130,7 @@ def check(
     measure: Annotated[
         bool,
         typer.Option(
-            "--measure/--no-measure", help="Time this machine for two seconds, to predict the run's time."
+            "--measure/--no-measure", help="Time this machine for a few seconds, to predict the run's time."
         ),
     ] = True,
 ) -> None:
@@ -152,7 +153,7 @@ def check(
 @app.command()
 def run(
     file: SimulationFile,
-    backend: Annotated[str | None, typer.Option(metavar="NAME", help="auto or cpu.")] = None,
+    backend: Backend = None,
     precision: Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")] = None,
     threads: Threads = None,
     changes: Changes = None,
@@ -183,13 +184,13 @@ def run(
 
 
 @app.command()
-def restart(directory: RunDirectory, threads: Threads = None) -> None:
-    """Go on with a run that was stopped, from its last checkpoint."""
+def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
+    """Go on with a run that was stopped, from its last checkpoint; on another device, too."""
     from lithowave.cli.progress import progress_display
     from lithowave.run import restart_run
 
     with kept(directory), progress_display(str(directory)) as show:
-        result = restart_run(directory, show=show, threads=threads)
+        result = restart_run(directory, show=show, backend=backend, threads=threads)
     conclude(result)
 
 

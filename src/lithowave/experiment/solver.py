@@ -63,6 +63,10 @@ class Solver(DescriptionModel):
         default="taylor",
         description="Difference coefficients: of highest order, or optimized for small dispersion (order 4).",
     )
+    passes: Literal["auto", "one", "two"] = Field(
+        default="auto",
+        description="Passes over memory for a step of finite differences; one is faster where a GPU has room for it.",
+    )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step in s; null: the largest stable one times safety."
     )

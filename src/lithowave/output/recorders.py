@@ -22,6 +22,7 @@ from lithowave.solvers.base import Solver
 from lithowave.solvers.clock import Clock, Schedule
 
 MOST_RECORDS = 256
+COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
 class Recorder:
@@ -60,6 +61,11 @@ def record_lag(quantity: str, with_stress: bool) -> int:
     return 1 if quantity == "acceleration" or with_stress else 0
 
 
+def block_length(receiver_count: int) -> int:
+    """Records that are kept on the device before they are brought to the host: at most 64 MB of them."""
+    return max(1, min(MOST_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
+
+
 class SeismogramRecorder(Recorder):
     r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity wanted.
 
@@ -79,8 +85,7 @@ class SeismogramRecorder(Recorder):
         self.lag = record_lag(self.quantity, self.with_stress)
         only_velocity = self.quantity == "velocity" and not self.with_stress
         self.every = schedule.sample_every if only_velocity else 1
-        # Blocks of at most 64 MB of records.
-        self.capacity = max(1, min(MOST_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
+        self.capacity = block_length(receiver_count)
         self.count = 0
         # The last two velocities, the displacement and the stress before the block, at rest in the beginning.
         self.carry = {
@@ -312,7 +317,7 @@ def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) 
     total = len(simulation.receiver_list()) * components * schedule.sample_count * value
     for selection, points in zip(output.snapshots, raster_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
-        per_point = sum({"velocity": 3, "stress": 6, "pressure": 1}[name] for name in selection.fields)
+        per_point = sum(COMPONENTS[name] for name in selection.fields)
         thickness = (
             2 if selection.plane is not None and selection.plane.axis in "xy" else 1
         )  # see `snapshots.py`

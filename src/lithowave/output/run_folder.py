@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from lithowave.backends.cpu import processor_name
 from lithowave.errors import InputError, OutputError
 from lithowave.output.hdf5 import writing
 from lithowave.version import __version__
@@ -29,6 +30,7 @@ MADE_BY_RUNS = (
 ENDINGS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
+DEVICE = ("backend", "device", "precision", "threads", "cuda")
 PACKAGES = (
     "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "netCDF4", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
@@ -144,8 +146,8 @@ class RunFolder:
         self.close()
 
     def begin_again(self, step: int) -> None:
-        """Note in run.json that the run goes on from `step`, and how the part before it ended."""
-        part = {name: self.report.pop(name) for name in ENDINGS if name in self.report}
+        """Note in run.json that the run goes on from `step`, and on what and how the part before it ended."""
+        part = {name: self.report.pop(name) for name in ENDINGS + DEVICE if name in self.report}
         note = {"step": step, "time": now(), "before": part}
         self.write_report(restarts=[*self.report.get("restarts", []), note], exit_state="running")
 
@@ -213,12 +215,14 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def fingerprint(description: str) -> str:
-    """Hash by which a checkpoint knows its description; output folder and threads do not count."""
+    """Hash by which a checkpoint knows its description; output folder, device and threads do not count."""
     import yaml
 
     content = yaml.safe_load(description) or {}
-    for part, key in (("output", "directory"), ("output", "checkpoint"), ("compute", "threads")):
-        (content.get(part) or {}).pop(key, None)
+    free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads")}
+    for part, keys in free.items():
+        for key in keys:
+            (content.get(part) or {}).pop(key, None)
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -276,18 +280,6 @@ def source_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return commit + ("+" if changed else "")
-
-
-def processor_name() -> str:
-    """The processor's model name, as far as the system tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 class Stopwatch:

@@ -48,8 +48,14 @@ class Plan(Protocol):
     def point_count(self) -> int:
         """Points (or elements) that one step updates; rates count these."""
 
-    def memory_bytes(self) -> int:
-        """Bytes that the solver's arrays will take."""
+    def memory_bytes(self, backend: Any = None) -> int:
+        """Bytes that the solver's arrays will take, with what a backend adds to them."""
+
+    def state_bytes(self) -> int:
+        """Bytes of what `Solver.state` gives."""
+
+    def setup_bytes(self) -> int:
+        """Bytes of main memory that making the arrays takes for a while, wherever they are."""
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import math
 import time
 from collections.abc import Callable
@@ -15,12 +16,12 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, Survey
-from lithowave.solvers.finite_difference.points import HALF_WIDTH
+from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
-# Large enough that the fields do not fit into a cache, small enough for two seconds.
-SAMPLE_POINTS = 4_000_000
-RECEIVER_SECONDS = 3 * (2 * HALF_WIDTH) ** 3 * 1.5e-9
+REPEATS = 7
+SHORTEST = 2e-3  # s, of what is timed at once: waiting for a device takes some microseconds
+MOST_RECEIVERS = 256
 
 
 def best_time(function: Callable[[], object], repeats: int = 3, minimum: float = 0.0) -> float:
@@ -35,12 +36,12 @@ def best_time(function: Callable[[], object], repeats: int = 3, minimum: float =
     return shortest
 
 
-def fill_with_noise(solver: FiniteDifferenceSolver) -> None:
-    """Small random fields: zeros and denormal numbers have speeds of their own."""
+def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
+    """Small random fields, in one plane out of so many: zeros and denormal numbers have speeds of their own."""
     generator = np.random.default_rng(1)
     plane = 1e-3 * generator.standard_normal(solver.plan.padded_shape()[1:], dtype=np.float32)
     for field in solver.fields_by_name.values():
-        for k in range(field.shape[0]):
+        for k in range(0, field.shape[0], every):
             solver.backend.assign(field[k], plane * np.float32(1 + 0.1 * np.sin(k)))
 
 
@@ -49,34 +50,63 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
 
     Interior points and memory variables of the layers are scaled apart, since a small grid has more layer.
     """
-    small = _smaller(plan)
+    small = _smaller(plan, _sample_points(plan, backend))
     bare = _without_layers(small)
-    per_point = _step_time(bare, backend) / bare.point_count
-    layer_values = small.layer_values()
-    extra = max(0.0, _step_time(small, backend) - per_point * small.point_count) if layer_values else 0.0
-    per_step = per_point * plan.point_count + (extra * plan.layer_values() / layer_values if layer_values else 0.0)
-    return plan.schedule.steps * (per_step + receiver_count * RECEIVER_SECONDS / backend.threads)
+    bare_step, record = _times(bare, backend, receiver_count)
+    per_point, per_step = bare_step / bare.point_count, record + bare_step / bare.point_count * plan.point_count
+    if small.layer_values():
+        extra = max(0.0, _times(small, backend, 0)[0] - per_point * small.point_count)
+        per_step += extra * plan.layer_values() / small.layer_values()
+    return plan.schedule.steps * per_step
 
 
-def _step_time(plan: FiniteDifferencePlan, backend: Any) -> float:
+def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
+    """Seconds of a step, and of a record of so many receivers."""
+    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
     solver = FiniteDifferenceSolver(plan, None, backend)
     fill_with_noise(solver)
-    # The median of a few: the run will not see only the best moments of the machine.
-    solver.advance(0)
-    times = []
-    for _ in range(7):
+    step, record = _typical_time(lambda: solver.advance(0), backend), 0.0
+    if receiver_count:
+        count = min(receiver_count, MOST_RECEIVERS)
+        ends = np.array([(axis[0], axis[-1]) for axis in map(plan.grid.nodes, range(3))])
+        positions = np.random.default_rng(2).uniform(*ends.T, (count, 3))
+        solver.receivers = ReceiverList(backend, solver.stencil, positions)
+        solver.start_records(1, stress=False)
+        record = _typical_time(lambda: solver.record(0), backend) * receiver_count / count
+    return step, record
+
+
+def _typical_time(function: Callable[[], object], backend: Any) -> float:
+    """Median time of a call, s: the run will not see only the best moments of the machine.
+
+    What is timed ends when the device has done it. The first calls compile, and load a graph where there are graphs.
+    """
+
+    def seconds(calls: int) -> float:
+        backend.synchronize()
         begin = time.perf_counter()
-        solver.advance(0)
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times))
+        for _ in range(calls):
+            function()
+        backend.synchronize()
+        return (time.perf_counter() - begin) / calls
+
+    warm = min(seconds(1) for _ in range(3))
+    calls = min(100, math.ceil(SHORTEST / max(warm, 1e-9)))
+    return float(np.median([seconds(calls) for _ in range(REPEATS)]))
 
 
-def _smaller(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:
-    """The same kind of grid with at most SAMPLE_POINTS points, cut in z first: rows keep their length."""
+def _sample_points(plan: FiniteDifferencePlan, backend: Any) -> int:
+    """Points that are enough for this device and take at most a third of its free memory."""
+    room = backend.free_memory() // 3
+    return max(1, min(backend.sample_points, room * plan.point_count // plan.memory_bytes(backend)))
+
+
+def _smaller(plan: FiniteDifferencePlan, ceiling: int) -> FiniteDifferencePlan:
+    """The same kind of grid with about `ceiling` points, cut in z first: rows keep their length."""
     nx, ny, nz = plan.grid.shape
-    ceiling = max(SAMPLE_POINTS, 1)
-    nx = min(nx, 400)
-    ny = min(ny, max(ceiling // (nx * 60), 60))
+    depth = max(60, round(0.38 * ceiling ** (1 / 3)))
+    nx = min(nx, max(400, round(ceiling ** (1 / 3))))
+    ny = min(ny, max(ceiling // (nx * depth), 60))
     nz = min(nz, max(ceiling // (nx * ny), 60))
     layers = tuple(
         tuple(min(cells, count // 3) for cells in pair)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
 FIELDS, MODULI = 9, 3
+PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class FiniteDifferencePlan:
     survey: Survey
     max_frequency: float | None
     value_bytes: int
+    passes: str = "auto"
 
     @property
     def point_count(self) -> int:
@@ -71,9 +73,19 @@ class FiniteDifferencePlan:
         layers = (axis_layers(self.grid, axis, self.layer, self.schedule.time_step) for axis in range(3))
         return sum(2 * math.prod(one.memory) for one in layers)
 
-    def memory_bytes(self) -> int:
-        """Bytes of the fields, the material and the absorbing layers."""
-        return self.value_bytes * ((FIELDS + MODULI) * math.prod(self.padded_shape()) + self.layer_values())
+    def memory_bytes(self, backend: Any = None) -> int:
+        """Bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
+        shape = self.padded_shape()
+        field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
+        return (FIELDS + MODULI) * field + self.value_bytes * self.layer_values()
+
+    def state_bytes(self) -> int:
+        """Bytes of the fields and the absorbing layers: what a checkpoint holds."""
+        return self.value_bytes * (FIELDS * math.prod(self.padded_shape()) + self.layer_values())
+
+    def setup_bytes(self) -> int:
+        """Bytes of the planes of the medium that are at work at one time."""
+        return PLANES * 8 * math.prod(self.padded_shape()[1:])
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
@@ -149,8 +161,9 @@ def plan(simulation: Simulation) -> FiniteDifferencePlan:
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     return FiniteDifferencePlan(
-        grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes
-    )
+        grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
+        solver.passes,
+    )  # fmt: skip
 
 
 def survey_material(simulation: Simulation) -> Survey:

@@ -8,7 +8,7 @@ import numpy as np
 
 from lithowave.mesh.grid import AXES
 from lithowave.solvers.base import Coming, Raster
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, closed_faces, line_volumes, unsigned
@@ -17,6 +17,7 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.rasters import finish_fields, parts_of, raster_lines, select_raster
+from lithowave.solvers.finite_difference.schemes import choose_scheme
 from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class FiniteDifferenceSolver:
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order)
         self._allocate(simulation)
         self._prepare_faces()
+        self.scheme = choose_scheme(self, [] if simulation is None else simulation.point_sources())
+        self._prepare_stencil()
         self._prepare_sources([] if simulation is None else simulation.point_sources())
         receivers = [] if simulation is None else simulation.receiver_list()
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
@@ -54,12 +57,10 @@ class FiniteDifferenceSolver:
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[tuple[Raster, str], list] = {}
         self._peaks: dict[str, Any] | None = None
-        self._step = backend.repeated(self._launch_step)
 
     def _allocate(self, simulation: Simulation | None) -> None:
         plan, backend = self.plan, self.backend
         shape = plan.padded_shape()
-        self.fields_by_name = {name: backend.field(shape, plan.halo) for name in FIELDS}
         self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo) for _ in range(3)]
         if simulation is None:
             planes = uniform_planes(plan.survey, self.grid, plan.halo)
@@ -90,10 +91,12 @@ class FiniteDifferenceSolver:
             )
             for face in self.closed
         ]
+
+    def _prepare_stencil(self) -> None:
         field = self.fields_by_name["vx"]
         strides = tuple(step // field.itemsize for step in field.strides[::-1])
-        volumes = line_volumes(self.grid, plan.faces, closure)
-        self.stencil = PointStencil(self.grid, plan.halo, volumes, strides)
+        volumes = line_volumes(self.grid, self.plan.faces, face_closure(self.plan.order))
+        self.stencil = PointStencil(self.grid, self.plan.halo, volumes, strides)
 
     def _prepare_sources(self, sources: list) -> None:
         """Weights of sources carry moment or force, volume, time step and buoyancy."""
@@ -124,83 +127,86 @@ class FiniteDifferenceSolver:
 
     # ------------------------------------------------------------------------------------------------ the step
 
+    @property
+    def fields_by_name(self) -> dict[str, Any]:
+        """Velocities and the stresses half a step before them."""
+        return self.scheme.fields
+
     def advance(self, step: int) -> None:
         """From step to step + 1."""
         if step != self._next_step or step % BLOCK == 0:
             self.backend.assign(self._row, np.array([step % BLOCK]))
             self.moments.load(step)
             self.forces.load(step)
-        self._step()
+        self.scheme.advance()
         self._next_step = step + 1
-
-    def _launch_step(self) -> None:
-        self.update_stress()
-        self._inject(self.moments)
-        self.apply_free_surface()
-        self.update_velocity()
-        self._inject(self.forces)
-        self.apply_rigid_faces()
-        if self.moments.count or self.forces.count:
-            self.kernels.count_step(self._row)
 
     def update_stress(self) -> None:
         """sigma += dt C : grad v, with absorbing layers and closed faces."""
-        f, material = self.fields_by_name, (self.lam, self.compliance)
-        self.kernels.update_stress(
-            *f.values(), *material, self.ratio, *self.coefficients, self.backend.threads, *self._layers("stress")
-        )
-        for face, closure in zip(self.closed, self.closure_arrays, strict=True):
-            self.kernels.close_stress(
-                *self._stress_arguments(face.axis), *material, *closure, face.first, face.half,
-                face.shape, face.inward, *self._axes(face.axis), self.ratio,
-            )  # fmt: skip
+        self.kernels.update_stress(*self.stress_arguments(self.fields_by_name))
+        self.close_stress(self.fields_by_name)
 
     def update_velocity(self) -> None:
         """v += dt / rho div sigma, with absorbing layers and closed faces."""
-        f = self.fields_by_name
-        self.kernels.update_velocity(
+        self.kernels.update_velocity(*self.velocity_arguments(self.fields_by_name))
+        self.close_velocity(self.fields_by_name)
+
+    def stress_arguments(self, f: dict[str, Any]) -> tuple[Any, ...]:
+        """Of the kernel `update_stress`."""
+        material = (self.lam, self.compliance)
+        return (
+            *f.values(), *material, self.ratio, *self.coefficients, self.backend.threads, *self._layers("stress")
+        )  # fmt: skip
+
+    def velocity_arguments(self, f: dict[str, Any]) -> tuple[Any, ...]:
+        """Of the kernel `update_velocity`."""
+        return (
             *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, *self._layers("velocity")
-        )
+        )  # fmt: skip
+
+    def close_stress(self, f: dict[str, Any]) -> None:
+        """What free and rigid faces change in the stresses."""
         for face, closure in zip(self.closed, self.closure_arrays, strict=True):
-            self.kernels.close_velocity(
-                *self._velocity_arguments(face.axis), self.density, *closure, face.first, face.half,
-                face.shape, face.inward, *self._axes(face.axis), self.ratio,
+            self.kernels.close_stress(
+                *_stress_fields(f, face.axis), self.lam, self.compliance, *closure, face.first, face.half,
+                face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def apply_free_surface(self) -> None:
+    def close_velocity(self, f: dict[str, Any]) -> None:
+        """What free and rigid faces change in the velocities."""
+        for face, closure in zip(self.closed, self.closure_arrays, strict=True):
+            self.kernels.close_velocity(
+                *_velocity_fields(f, face.axis), self.density, *closure, face.first, face.half,
+                face.shape, face.inward, *_axes(face.axis), self.ratio,
+            )  # fmt: skip
+
+    def apply_free_surface(self, f: dict[str, Any] | None = None) -> None:
         """Zero normal traction on the free face."""
-        f = self.fields_by_name
+        f = f or self.fields_by_name
         for face in self.closed:
             if face.kind == "free":
                 self.kernels.free_surface(face.plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
 
-    def apply_rigid_faces(self) -> None:
+    def apply_rigid_faces(self, f: dict[str, Any] | None = None) -> None:
         """Zero tangential velocity on rigid faces; the normal one is zero by the closure."""
+        f = f or self.fields_by_name
         for face in self.closed:
             if face.kind == "rigid":
-                tangential = (self.fields_by_name[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
+                tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
                 self.kernels.hold(*tangential, face.first, face.shape)
+
+    def inject(self, sources: SourceList, f: dict[str, Any]) -> None:
+        """What sources add to the fields at this step."""
+        if sources.count:
+            self.kernels.inject(*f.values(), *sources.arguments(), self._row)
+
+    def count_step(self) -> None:
+        """One step further in the tables of the sources."""
+        if self.moments.count or self.forces.count:
+            self.kernels.count_step(self._row)
 
     def _layers(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
-
-    def _axes(self, axis: int) -> tuple:
-        return tuple(unsigned(UNIT[a]) for a in (axis, *TANGENTS[axis]))
-
-    def _velocity_arguments(self, axis: int) -> tuple:
-        f, (t, u) = self.fields_by_name, TANGENTS[axis]
-        velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-        return (*velocities, f[stress_name(axis, axis)], f[stress_name(axis, t)], f[stress_name(axis, u)])
-
-    def _stress_arguments(self, axis: int) -> tuple:
-        f, (t, u) = self.fields_by_name, TANGENTS[axis]
-        velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-        pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
-        return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
-
-    def _inject(self, sources: SourceList) -> None:
-        if sources.count:
-            self.kernels.inject(*self.fields_by_name.values(), *sources.arguments(), self._row)
 
     # --------------------------------------------------------------------------------------------- what is read
 
@@ -309,6 +315,24 @@ class FiniteDifferenceSolver:
         """See `lithowave.solvers.base.Solver`."""
         for name, array in self._state_arrays().items():
             self.backend.assign(array, state[name])
+        self.scheme.restored()
+
+
+def _axes(axis: int) -> tuple:
+    return tuple(unsigned(UNIT[a]) for a in (axis, *TANGENTS[axis]))
+
+
+def _velocity_fields(f: dict[str, Any], axis: int) -> tuple:
+    t, u = TANGENTS[axis]
+    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
+    return (*velocities, f[stress_name(axis, axis)], f[stress_name(axis, t)], f[stress_name(axis, u)])
+
+
+def _stress_fields(f: dict[str, Any], axis: int) -> tuple:
+    t, u = TANGENTS[axis]
+    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
+    pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
+    return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
 
 
 def stress_name(a: int, b: int) -> str:

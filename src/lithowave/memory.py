@@ -1,0 +1,90 @@
+"""How much memory a run takes, on its device and in main memory, and whether that much is there."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from typing import Any
+
+from lithowave.backends import cpu
+from lithowave.errors import ResourceError
+from lithowave.experiment.simulation import Simulation
+from lithowave.output.recorders import COMPONENTS, block_length
+
+# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
+RECEIVER_BYTES = 3 * 8**3 * 16
+LESS = "A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less"
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes that the arrays of a run take: in main memory, and on a device with memory of its own (else None)."""
+
+    main: int
+    device: int | None
+
+
+def memory_needed(simulation: Simulation, plan: Any, backend: Any) -> MemoryNeed:
+    """What a run takes beside the process itself."""
+    arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
+    lists = RECEIVER_BYTES * len(simulation.receiver_list()) * (3 if _with_stress(simulation) else 1)
+    if not backend.own_memory:
+        return MemoryNeed(arrays + lists + buffers, None)
+    # A checkpoint is written from a copy in main memory. Lists are made there.
+    checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    return MemoryNeed(max(plan.setup_bytes() + lists, checkpoint) + buffers, arrays + lists + buffers)
+
+
+def free_main_memory() -> int:
+    """Bytes of main memory that a run could take now."""
+    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of one that has ended
+    return cpu.free_memory()
+
+
+def free_device_memory(backend: Any) -> int:
+    """Bytes that a run could take on the device now."""
+    gc.collect()
+    return backend.free_memory()
+
+
+def require_memory(need: MemoryNeed, backend: Any) -> None:
+    """Refuse a run that does not fit, with figures.
+
+    Raises
+    ------
+    ResourceError : it needs more than is free, on the device or in main memory.
+    """
+    free = free_main_memory()
+    if need.device is None:
+        _require(need.main, free, "of memory for its arrays", "free", f"{LESS}.")
+        return
+    _require(
+        need.device, free_device_memory(backend), "of GPU memory for its arrays", f"free on {backend.device}",
+        f"{LESS}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
+    )  # fmt: skip
+    _require(
+        need.main, free, "of main memory beside that of the GPU", "free",
+        f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {LESS}, too.",
+    )  # fmt: skip
+
+
+def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -> None:
+    if needed > free:
+        figures = f"the run needs {needed / 1e9:.2f} GB {of_what}; {free / 1e9:.2f} GB are {where}."
+        raise ResourceError(f"{figures} {help_text}")
+
+
+def _with_stress(simulation: Simulation) -> bool:
+    return simulation.output.stress or simulation.output.pressure
+
+
+def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
+    """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
+    output, count = simulation.output, len(simulation.receiver_list())
+    records = 8 * (9 if _with_stress(simulation) else 3) * count * block_length(count)
+    value = 4 if simulation.compute.precision == "single" else 8
+    snapshots = sum(
+        value * plan.raster_point_count(selection) * sum(COMPONENTS[name] for name in selection.fields)
+        for selection in output.snapshots
+    )
+    return 2 * (records + snapshots)

@@ -1,0 +1,163 @@
+"""`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, made once for the arrays of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.finite_difference.arguments import FIELDS, named_arguments
+from lithowave.solvers.finite_difference.packing import (
+    address,
+    blob,
+    element_strides,
+    layer_ranges,
+    pack_layers,
+    pack_layout,
+)
+from lithowave.solvers.finite_difference.tiles import (
+    DIRECT,
+    Arrangement,
+    Boxes,
+    Ranges,
+    Shape,
+    arrangement,
+    chunk_planes,
+    inner_box,
+    shell,
+    tile_box,
+)
+
+PACKAGE = "lithowave.solvers.finite_difference"
+RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of a field that comes with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
+    whether it has the rows of the stencil ("tall"), one more row ("more") or the tile's own."""
+
+    field: str
+    columns: int = 0
+    rows: str = ""
+
+
+# In the order of the maps in update_ring.cu.
+RING_BOXES = {
+    "update_velocity": (
+        Box("sxx", 2), Box("sxy", 2, "tall"), Box("syy", 0, "tall"), Box("sxz", 2), Box("syz", 0, "tall"), Box("szz"),
+        Box("vx"), Box("vy"), Box("vz"), Box("density", 1, "more"),
+    ),
+    "update_stress": (
+        Box("vx", 2, "tall"), Box("vy", 2, "tall"), Box("vz", 2, "tall"), Box("sxx"), Box("syy"), Box("szz"),
+        Box("sxy"), Box("sxz"), Box("syz"), Box("lam"), Box("compliance", 1, "more"),
+    ),
+}  # fmt: skip
+
+
+def box_size(box: Box, tile: Shape, order: int, item: int) -> tuple[int, int]:
+    """Columns and rows of a box."""
+    aligned = 16 // item
+    margin = ring_margin(order, item)
+    columns = tile.columns + (0, aligned, 2 * margin)[box.columns]
+    return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
+
+
+def ring_margin(order: int, item: int) -> int:
+    """Columns that come on either side of a tile: those of the stencil, in whole units of 16 bytes."""
+    aligned = 16 // item
+    return -(-(order // 2) // aligned) * aligned
+
+
+def index_type(field: Any) -> str:
+    """Of places in a field: more than 2^32 elements need 64 bits."""
+    return "unsigned" if field.shape[0] * element_strides(field)[0] < 2**32 else "unsigned long long"
+
+
+def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
+    """`Coefficients` of stencil.cuh."""
+    return blob(np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(dtype).tobytes())
+
+
+def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False) -> np.ndarray:
+    """A map of boxes of this size that begins at the first column of points, so that zeros stand for the halo.
+
+    beyond : columns behind the last one are needed, as of the material.
+    """
+    return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size)
+
+
+class GridUpdate:
+    """`update_velocity` or `update_stress` over all tiles of the grid, or those inside or around a box.
+
+    What a launch needs beyond its arguments (tiles, maps) is made at the first call for these arrays and kept, so that
+    a later call may be captured in a graph.
+    """
+
+    def __init__(self, backend: Any, kernel: str, order: int) -> None:
+        self.backend, self.kernel, self.order = backend, kernel, order
+        self._kept: dict[tuple, tuple[Arrangement, dict[str, Any]]] = {}
+
+    def __call__(self, *arguments: Any) -> None:
+        self._launch(named_arguments(self.kernel, arguments), {}, "whole", None)
+
+    def part(self, arguments: tuple[Any, ...], outputs: dict[str, Any], which: str, box: Boxes) -> None:
+        """Only the tiles ``inside`` or ``around`` a box; results go to `outputs`, what they are made of stays."""
+        self._launch(named_arguments(self.kernel, arguments), outputs, which, box)
+
+    def _launch(self, named: dict[str, Any], outputs: dict[str, Any], which: str, box: Boxes | None) -> None:
+        key = (which, *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
+        if key not in self._kept:
+            self._kept[key] = self._arrange(named, which, box)
+        how, kept = self._kept[key]
+        shared = max(self.shared_bytes(how, shape, named["vx"].itemsize) for shape in (how.inside, how.edge))
+        defines = {"ORDER": self.order, "INDEX": index_type(named["vx"])} | how.defines()
+        program = self.backend.program(PACKAGE, RING_FILE if how.slots else DIRECT_FILE, defines)
+        program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
+
+    def shared_bytes(self, how: Arrangement, shape: Shape, item: int) -> int:
+        """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
+        sizes = (math.prod(box_size(box, shape, self.order, item)) * item for box in RING_BOXES[self.kernel])
+        return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
+
+    def _arrange(self, named: dict[str, Any], which: str, box: Boxes | None) -> tuple[Arrangement, dict[str, Any]]:
+        field, halo = named["vx"], self.order // 2
+        shape = tuple(count - 2 * halo for count in field.shape[::-1])
+        ranges = {
+            axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
+        }
+        layered = any(one.used for one in ranges.values())
+        how = arrangement(self.backend.precision, self.order, layered) if self.backend.copy_engine else DIRECT
+        kept = {
+            "layout": pack_layout(field, halo),
+            "coefficients": pack_coefficients(named, field.dtype),
+            "layers": pack_layers(named, ranges),
+            "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), which, box), np.int32),
+        }
+        if how.slots:
+            kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
+        return how, kept
+
+    def _tiles(self, how: Arrangement, ranges: list[Ranges], which: str, box: Boxes | None) -> np.ndarray:
+        """In the order of memory: blocks at work at the same time share halos in the cache."""
+        inner = inner_box(ranges, how.edge.columns) if box is None else box
+        outer = [] if which == "inside" else shell(inner, [one.nodes for one in ranges])
+        inside = [] if which == "around" else [inner]
+        planes = inner[2][1] - inner[2][0] or ranges[2].nodes
+        across = sum(len(tile_box([*one[:2], (0, 1)], how.inside, 1, False)) for one in inside)
+        across += sum(len(tile_box([*one[:2], (0, 1)], how.edge, 1, True)) for one in outer if one[2] == inner[2])
+        chunk = chunk_planes(planes, across, self.backend.multiprocessors, how.chunk) if how.slots else how.chunk
+        tiles = [np.zeros((0, 8), np.int32), *(tile_box(one, how.edge, chunk, True) for one in outer)]
+        table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
+        return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
+
+    def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
+        halo, item = self.order // 2, named["vx"].itemsize
+        return np.concatenate([
+            tensor_map(
+                self.backend, named[box.field], halo, box_size(box, shape, self.order, item), box.columns == 1
+            )
+            for box in RING_BOXES[self.kernel]
+        ])  # fmt: skip

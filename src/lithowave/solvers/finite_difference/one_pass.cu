@@ -1,0 +1,254 @@
+// Velocity and the stress after it in one pass over memory, for devices with a bulk tensor copy engine.
+//
+// From the velocities of one time and the stresses half a step later the pass makes both of the next step, in other
+// arrays: 21 numbers a point move instead of the 30 of two passes. A block owns OUT_X x OUT_Y columns and computes the
+// velocities of REACH more columns on every side for itself, since their owners may not have them yet. A plane of
+// velocities stays in shared memory until the stresses REACH planes below it are finished.
+//
+// Blocks are as many as the device holds at once and take one tile after the other. They must not drift apart in z, or
+// halos are forgotten by the cache before the neighbours read them: a block may be SLACK planes ahead of the last one.
+//
+// Only for points that no layer and no face changes, as far as REACH around them.
+
+#include "hopper.cuh"
+#include "stencil.cuh"
+
+constexpr int MARGIN = 16 / sizeof(real);  // columns of a box beyond the wider tile on both sides, together with REACH
+constexpr int TALL = OUT_Y + 2 * REACH, BROAD = OUT_X + 2 * REACH;  // the tile with the velocities around it
+constexpr int WIDE = OUT_X + 2 * MARGIN, TALLER = TALL + WINDOW - 1;
+static_assert(2 * REACH <= MARGIN, "the boxes would be too narrow");
+
+constexpr int MAIN_THREADS = OUT_X * TALL / ROWS, SIDE_THREADS = 2 * REACH * TALL / ROWS;
+constexpr int WORKERS = (MAIN_THREADS + SIDE_THREADS + 31) / 32;  // warps; one more feeds the ring
+constexpr int VELOCITY_LAG = REACH - 1, STRESS_LAG = WINDOW - 1;  // planes behind the newest that are finished
+constexpr int PLANES_KEPT = 2 * REACH;                            // of velocities, in shared memory
+
+struct Maps {
+    TensorMap sxx, sxy, syy, sxz, syz, szz, vx, vy, vz, density, lam, compliance;
+};
+
+// What comes with plane k; p = k - VELOCITY_LAG is the plane of velocities, m = k - STRESS_LAG that of stresses.
+struct Slot {
+    alignas(128) real sxx[TALL][WIDE];
+    alignas(128) real sxy[TALLER][WIDE];
+    alignas(128) real syy[TALLER][WIDE];
+    alignas(128) real sxz[TALL][WIDE];
+    alignas(128) real syz[TALLER][WIDE];
+    alignas(128) real szz[TALL][WIDE];
+    alignas(128) real vx[TALL][WIDE];
+    alignas(128) real vy[TALL][WIDE];
+    alignas(128) real vz[TALL][WIDE];
+    alignas(128) real density[TALL + 1][WIDE];
+    alignas(128) real lam[OUT_Y][OUT_X];
+    alignas(128) real compliance[OUT_Y + 1][OUT_X + MARGIN];
+
+    // Maps begin at the first column of points, REACH rows and planes before the first.
+    __device__ __forceinline__ void load(const Maps& maps, const Tile& tile, int k, Barrier& full) {
+        const int x = tile.x - MARGIN, y = tile.y, p = k - VELOCITY_LAG + REACH, m = k - STRESS_LAG + REACH;
+        k += REACH;
+        full.expect(sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(sxz) + sizeof(syz) + sizeof(szz) + sizeof(vx) +
+                    sizeof(vy) + sizeof(vz) + sizeof(density) + sizeof(lam) + sizeof(compliance));
+        copy_box(sxx, maps.sxx, x, y, p, full);
+        copy_box(sxy, maps.sxy, x, y - REACH, p, full);
+        copy_box(syy, maps.syy, x, y - REACH + 1, p, full);
+        copy_box(sxz, maps.sxz, x, y, k, full);
+        copy_box(syz, maps.syz, x, y - REACH, k, full);
+        copy_box(szz, maps.szz, x, y, k + 1, full);
+        copy_box(vx, maps.vx, x, y, p, full);
+        copy_box(vy, maps.vy, x, y, p, full);
+        copy_box(vz, maps.vz, x, y, p, full);
+        copy_box(density, maps.density, x, y, p + 1, full);
+        copy_box(lam, maps.lam, tile.x, y + REACH, m, full);
+        copy_box(compliance, maps.compliance, tile.x, y + REACH, m + 1, full);
+    }
+};
+
+// A block's shared memory.
+struct Shared {
+    Slot slots[STAGES];
+    alignas(128) real velocity[PLANES_KEPT][3][TALL][BROAD];
+    alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy that wait for the stresses to be finished
+    Barrier full[STAGES], empty[STAGES];
+    Barrier written[REACH];  // every warp has written its velocities, in turn
+};
+
+// The place of a thread in the wider tile: whole warps for the tile's own columns, the columns beside it in the last.
+struct Place {
+    int column, row;
+
+    __device__ __forceinline__ Place() {
+        const int side = min(static_cast<int>(threadIdx.x), MAIN_THREADS + SIDE_THREADS - 1) - MAIN_THREADS;
+        if (side < 0) {
+            column = REACH + threadIdx.x % OUT_X, row = threadIdx.x / OUT_X * ROWS;
+        } else {
+            const int beside = side % (2 * REACH);
+            column = beside < REACH ? beside : OUT_X + beside, row = side / (2 * REACH) * ROWS;
+        }
+    }
+};
+
+// One column: the past of stresses and velocities along it, and what waits.
+struct PassColumn {
+    Column sxz, syz, szz, vx, vy, vz;
+    Delay<VELOCITY_LAG> force_z;
+    real density, density_x, density_y, compliance, compliance_x, compliance_y, compliance_xy;
+    bool inside, own;  // inside the grid, of the tile itself
+};
+
+// The warp that feeds the ring, one thread of it, and waits for blocks that are behind.
+__device__ __forceinline__ void feed(
+    Shared& shared, const Maps& maps, const Tile& tile, unsigned& turn, unsigned* reached, int planes,
+    unsigned blocks)
+{
+    const int first = tile.z - 2 * REACH, count = tile.z_end - tile.z + 2 * REACH + STRESS_LAG;
+    for (int n = 0; n < count; n++, turn++) {
+        const int slot = turn % STAGES;
+        if (turn >= STAGES) shared.empty[slot].wait((turn / STAGES - 1) & 1);
+        if (n >= STAGES) {  // plane n - STAGES is done
+            atomicAdd(reached + n - STAGES, 1u);
+            if (n >= STAGES + SLACK)
+                while (*reinterpret_cast<volatile unsigned*>(reached + n - STAGES - SLACK) < blocks) __nanosleep(20);
+        }
+        shared.slots[slot].load(maps, tile, first + n, shared.full[slot]);
+    }
+    for (int n = max(0, count - STAGES); n < planes; n++) atomicAdd(reached + n, 1u);  // a shorter tile holds nobody up
+}
+
+__device__ __forceinline__ void march(
+    Shared& shared, const Tile& tile, const Layout& layout, const Coefficients& c, unsigned& turn, real* vx, real* vy,
+    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio)
+{
+    const Place at;
+    const int i = tile.x - REACH + at.column, j = tile.y - REACH + at.row;
+    const int first = tile.z - 2 * REACH, last = tile.z_end + STRESS_LAG;
+    PassColumn columns[ROWS];
+    bool any = false;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        PassColumn& own = columns[r];
+        own.inside = i >= 0 && i < layout.columns && j + r >= 0 && j + r < layout.rows;
+        own.own = at.column >= REACH && at.column < OUT_X + REACH && i < tile.x_end && at.row + r >= REACH &&
+                  at.row + r < OUT_Y + REACH && j + r < tile.y_end;
+        any |= own.own;
+        own.density = own.density_x = own.density_y = 1;
+        own.compliance = own.compliance_x = own.compliance_y = own.compliance_xy = 1;
+    }
+    place_t place = layout.at(i, j, first);
+    const real twice = ratio + ratio, four = twice + twice;
+
+    for (int k = first; k < last; k++, turn++, place += layout.plane) {
+        const int p = k - VELOCITY_LAG, m = k - STRESS_LAG;
+        shared.full[turn % STAGES].wait((turn / STAGES) & 1);
+        if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
+        const Slot& slot = shared.slots[turn % STAGES];
+        // Turns count on from tile to tile, so that no warp overwrites what another still reads.
+        const int kept = turn % PLANES_KEPT, below = (turn - REACH) % PLANES_KEPT, history = turn % REACH;
+        const bool computing = p >= 0 && p < layout.planes, writing = p >= tile.z && p < tile.z_end;
+        real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS], old_xz[ROWS], old_yz[ROWS], old_zz[ROWS];
+
+        // ---- velocities of plane p
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            PassColumn& own = columns[r];
+            const int row = at.row + r, x = at.column + MARGIN - REACH;
+            const real* xz = &slot.sxz[row][x];
+            const real* yz = &slot.syz[row + REACH][x];
+            const real* xy = &slot.sxy[row + REACH][x];
+            old_zz[r] = own.szz.value[0];
+            own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[row][x]);
+            old_xz[r] = own.sxz.value[0], old_yz[r] = own.syz.value[0];
+            const real force_x = forward(c.x, &slot.sxx[row][x], 1) + backward(c.y, xy, WIDE);
+            const real force_y = backward(c.x, xy, 1) + forward(c.y, &slot.syy[row + REACH - 1][x], WIDE);
+            const real force_z = own.force_z.exchange(backward(c.x, xz, 1) + backward(c.y, yz, WIDE));
+            const real* above = &slot.density[row][x];
+            new_vx[r] = slot.vx[row][x], new_vy[r] = slot.vy[row][x], new_vz[r] = slot.vz[row][x];
+            if (own.inside && computing) {
+                new_vx[r] += twice / own.density_x * (force_x + own.sxz.derivative(c.z));
+                new_vy[r] += twice / own.density_y * (force_y + own.syz.derivative(c.z));
+                new_vz[r] += twice / (own.density + *above) * (force_z + own.szz.derivative(c.z));
+            }
+            own.density = *above, own.density_x = *above + above[1], own.density_y = *above + above[WIDE];
+            shared.velocity[kept][0][row][at.column] = new_vx[r];
+            shared.velocity[kept][1][row][at.column] = new_vy[r];
+            shared.velocity[kept][2][row][at.column] = new_vz[r];
+            if (own.own && writing) {
+                const place_t q = place + static_cast<place_t>(r * layout.pitch - VELOCITY_LAG * layout.plane);
+                vx[q] = new_vx[r], vy[q] = new_vy[r], vz[q] = new_vz[r];
+            }
+        }
+
+        // ---- stresses of plane m
+        if (any) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                PassColumn& own = columns[r];
+                const real z_vz = own.vz.derivative(c.z);
+                own.vx.push(new_vx[r]), own.vy.push(new_vy[r]), own.vz.push(new_vz[r]);
+                if (!own.own) continue;
+                const int row = at.row + r, y = row - REACH, x = at.column - REACH, wide = at.column + MARGIN - REACH;
+                real* waiting = &shared.stress[history][0][y][x];
+                const real old_xx = waiting[0], old_yy = waiting[OUT_X * OUT_Y], old_xy = waiting[2 * OUT_X * OUT_Y];
+                waiting[0] = slot.sxx[row][wide];
+                waiting[OUT_X * OUT_Y] = slot.syy[row + REACH - 1][wide];
+                waiting[2 * OUT_X * OUT_Y] = slot.sxy[row + REACH][wide];
+                const real* above = &slot.compliance[y][x];
+                const real above_x = *above + above[1], above_y = *above + above[OUT_X + MARGIN];
+                if (m >= tile.z) {
+                    const real* u = &shared.velocity[below][0][row][at.column];
+                    const real* v = &shared.velocity[below][1][row][at.column];
+                    const real* w = &shared.velocity[below][2][row][at.column];
+                    const real exx = backward(c.x, u, 1), eyy = backward(c.y, v, BROAD);
+                    const real pressure = ratio * slot.lam[y][x] * (exx + eyy + z_vz);
+                    const real twice_mu = twice / own.compliance;
+                    const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
+                    sxx[q] = old_xx + (pressure + twice_mu * exx);
+                    syy[q] = old_yy + (pressure + twice_mu * eyy);
+                    szz[q] = old_zz[r] + (pressure + twice_mu * z_vz);
+                    sxy[q] = old_xy + four / own.compliance_xy * (forward(c.y, u, BROAD) + forward(c.x, v, 1));
+                    sxz[q] = old_xz[r] + four / (own.compliance_x + above_x) *
+                                             (own.vx.derivative(c.z) + forward(c.x, w, 1));
+                    syz[q] = old_yz[r] + four / (own.compliance_y + above_y) *
+                                             (own.vy.derivative(c.z) + forward(c.y, w, BROAD));
+                }
+                own.compliance = *above, own.compliance_x = above_x, own.compliance_y = above_y;
+                own.compliance_xy = above_x + (above[OUT_X + MARGIN] + above[OUT_X + MARGIN + 1]);
+            }
+        }
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) shared.written[turn % REACH].arrive(), shared.empty[turn % STAGES].arrive();
+    }
+}
+
+// v += dt / rho div sigma, then sigma += dt (lambda tr(e) I + 2 mu e) with the new v, from the arrays of the maps into the
+// others. reached[wave][plane] counts the blocks that have done a plane; zero before the launch.
+extern "C" __global__ void __launch_bounds__(32 * (WORKERS + 1), 1)
+one_pass(
+    const __grid_constant__ Maps maps, const Tile* tiles, const __grid_constant__ Layout layout,
+    const __grid_constant__ Coefficients coefficients, real* vx, real* vy, real* vz, real* sxx, real* syy, real* szz,
+    real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count, int planes_counted)
+{
+    Shared& shared = *dynamic_shared<Shared>();
+    if (threadIdx.x == 0) {
+        for (int n = 0; n < STAGES; n++) shared.full[n].create(1), shared.empty[n].create(WORKERS);
+        for (int n = 0; n < REACH; n++) shared.written[n].create(WORKERS);
+        publish_barriers();
+    }
+    __syncthreads();
+    unsigned turn = 0;
+    for (int number = blockIdx.x, wave = 0; number < tile_count; number += gridDim.x, wave++) {
+        const Tile tile = tiles[number];
+        if (threadIdx.x < 32 * WORKERS) {
+            march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+        } else if (threadIdx.x == 32 * WORKERS) {
+            const unsigned blocks = min(static_cast<int>(gridDim.x), tile_count - wave * static_cast<int>(gridDim.x));
+            feed(shared, maps, tile, turn, reached + wave * planes_counted, planes_counted, blocks);
+        }
+    }
+}
+
+// Before a pass.
+extern "C" __global__ void clear_counts(unsigned* reached, int count)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n < count) reached[n] = 0;
+}

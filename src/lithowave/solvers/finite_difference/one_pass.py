@@ -1,0 +1,154 @@
+"""The launch of `one_pass.cu`: velocity and stress in one pass, inside a box that no layer and no face touches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.finite_difference.arguments import FIELDS
+from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
+from lithowave.solvers.finite_difference.packing import address, pack_layout
+from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
+
+ONE_PASS_FILE = "one_pass.cu"
+UNIT = 32  # columns: tiles begin at whole lines of memory
+# In the order of `Maps` in one_pass.cu; rows beyond those of the tile with its velocities.
+MAPS = (
+    ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
+)  # fmt: skip
+MATERIAL = ("density", "lam", "compliance")
+
+
+@dataclass(frozen=True)
+class PassShape:
+    """A tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
+
+    columns: int
+    rows: int
+    rows_of_thread: int
+    slots: int
+    slack: int
+
+    def defines(self) -> dict[str, int]:
+        """What the source is compiled with."""
+        return {
+            "OUT_X": self.columns, "OUT_Y": self.rows, "ROWS": self.rows_of_thread, "STAGES": self.slots,
+            "SLACK": self.slack,
+        }  # fmt: skip
+
+
+PASS = PassShape(32, 22, 2, 3, 4)
+
+
+class OnePass:
+    """Velocity and stress of a box from one set of fields into another."""
+
+    least_part = 0.4  # of the grid: below this two passes are as fast
+
+    def __init__(self, backend: Any, order: int, shape: PassShape = PASS) -> None:
+        self.backend, self.order, self.reach, self.shape = backend, order, order // 2, shape
+        self.margin = 16 // backend.dtype.itemsize
+        self._kept: dict[tuple, dict[str, Any]] = {}
+
+    @staticmethod
+    def possible(precision: str, order: int) -> bool:
+        """Whether what a block needs fits into its shared memory."""
+        return precision == "single" and order <= 4
+
+    def box(self, low: Boxes, shape: tuple[int, int, int]) -> Boxes | None:
+        """The box for this pass in a grid where `low` = (nodes left out at the low side, at the high side) along x, y,
+        z; None where little is left."""
+        found = []
+        for axis, ((first, last), nodes) in enumerate(zip(low, shape, strict=True)):
+            end = nodes - last
+            if axis == 0:
+                first, end = -(-first // UNIT) * UNIT, end if last == 0 else end // UNIT * UNIT
+            found.append((first, end))
+        points = math.prod(max(0, end - first) for first, end in found)
+        return found if points > self.least_part * math.prod(shape) else None
+
+    def __call__(
+        self,
+        old: dict[str, Any],
+        new: dict[str, Any],
+        material: dict[str, Any],
+        ratio: Any,
+        coefficients: Any,
+        box: Boxes,
+    ) -> None:
+        """From velocities and the stresses after them in `old` to those of the next step in `new`."""
+        key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
+        if key not in self._kept:
+            self._kept[key] = self._arrange(old, material, coefficients, box)
+        kept = self._kept[key]
+        defines = {"ORDER": self.order, "INDEX": index_type(old["vx"])} | self.shape.defines()
+        program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
+        count = kept["reached"].size
+        program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
+        blocks = min(self.backend.multiprocessors, kept["tile_count"])
+        arguments = {name: new[name] for name in FIELDS} | kept | {"ratio": ratio}
+        program.launch("one_pass", (blocks,), (self._threads(),), arguments, self._shared_bytes())
+
+    def _threads(self) -> int:
+        """Whole warps for the tile with the velocities around it, and one that feeds the ring."""
+        wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
+        return 32 * (-(-wide // self.shape.rows_of_thread // 32) + 1)
+
+    def _boxes(self) -> dict[str, tuple[int, int]]:
+        """Columns and rows that come of each array."""
+        wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
+        boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
+        return boxes | {
+            "density": (wide, tall + 1),
+            "lam": (self.shape.columns, self.shape.rows),
+            "compliance": (self.shape.columns + self.margin, self.shape.rows + 1),
+        }
+
+    def _shared_bytes(self) -> int:
+        """`Shared` of one_pass.cu."""
+
+        def aligned(count: int) -> int:
+            return -(-count * self.backend.dtype.itemsize // 128) * 128
+
+        wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
+        slot = sum(aligned(math.prod(size)) for size in self._boxes().values())
+        kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
+        barriers = 8 * (2 * self.shape.slots + self.reach)
+        return self.shape.slots * slot + kept + -(-barriers // 128) * 128
+
+    def _arrange(self, old: dict[str, Any], material: dict[str, Any], coefficients: Any, box: Boxes) -> dict[str, Any]:
+        field = old["vx"]
+        arrays, boxes = old | material, self._boxes()
+        maps = [
+            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in MATERIAL)
+            for name in (*(name for name, _ in MAPS), *MATERIAL)
+        ]
+        tiles = self._tiles(box)
+        planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
+        waves = -(-len(tiles) // self.backend.multiprocessors)
+        named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))
+        return {
+            "maps": np.concatenate(maps),
+            "tiles": self.backend.upload(tiles, np.int32),
+            "tile_count": len(tiles),
+            "layout": pack_layout(field, self.reach),
+            "coefficients": pack_coefficients(named, field.dtype),
+            "reached": self.backend.zeros((waves * planes,), np.uint32),
+            "planes_counted": planes,
+        }
+
+    def _tiles(self, box: Boxes) -> np.ndarray:
+        """Tiles that leave few devices' processors idle in the last round; blocks take them in turn."""
+        planes = box[2][1] - box[2][0]
+        across = len(tile_box([*box[:2], (0, 1)], Shape(self.shape.columns, self.shape.rows), 1, False))
+
+        def cost(parts: int) -> float:
+            rounds = -(-across * parts // self.backend.multiprocessors)
+            return rounds * (-(-planes // parts) + 6 * self.reach)
+
+        parts = min(range(1, max(1, planes // 64) + 1), key=cost)
+        chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
+        return tile_box(box, Shape(self.shape.columns, self.shape.rows), chunk, False)

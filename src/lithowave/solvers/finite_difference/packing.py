@@ -1,0 +1,90 @@
+"""Arguments of the GPU kernels that are structures by value, packed as the CUDA sources declare them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.finite_difference.arguments import FIELDS
+from lithowave.solvers.finite_difference.tiles import Ranges
+
+
+def address(array: Any) -> int:
+    """Where an array begins in the memory of its device."""
+    return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+
+
+def element_strides(array: Any) -> tuple[int, ...]:
+    """Steps in elements along the axes of an array."""
+    return tuple(step // array.itemsize for step in array.strides)
+
+
+def blob(packed: bytes) -> np.ndarray:
+    """Bytes as the launch wants a structure by value."""
+    return np.frombuffer(packed, np.uint8)
+
+
+def pack_layout(field: Any, halo: int) -> np.ndarray:
+    """`Layout` of stencil.cuh."""
+    planes, rows, columns = (count - 2 * halo for count in field.shape)
+    plane, pitch, _ = element_strides(field)
+    return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
+
+
+def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> Ranges:
+    """Where the layers along an axis do something."""
+    starts = tuple(int(start) for start in backend.download(named[f"{axis}_start"]))
+    if not starts:
+        return Ranges(nodes, 0, (), ())
+    half, node = (backend.download(named[f"{axis}_{part}"]).reshape(3, len(starts), -1) for part in ("half", "node"))
+    used = []
+    for side, start in enumerate(starts):
+        nonzero = np.flatnonzero((half[:, side] != 0).any(axis=0) | (node[:, side] != 0).any(axis=0))
+        used.append((start + int(nonzero[0]), start + int(nonzero[-1]) + 1))
+    return Ranges(nodes, half.shape[2], starts, tuple(used))
+
+
+def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
+    """`LayerSet` of layers.cuh."""
+    packed = b""
+    for axis, found in ranges.items():
+        pointers = (address(named[f"{axis}_{part}"]) for part in ("memory", "half", "node"))
+        sides = len(found.starts)
+        middle = found.nodes // 2 if sides == 2 else found.nodes
+        starts = (*found.starts, 0, 0)[:2]
+        (low, low_end), (high, high_end) = (*found.used, (0, 0), (0, 0))[:2]
+        packed += struct.pack(
+            "3Q10i", *pointers, sides, found.depths, middle, *starts, low, high, low_end, high_end, 0
+        )
+    return blob(packed)
+
+
+def pack_fields(named: dict[str, Any]) -> np.ndarray:
+    """`Fields` of point_kernels.cu."""
+    return blob(struct.pack("9Q", *(address(named[name]) for name in FIELDS)))
+
+
+def signed(step: Any) -> int:
+    """A step that may have wrapped around as an unsigned number."""
+    return (int(step) + 2**63) % 2**64 - 2**63
+
+
+def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int]]:
+    """`Face` of boundary_kernels.cu, and the rows and columns of the face."""
+    strides = element_strides(field)
+
+    def offset(steps: Any) -> int:
+        return sum(signed(step) * stride for step, stride in zip(steps, strides, strict=True))
+
+    normal = next(axis for axis in range(3) if named["shape"][axis] == 1)
+    over, along = (axis for axis in range(3) if axis != normal)
+    rows, columns = named["shape"][over], named["shape"][along]
+    places = [offset(named.get(name, named["first"])) for name in ("first", "half")]
+    steps = [offset(named.get(name, (0, 0, 0))) for name in ("inward", "n", "t", "u")]
+    reach = [0, 0, 0]
+    if "node_change" in named:
+        reach = [*named["node_change"].shape, named["half_change"].shape[1]]
+    packed = struct.pack("8q6i", *places, *steps, strides[over], strides[along], rows, columns, *reach, 0)
+    return blob(packed), (rows, columns)

@@ -1,0 +1,142 @@
+"""How the GPU kernels of the whole grid are arranged: shapes of tiles, and which tiles cover the grid."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# A box: (first, end) along x, y, z.
+Boxes = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles
+    and the range of nodes where they are not zero."""
+
+    nodes: int
+    depths: int
+    starts: tuple[int, ...]
+    used: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tile of columns, and the rows of it that a thread has."""
+
+    columns: int
+    rows: int
+    rows_of_thread: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.columns * self.rows // self.rows_of_thread
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How an update goes over the grid: tiles inside and tiles that touch a layer, with as many threads each; the slots
+    of the ring (0: no ring); the most planes of a tile."""
+
+    inside: Shape
+    edge: Shape
+    slots: int
+    chunk: int
+
+    def defines(self) -> dict[str, int]:
+        """What the source is compiled with."""
+        tile = {"TILE_X": self.inside.columns, "TILE_Y": self.inside.rows}
+        if not self.slots:
+            return tile | {"BLOCKS": 2}
+        edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
+        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1}
+
+
+# Measured on an H200; see docs/gpu.md. Neighbours that march through more planes drift apart and lose the cache. With
+# layers: tiles inside as wide as multiples of the units in which layers are cut off.
+RING = {
+    ("single", 2): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
+    ("single", 4): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
+    ("single", 6): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
+    ("single", 8): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
+    ("double", 2): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
+    ("double", 4): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
+    ("double", 6): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
+    ("double", 8): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
+}
+LAYERED_RING = {
+    ("single", 2): Arrangement(Shape(64, 16, 2), Shape(64, 8), 3, 32),
+    ("single", 4): Arrangement(Shape(64, 16, 2), Shape(64, 8), 3, 32),
+    ("single", 6): Arrangement(Shape(64, 16, 2), Shape(64, 8), 3, 32),
+    ("single", 8): Arrangement(Shape(64, 16, 2), Shape(64, 8), 3, 32),
+    ("double", 2): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
+    ("double", 4): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
+    ("double", 6): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
+    ("double", 8): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
+}
+DIRECT = Arrangement(Shape(32, 16), Shape(32, 16), 0, 8)
+
+
+def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: int) -> int:
+    """Planes that a block marches through, so that the last round of blocks leaves few processors idle."""
+    fewest = -(-planes // largest)
+
+    def cost(parts: int) -> tuple[float, int]:
+        chunk = -(-planes // parts)
+        rounds = math.ceil(max(1, columns_of_tiles) * -(-planes // chunk) / processors)
+        return rounds * (chunk + 8), parts  # 8: filling the ring and the columns takes some planes' time
+
+    return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
+
+
+def arrangement(precision: str, order: int, layered: bool) -> Arrangement:
+    """For devices with a copy engine."""
+    return (LAYERED_RING if layered else RING)[precision, order]
+
+
+def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int, int]]:
+    """Ranges of at most `size` nodes, as even as possible or whole but for the last."""
+    if not even:
+        return [(start, min(start + size, end)) for start in range(first, end, size)]
+    count = -(-(end - first) // size)
+    edges = [first + (end - first) * part // count for part in range(count + 1)] if count else []
+    return list(itertools.pairwise(edges))
+
+
+def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: bool) -> np.ndarray:
+    """`Tile`s that cover a box of (first, end) along x, y, z; x fastest. Whole tiles along x: rows stay aligned."""
+    sizes = ((shape.columns, False), (shape.rows, True), (chunk, True))
+    ranges = [
+        np.array(pieces(*sides, *size), int).reshape(-1, 2) for sides, size in zip(box, sizes, strict=True)
+    ]
+    z, y, x = (grid.ravel() for grid in np.indices([len(one) for one in ranges[::-1]]))
+    chosen = [one[place] for one, place in zip(ranges, (x, y, z), strict=True)]
+    rest = np.broadcast_to([[int(layered), 0]], (x.size, 2))
+    return np.hstack([*(one[:, :1] for one in chosen), *(one[:, 1:] for one in chosen), rest]).astype(np.int32)
+
+
+def inner_box(ranges: Sequence[Ranges], unit: int) -> list[tuple[int, int]]:
+    """What no layer touches, along x in whole units; empty ranges where nothing is left."""
+    found = []
+    for axis, one in enumerate(ranges):
+        low = max((end for first, end in one.used if first == 0), default=0)
+        high = min((first for first, end in one.used if first > 0), default=one.nodes)
+        if axis == 0:
+            low, high = -(-low // unit) * unit, high if high == one.nodes else high // unit * unit
+        found.append((low, max(low, high)))
+    return found if all(first < end for first, end in found) else [(0, 0)] * 3
+
+
+def shell(inner: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """Boxes around the inner box: whole planes below and above, whole rows at its height, the rest at its sides."""
+    x, y, z = inner
+    nx, ny, nz = shape
+    boxes = [[(0, nx), (0, ny), sides] for sides in ((0, z[0]), (z[1], nz))]
+    boxes += [[(0, nx), sides, z] for sides in ((0, y[0]), (y[1], ny))]
+    boxes += [[sides, y, z] for sides in ((0, x[0]), (x[1], nx))]
+    return [box for box in boxes if all(first < end for first, end in box)]
