@@ -49,7 +49,7 @@ def own_records(arguments: argparse.Namespace, result: Path) -> list[Record]:
         str(arguments.size),
     ]
     command += ["--order", str(arguments.order), "--precision", arguments.precision]
-    command += ["--threads", str(arguments.threads), "--json", str(result)]
+    command += ["--backend", "cpu", "--threads", str(arguments.threads), "--json", str(result)]
     return [record for record in run_for_records(command, result) if record["case"] == "interior"]
 
 

@@ -1,21 +1,22 @@
 """Times the grid updates of the finite differences on a CUDA device for different shapes of tiles.
 
-    python benchmarks/tune_gpu.py --size 512 --order 4 --precision single --layers 16 64x16x2,32x16x1,3,64
+    python benchmarks/tune_gpu.py --size 512 --order 4 --precision single --layers 16 64x16x2,32x16x1,3,64,1
 
-An arrangement is the shape of tiles inside (columns x rows x rows of a thread) and at the layers, the slots of the ring
-and the most planes of a tile. With `--layers N` five faces absorb in N cells and the top is free. What wins goes into
-`RING` of `launches.py`.
+An arrangement is the shape of tiles inside (columns x rows x rows of a thread) and at the layers, the slots of the
+ring, the most planes of a tile, and the blocks of a multiprocessor. With `--layers N` five faces absorb in N cells and
+the top is free. What wins goes into `RING` or `LAYERED_RING` of `tiles.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import time
 from collections.abc import Callable
 
 from lithowave.backends import make_backend
 from lithowave.bench import STEP_WORDS, measure_bandwidth
-from lithowave.solvers.finite_difference import launches
+from lithowave.solvers.finite_difference import grid_update, tiles
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
@@ -33,15 +34,15 @@ def seconds(backend: object, function: Callable[[], None], repeats: int = 12) ->
     return (time.perf_counter() - begin) / repeats
 
 
-def parse(text: str) -> launches.Arrangement:
-    inside, edge, slots, chunk = text.split(",")
-    shapes = (launches.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
-    return launches.Arrangement(*shapes, int(slots), int(chunk))
+def parse(text: str) -> tiles.Arrangement:
+    inside, edge, *numbers = text.split(",")
+    shapes = (tiles.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
+    return tiles.Arrangement(*shapes, *map(int, numbers))
 
 
-def name(how: launches.Arrangement) -> str:
+def name(how: tiles.Arrangement) -> str:
     inside, edge = (f"{shape.columns}x{shape.rows}x{shape.rows_of_thread}" for shape in (how.inside, how.edge))
-    return f"{inside},{edge},{how.slots},{how.chunk}"
+    return f"{inside},{edge},{how.slots},{how.chunk},{how.blocks}"
 
 
 def main() -> None:
@@ -59,28 +60,29 @@ def main() -> None:
     copy = measure_bandwidth(backend)["copy"]
     plan = synthetic_plan((arguments.size,) * 3, arguments.order, arguments.precision, arguments.layers,
                           free_top=arguments.layers > 0)  # fmt: skip
-    solver = FiniteDifferenceSolver(plan, None, backend)
+    solver = FiniteDifferenceSolver(dataclasses.replace(plan, passes="two"), None, backend)
     fill_with_noise(solver)
     item = backend.dtype.itemsize
     key = (arguments.precision, arguments.order)
     print(f"{backend.device}, copy {copy / 1e12:.3f} TB/s, {arguments}")
-    default = launches.DIRECT if arguments.direct else launches.RING[key]
+    table = tiles.LAYERED_RING if arguments.layers else tiles.RING
+    default = tiles.DIRECT if arguments.direct else table[key]
     for text in arguments.shapes or [name(default)]:
         if arguments.direct:
-            launches.DIRECT = parse(text)
+            grid_update.DIRECT = parse(text)
         else:
-            launches.RING[key] = parse(text)
+            table[key] = parse(text)
         solver.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
         try:
             velocity = seconds(backend, solver.update_velocity)
             stress = seconds(backend, solver.update_stress)
             rate = plan.point_count / seconds(backend, lambda: (solver.update_stress(), solver.update_velocity()))
         except Exception as error:  # a shape that does not fit is no reason to stop
-            print(f"{text:>26}: {type(error).__name__}: {str(error)[:150]}")
+            print(f"{text:>28}: {type(error).__name__}: {str(error)[:150]}")
             continue
         bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
         print(
-            f"{text:>26}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
+            f"{text:>28}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
             f"ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, "
             f"{rate * STEP_WORDS * item / copy:.2f} of the limit without layers",
             flush=True,

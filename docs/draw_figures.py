@@ -1,4 +1,4 @@
-"""Draw the figures of the theory page: ``python docs/draw_figures.py``."""
+"""Draw the figures of the pages on theory and on GPUs: ``python docs/draw_figures.py``."""
 
 from __future__ import annotations
 
@@ -153,6 +153,97 @@ def draw_dispersion() -> None:
         style.save(figure, FOLDER / "dispersion.png")
 
 
+# Planes of the marching figure, from below: name, what it is, color, and whether it is there already.
+PLANES = (
+    ("m - 1", "finished, in memory", style.MUTED, True),
+    ("m", "being finished: its derivatives along z\nhave all their values", NORMAL, True),
+    ("m + 1", "waits in registers: the last values of\neach column, and what is known so far", "#5b6b7b", True),
+    ("k", "just arrived: derivatives along x and y\nare taken from its slot", SHEAR, True),
+    ("k + 1", "on its way", SHEAR, False),
+    ("k + 2", "on its way", SHEAR, False),
+)
+HALO, TILE = ((-0.16, 1.16), (-0.28, 1.28)), ((0.0, 1.0), (0.0, 1.0))
+
+
+def sheet(sides: tuple[tuple[float, float], tuple[float, float]], z: float) -> np.ndarray:
+    """Corners of a rectangle in a plane, in oblique view."""
+    (west, east), (south, north) = sides
+    return np.array([project(x, y, z) for x, y in ((west, south), (east, south), (east, north), (west, north))])
+
+
+def draw_tile(panel: Any) -> None:
+    """A tile with its halo on several planes, and one block that marches upward through them."""
+    from matplotlib.patches import Polygon
+
+    for n, (name, text, color, there) in enumerate(PLANES):
+        z, dash = 0.62 * n, "-" if there else "--"
+        panel.add_patch(Polygon(sheet(HALO, z), facecolor="none", edgecolor=color, linestyle=dash, linewidth=0.8,
+                                zorder=2 * n + 2))  # fmt: skip
+        panel.add_patch(Polygon(sheet(TILE, z), facecolor=color if there else "none", alpha=0.35 if there else 0.9,
+                                edgecolor=color, linestyle=dash, linewidth=1.2, zorder=2 * n + 2))  # fmt: skip
+        label = project(1.16, 0.5, z)
+        panel.text(label[0] + 0.22, label[1], f"${name}$", color=color, size=11, va="center")
+        panel.text(label[0] + 0.8, label[1], text, color=color, size=8.5, va="center", linespacing=1.15)
+    for x in (0.2, 0.5, 0.8):
+        for y in (0.25, 0.75):
+            column = np.array([project(x, y, z) for z in (0.62, 0.62 * 3)])
+            panel.plot(*column.T, color=NODE, linewidth=1.1, marker="o", markersize=3, markevery=[0, 1], zorder=9)
+    start, end = project(-0.5, 0.0, 0.3), project(-0.5, 0.0, 2.9)
+    panel.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": NODE, "linewidth": 1.6})
+    panel.text(start[0] - 0.1, 0.5 * (start[1] + end[1]), "a block marches upward", rotation=90, ha="right",
+               va="center", size=9.5)  # fmt: skip
+    panel.text(*(project(0.5, -0.28, 0.0) + (0.1, -0.16)), "a tile of columns, its halo around it", ha="center",
+               va="top", size=9)  # fmt: skip
+    panel.set_xlim(-0.85, 4.25)
+    panel.set_ylim(-0.45, 3.55)
+    panel.set_aspect("equal")
+    panel.axis("off")
+    panel.set_title("The planes of a tile", loc="left")
+
+
+def draw_ring(panel: Any) -> None:
+    """The slots of shared memory between the copy engine and the warps."""
+    from matplotlib.patches import FancyBboxPatch
+
+    def box(x: float, y: float, width: float, height: float, text: str, color: str, filled: bool = True) -> None:
+        style_of_box = {"boxstyle": "round,pad=0.02,rounding_size=0.06", "edgecolor": color, "linewidth": 1.2}
+        shade = {"facecolor": color, "alpha": 0.22} if filled else {"facecolor": "none", "linestyle": "--"}
+        panel.add_patch(FancyBboxPatch((x, y), width, height, **style_of_box, **shade))
+        panel.text(x + width / 2, y + height / 2, text, ha="center", va="center", size=8.8, color=NODE)
+
+    def arrow(start: tuple[float, float], end: tuple[float, float], color: str, bend: float = 0.0) -> None:
+        shape = {"arrowstyle": "-|>", "color": color, "linewidth": 1.4, "connectionstyle": f"arc3,rad={bend}"}
+        panel.annotate("", end, start, arrowprops=shape)
+
+    box(0.0, 3.05, 2.6, 0.42, "memory of the device", style.MUTED)
+    slots = (("$k$: in use", True), ("$k + 1$: arriving", False), ("$k + 2$: arriving", False))
+    for n, (text, filled) in enumerate(slots):
+        box(0.88 * n, 1.6, 0.8, 0.62, text.replace(": ", ":\n"), SHEAR, filled)
+        arrow((0.88 * n + 0.4, 3.02), (0.88 * n + 0.4, 2.27), SHEAR if n else style.MUTED)
+    panel.text(2.72, 2.64, "copy engine,\nplanes ahead", size=8.8, va="center", color=SHEAR)
+    panel.text(2.72, 1.9, "a ring of slots in\nshared memory", size=8.8, va="center")
+    arrow((2.08, 1.56), (0.5, 1.56), style.MUTED, bend=-0.22)
+    box(0.0, 0.35, 2.6, 0.62, "warps: columns in registers", NORMAL)
+    arrow((0.2, 1.56), (0.2, 1.02), NODE)
+    panel.text(2.72, 0.66, "plane $m$ goes straight\nback to memory", size=8.8, va="center", color=NORMAL)
+    arrow((-0.04, 0.66), (-0.04, 3.2), NORMAL, bend=-0.32)
+    panel.set_xlim(-0.75, 4.15)
+    panel.set_ylim(0.1, 3.6)
+    panel.axis("off")
+    panel.set_title("The ring", loc="left")
+
+
+def draw_marching() -> None:
+    """How a block of the GPU kernels goes through the grid."""
+    with style.styled():
+        figure = style.new_figure(9.6, 4.3, layout="constrained")
+        planes, ring = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
+        draw_tile(planes)
+        draw_ring(ring)
+        style.save(figure, FOLDER / "marching_planes.png")
+
+
 if __name__ == "__main__":
     draw_staggering()
     draw_dispersion()
+    draw_marching()

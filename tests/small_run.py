@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 import lithowave as lw
 from lithowave.cli import app
 from lithowave.output.snapshots import load_snapshots
+from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 # One thread: on a machine with other work two would wait for each other at every kernel of so small a grid.
 SMALL = """\
@@ -111,6 +115,27 @@ def signal_after(step: int, number: int) -> str:
                 os.kill(os.getpid(), {int(number)})
         Solver.advance = advance_and_signal
     """
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, *steps: int, number: int = signal.SIGTERM) -> None:
+    """From now on runs in this process get a signal after these steps."""
+
+    def send(step: int) -> None:
+        if step in steps:
+            os.kill(os.getpid(), number)
+
+    after_steps(monkeypatch, send)
+
+
+def after_steps(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> None:
+    """From now on runs in this process call `act` after every step, with the number of steps done."""
+    advance = FiniteDifferenceSolver.advance
+
+    def advance_and_act(solver: FiniteDifferenceSolver, step: int) -> None:
+        advance(solver, step)
+        act(step + 1)
+
+    monkeypatch.setattr(FiniteDifferenceSolver, "advance", advance_and_act)
 
 
 def report_of(folder: Path) -> dict:

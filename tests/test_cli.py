@@ -266,6 +266,7 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     called = []
     record = {
         "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
+        "device": "a processor",
         "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5,
         "bandwidth": {"copy": 2e10, "update": 2.5e10},
     }  # fmt: skip
@@ -276,23 +277,24 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
 
     monkeypatch.setattr("lithowave.bench.run_benchmarks", fake)
     text = lithowave(
-        "bench", "--size", "60,50,40", "--order", 8, "--case", "full", "--case", "run", "--threads", 2,
-        "--json", tmp_path / "records.json",
+        "bench", "--size", "60x50x40,64", "--size", 48, "--order", 8, "--case", "full", "--case", "run",
+        "--threads", 2, "--json", tmp_path / "records.json",
     )  # fmt: skip
-    assert called == [
-        {
-            "size": (60, 50, 40),
-            "orders": [8],
-            "cases": ["full", "run"],
-            "threads": 2,
-            "json_path": tmp_path / "records.json",
-        }
-    ]
+    assert callable(called[0].pop("tell"))
+    assert called[0] == {
+        "sizes": [(60, 50, 40), (64, 64, 64), (48, 48, 48)],
+        "orders": [8],
+        "cases": ["full", "run"],
+        "threads": 2,
+        "json_path": tmp_path / "records.json",
+    }
     rows = text.splitlines()
     assert rows[1].split() == ["full", "60x50x40", "8", "single", "2", "150.0", "120", "300.0", "50%"]
-    assert rows[2].split()[-1] == "91%" and "copy 20 GB/s, update 25 GB/s" in rows[3]
-    lithowave("bench")
-    assert called[-1] == {"size": (200, 200, 200), "json_path": None}
+    assert rows[2].split()[-1] == "91%" and "(a processor, single): copy 20 GB/s, update 25 GB/s" in rows[3]
+    lithowave("bench", "--backend", "cuda", "--layer-cells", 20, "--receivers", 5, "--passes", "two")
+    assert {name: called[-1][name] for name in called[-1] if name != "tell"} == {
+        "backend": "cuda", "layer_cells": 20, "receivers": 5, "passes": "two", "json_path": None
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -300,6 +302,11 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     [
         (["--size", "12"], "12 points are too few"),
         (["--size", "a"], "'a' is no size"),
+        (["--size", "64,60x50"], "'60x50' is no size"),
+        (["--backend", "gpu"], "choose out of: auto, cpu, cuda"),
+        (["--passes", "three"], "choose out of: auto, one, two"),
+        (["--receivers", "0"], "--receivers: 0 is out of range"),
+        (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; a grid of 68 points would do"),
         (["--order", "5"], "5 is not a valid choice; choose out of: 2, 4, 6, 8"),
         (["--precision", "singel"], "did you mean 'single'?"),
         (["--case", "ful"], "did you mean 'full'?"),

@@ -57,6 +57,26 @@ def random(shape=SHAPE, dtype=np.float32) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 100, shape).astype(dtype)
 
 
+# --- what is told
+
+
+def test_facts_name_the_device_and_all_versions(backend):
+    facts = backend.facts()
+    assert (facts["backend"], facts["device"], facts["precision"]) == ("cuda", backend.device, "single")
+    assert set(facts["cuda"]) == {"capability", "driver", "driver_cuda", "runtime", "cupy", "nvrtc"}
+    assert all(value for name, value in facts["cuda"].items() if name != "driver")
+    assert CpuBackend("double", 1).facts()["threads"] == 1
+
+
+def test_the_memory_of_a_field_is_known_before(any_backend, monkeypatch):
+    asked = []
+    if any_backend.name == "cuda":
+        zeroed = any_backend._zeroed
+        monkeypatch.setattr(any_backend, "_zeroed", lambda size: asked.append(size) or zeroed(size))
+    field = any_backend.field(SHAPE, HALO)
+    assert any_backend.field_bytes(SHAPE, HALO) == (asked[0] if asked else field.nbytes)
+
+
 # --- arrays
 
 

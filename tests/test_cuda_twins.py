@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device, rounding
 from lithowave.backends import make_backend
+from lithowave.backends.cuda_source import kernel_signatures
 from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
@@ -274,10 +274,8 @@ def test_argument_lists_are_those_of_the_twins() -> None:
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(known[name].py_func).parameters) == arguments, name
     folder = Path(inspect.getfile(kernels)).parent
-    sources = "".join(path.read_text() for path in folder.glob("*.cu"))
-    assert set(re.findall(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(", sources)) == {
-        *ARGUMENTS, "one_pass", "clear_counts",
-    }  # fmt: skip
+    found = {name for path in folder.glob("*.cu") for name in kernel_signatures(path.read_text())}
+    assert found == {*ARGUMENTS, "one_pass", "clear_counts"}
 
 
 def test_wrong_calls_are_refused() -> None:

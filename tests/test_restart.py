@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
@@ -12,7 +11,6 @@ import lithowave as lw
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.run import restart_run, run_simulation
 from lithowave.signals import StopSignals
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from small_run import (
     EVERYTHING,
     assert_same_results,
@@ -22,6 +20,7 @@ from small_run import (
     settings,
     signal_after,
     spawn,
+    stop_at,
     write_small,
 )
 
@@ -45,18 +44,6 @@ def stopped(tmp_path, step, number, *arguments):
         before=signal_after(step, number),
     )  # fmt: skip
     return process, folder
-
-
-def stop_at(monkeypatch, *steps, number=signal.SIGTERM):
-    """From now on runs in this process get a signal after these steps."""
-    advance = FiniteDifferenceSolver.advance
-
-    def advance_and_signal(solver, step):
-        advance(solver, step)
-        if step + 1 in steps:
-            os.kill(os.getpid(), number)
-
-    monkeypatch.setattr(FiniteDifferenceSolver, "advance", advance_and_signal)
 
 
 def test_sigterm_leaves_a_checkpoint_and_restart_gives_the_same_bits(tmp_path, whole):

@@ -3,7 +3,7 @@
 The bandwidth is measured in the same process. On a CPU it is that of two loops over arrays far larger than a cache,
 with the same threads as the kernels: a copy (b = a, 2 words an element) and an update (a += s b, 3 words); on a CUDA
 device that of a copy within its memory. The limit of a step is the largest of them over the bytes that its model says
-must move: each field that a kernel reads or changes, once.
+must move where a step makes two passes over the grid: each field that a kernel reads or changes, once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from lithowave.experiment.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run import run_simulation
 from lithowave.solvers.finite_difference.measure import best_time, fill_with_noise, synthetic_plan
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
+from lithowave.solvers.finite_difference.plan import FIELDS, FiniteDifferencePlan, plan
+from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 CASES = ("interior", "full", "run")
@@ -39,7 +40,7 @@ STEP_WORDS = 6 + 6 + 1 + 12 + 3 + 2
 # written. On a CPU the fields they change are read and written again (3 + 5 of them twice), and the material (2 + 2).
 LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
 BANDWIDTH_ELEMENTS = 48_000_000
-DEVICE_SECONDS = 0.7  # of the device's time for a rate
+DEVICE_SECONDS = 0.5  # of the device's time for a rate
 FEWEST_CALLS = 5
 NOISY_PLANES = 8  # on a device one plane in so many begins with noise, which spreads: filling all takes long
 RECORDS = 64  # kept on the device; further ones replace them
@@ -78,6 +79,7 @@ def run_benchmarks(
     precisions: Iterable[str] = ("single",),
     backend: str = "auto",
     threads: int | None = None,
+    passes: str = "auto",
     layer_cells: int | None = None,
     receivers: int | None = None,
     steps: int | None = None,
@@ -91,9 +93,9 @@ def run_benchmarks(
     cases : ``interior`` (no layers), ``full`` (whole steps with a free surface, five absorbing faces inside the given
     size, two sources, receivers recorded at each step), ``run`` (a whole run with outputs, on the grid of ``full``).
     sizes : grid points along x, y, z, layers included; by default a cube, of 200 on a CPU, 512 on a CUDA device.
-    backend : ``auto`` takes a CUDA device where there is one. layer_cells, receivers, steps : see `Setting`.
-    json_path : the records are written there as a JSON list. tell : takes a line for each size that does not fit into
-    the memory, and is left out.
+    backend : ``auto`` takes a CUDA device where there is one. passes : as ``solver.passes`` of a simulation.
+    layer_cells, receivers, steps : see `Setting`. json_path : the records are written there as a JSON list.
+    tell : takes a line for each size that does not fit into the memory, and is left out.
     """
     given = {"layer_cells": layer_cells, "receivers": receivers, "steps": steps}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -105,7 +107,7 @@ def run_benchmarks(
         bandwidth = measure_bandwidth(device)
         for shape, order, case in itertools.product(sizes or [(setting.size,) * 3], orders, cases):
             try:
-                records.append(Task(case, tuple(shape), order, precision, device, setting).record(bandwidth))
+                records.append(Task(case, tuple(shape), order, precision, device, passes, setting).record(bandwidth))
             except NoRoomError as error:
                 if tell:
                     tell(f"{case}, {'x'.join(map(str, shape))}, order {order}, {precision} is left out: {error}")
@@ -131,7 +133,8 @@ def measure_bandwidth(backend: Any) -> dict[str, float]:
 
 def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
     """Bytes that one step must move, by the model above."""
-    layer_points = plan.layer_values() / 6
+    grid = plan.grid
+    layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
     return plan.value_bytes * (STEP_WORDS * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
 
 
@@ -159,13 +162,14 @@ class NoRoomError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """One measurement: a case on a grid (points along x, y, z) of a device."""
+    """One measurement: a case on a grid (points along x, y, z) of a device; passes: auto, one or two."""
 
     case: str
     shape: Shape
     order: int
     precision: str
     backend: Any
+    passes: str
     setting: Setting
 
     def record(self, bandwidth: dict[str, float]) -> Record:
@@ -178,6 +182,7 @@ class Task:
         gc.collect()  # solvers and their graphs refer to one another
         simulation = None if self.case == "interior" else self.simulation()
         made = plan(simulation) if simulation else synthetic_plan(self.shape, self.order, self.precision)
+        made = dataclasses.replace(made, passes=self.passes)
         self._require_room(made)
         try:
             rate, extra = getattr(self, f"_measure_{self.case}")(made, simulation)
@@ -192,13 +197,18 @@ class Task:
         if needed > free:
             raise NoRoomError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
 
+    def _memory(self, made: FiniteDifferencePlan, passes: int) -> int:
+        """Bytes of all arrays; one pass has the fields twice."""
+        second_set = FIELDS * self.backend.field_bytes(made.padded_shape(), made.halo)
+        return made.memory_bytes(self.backend) + (second_set if passes == 1 else 0)
+
     def _complete(
         self, made: FiniteDifferencePlan, rate: float, bandwidth: dict[str, float], extra: Record
     ) -> Record:
         """The record, with all that belongs to a rate."""
         bytes_per_point = step_bytes(made, self.backend.name) / made.point_count
         limit = max(bandwidth.values()) / bytes_per_point
-        threads = {"threads": self.backend.threads} if self.backend.name == "cpu" else {}
+        threads = {} if self.backend.own_memory else {"threads": self.backend.threads}
         return {
             "method": "finite_difference",
             "case": self.case,
@@ -215,7 +225,7 @@ class Task:
             "bandwidth": bandwidth,
             "limit": limit,
             "limit_fraction": rate / limit,
-            "memory_bytes_per_point": made.memory_bytes(self.backend) / made.point_count,
+            "memory_bytes_per_point": self._memory(made, extra["passes"]) / made.point_count,
             **extra,
             "versions": package_versions() | self.backend.facts().get("cuda", {}),
             "commit": source_commit(),
@@ -228,14 +238,14 @@ class Task:
         """Steps of the two kernels alone."""
         solver = self._noisy(FiniteDifferenceSolver(made, None, self.backend))
         seconds = call_time(self.backend, Steps(solver), minimum=2.0)
-        return made.point_count / seconds, {"kernels": self._kernel_times(solver)}
+        return made.point_count / seconds, self._facts(solver)
 
     def _measure_full(self, made: FiniteDifferencePlan, simulation: Simulation) -> tuple[float, Record]:
         """Whole steps: layers, free surface, sources, and a record of all receivers."""
         solver = self._noisy(FiniteDifferenceSolver(made, simulation, self.backend))
         solver.start_records(RECORDS, False)
         seconds = call_time(self.backend, Steps(solver, recording=True), minimum=2.0)
-        return made.point_count / seconds, {"kernels": self._kernel_times(solver), **self._extent()}
+        return made.point_count / seconds, self._facts(solver) | self._extent()
 
     def _measure_run(self, made: FiniteDifferencePlan, simulation: Simulation) -> tuple[float, Record]:
         """The time loop of a whole run, and its fraction of the bare kernels' rate, measured just after."""
@@ -247,7 +257,7 @@ class Task:
         rate = report["rate_points_per_s"]
         spans = {name: report[name] for name in ("setup_s", "loop_s", "wall_s")}
         beside = {"bare_kernels_rate": bare_rate, "fraction_of_bare_kernels": rate / bare_rate}
-        return rate, {**beside, **self._extent(), "steps": self.setting.steps, **spans}
+        return rate, {"passes": pass_count(bare), **beside, **self._extent(), "steps": self.setting.steps, **spans}
 
     def _extent(self) -> Record:
         return {"layer_cells": self.setting.layer_cells, "receivers": self.setting.receivers}
@@ -256,11 +266,12 @@ class Task:
         fill_with_noise(solver, 1 if self.backend.name == "cpu" else NOISY_PLANES)
         return solver
 
-    def _kernel_times(self, solver: FiniteDifferenceSolver) -> dict[str, float]:
-        """Seconds of the two halves of a step."""
+    def _facts(self, solver: FiniteDifferenceSolver) -> Record:
+        """Passes over the grid that a step makes, and the seconds of the two kernels that could make it in two."""
+        halves = ("update_stress", "update_velocity")
         return {
-            "update_stress": call_time(self.backend, solver.update_stress),
-            "update_velocity": call_time(self.backend, solver.update_velocity),
+            "passes": pass_count(solver),
+            "kernels": {name: call_time(self.backend, getattr(solver, name)) for name in halves},
         }
 
     # ---------------------------------------------------------------------------------------------- the experiment
@@ -279,11 +290,11 @@ class Task:
             "material": {"homogeneous": {"vp": model.survey.fastest, "vs": model.survey.slowest, "rho": 2500.0}},
             "sources": [
                 {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
-                {"position": [0.3 * x, 0.6 * y, -0.2 * z], "force": [0, 0, 1e10], "time_function": pulse},
+                {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
             ],
             "receivers": list(scattered(self.setting.receivers, x, y)),
             "duration": self.setting.steps * step,
-            "solver": {"order": self.order, "spacing": spacing, "time_step": step},
+            "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes},
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads
             },
@@ -293,6 +304,11 @@ class Task:
                 "peak_motion": self.setting.peak_motion,
             },
         })  # fmt: skip
+
+
+def pass_count(solver: FiniteDifferenceSolver) -> int:
+    """How often a step of this solver goes over the grid."""
+    return 1 if isinstance(solver.scheme, OnePassScheme) else 2
 
 
 class Steps:

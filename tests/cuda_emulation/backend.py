@@ -55,6 +55,7 @@ class EmulatedCudaBackend:
     """
 
     name = "cuda"
+    stores_codes = True
     device = "CUDA emulated on the host"
     threads = 1
     own_memory = True
@@ -118,7 +119,8 @@ class EmulatedCudaBackend:
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> DeviceArray:
         """Zeros (z, y, x) with padded rows, as those of `CudaBackend`, between zones of NaN."""
         self._not_in_a_graph("field")
-        return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype))
+        unit = 128 // self.dtype.itemsize
+        return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype), unit)
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Memory that `field` takes for this shape, padding included."""

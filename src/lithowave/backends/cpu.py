@@ -25,6 +25,7 @@ class CpuBackend:
     """
 
     name = "cpu"
+    stores_codes = False
     own_memory = False  # arrays lie in main memory
     sample_points = 4_000_000  # of a grid that is too large for a cache: what a short measurement needs
 

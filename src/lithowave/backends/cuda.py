@@ -40,6 +40,7 @@ class CudaBackend:
 
     name = "cuda"
     threads = 1
+    stores_codes = True  # kernels read the material in 16 bits
     own_memory = True
     sample_points = 60_000_000  # of a grid that keeps all multiprocessors at work
 
@@ -100,7 +101,8 @@ class CudaBackend:
         """Zeros (z, y, x) whose rows are padded so that the element behind the halo is aligned to 128 bytes.
 
         Before the first element there are ``128 bytes - halo`` readable elements, behind the last one 128 bytes; they
-        are zero.
+        are zero. Fields of one shape have the same strides in elements whatever their type; rows of a type shorter than
+        the run's are aligned to fewer bytes.
         """
         dtype = np.dtype(dtype or self.dtype)
         lead, pitch, size = padded_layout(shape, halo, dtype.itemsize)

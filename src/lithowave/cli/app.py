@@ -232,7 +232,15 @@ def compare(
 
 @app.command()
 def bench(
-    size: Annotated[str, typer.Option(metavar="N or NX,NY,NZ", help="Grid points, layers included.")] = "200",
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="N or NXxNYxNZ",
+            help="Grid points, layers included: 200, 300x200x100; several with commas or repeated. Default: 200 on "
+            "a CPU, 512 on a CUDA device.",
+        ),
+    ] = None,
     orders: Annotated[
         list[int] | None, typer.Option("--order", metavar="N", help="2, 4, 6 or 8; may be repeated.")
     ] = None,
@@ -244,20 +252,36 @@ def bench(
         list[str] | None,
         typer.Option("--case", metavar="NAME", help="interior, full or run; may be repeated."),
     ] = None,
+    backend: Backend = None,
     threads: Threads = None,
+    passes: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="auto, one or two passes over the grid in a step (solver.passes)."),
+    ] = None,
+    layer_cells: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Thickness of the layers of full and run; default: 10, on CUDA 16."),
+    ] = None,
+    receivers: Annotated[
+        int | None, typer.Option(metavar="N", help="Receivers of full and run; default: 18, on CUDA 1000.")
+    ] = None,
     json_path: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON.")
     ] = None,
 ) -> None:
-    """Measure kernels and whole steps against the memory bandwidth of this machine."""
+    """Measure kernels, whole steps and runs against the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks
     from lithowave.cli.printing import tell, tell_benchmarks
     from lithowave.cli.reading import benchmark_choices
 
-    choices = benchmark_choices(size, orders, precisions, cases, threads)
+    given = {
+        "orders": orders, "precisions": precisions, "cases": cases, "backend": backend, "threads": threads,
+        "passes": passes, "layer_cells": layer_cells, "receivers": receivers,
+    }  # fmt: skip
+    choices = benchmark_choices(sizes, given)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
-    records = run_benchmarks(**choices, json_path=json_path)
+    records = run_benchmarks(**choices, json_path=json_path, tell=tell)
     tell_benchmarks(records)
     if json_path is not None:
         tell(f"records: {json_path}")

@@ -129,9 +129,10 @@ def tell_benchmarks(records: list[dict[str, Any]]) -> None:
     for number, row in enumerate(rows):
         line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         tell(line.rstrip(), "bold" if number == 0 else "")
-    for precision, bandwidth in {record["precision"]: record["bandwidth"] for record in records}.items():
-        parts = (f"{name} {value / 1e9:.3g} GB/s" for name, value in bandwidth.items())
-        tell(f"memory bandwidth measured beside it ({precision}): {', '.join(parts)}")
+    measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
+    for names, bandwidth in measured.items():
+        parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
+        tell(f"memory bandwidth measured beside it ({', '.join(names)}): {', '.join(parts)}")
 
 
 def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.output.hdf5 import PRECISIONS
 
 ORDERS = tuple(RECOMMENDED_POINTS_PER_WAVELENGTH)
-SMALLEST_GRID = 40
+BACKENDS = ("auto", "cpu", "cuda")
+PASSES = ("auto", "one", "two")
+SMALLEST_GRID, SMALLEST_INTERIOR = 40, 8
 
 
 def read_simulation(
@@ -56,30 +58,19 @@ def require_run(path: Path) -> None:
         raise InputError(str(path), "there is no such folder", "expected the folder of a run")
 
 
-def benchmark_choices(
-    size: str,
-    orders: Sequence[int] | None,
-    precisions: Sequence[str] | None,
-    cases: Sequence[str] | None,
-    threads: int | None,
-) -> dict[str, Any]:
+def benchmark_choices(sizes: Sequence[str] | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `lithowave.bench.run_benchmarks`, checked; what was not given is left to it."""
     from lithowave.bench import CASES
 
-    parts = size.replace("x", ",").split(",")
-    if len(parts) not in (1, 3) or not all(part.strip().isdigit() for part in parts):
-        raise InputError(
-            "--size", f"{size!r} is no size of a grid", "expected points along each axis: 200, or 300,200,100"
-        )
-    counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
-    if min(counts) < SMALLEST_GRID:
-        raise InputError(
-            "--size", f"{min(counts)} points are too few to measure anything", f"at least {SMALLEST_GRID}"
-        )
-    for name, given, allowed in (
-        ("--order", orders, ORDERS), ("--precision", precisions, PRECISIONS), ("--case", cases, CASES),
-    ):  # fmt: skip
-        for value in given or ():
+    chosen = {name: value for name, value in given.items() if value is not None and value != []}
+    for name, values, allowed in (
+        ("--order", chosen.get("orders", ()), ORDERS),
+        ("--precision", chosen.get("precisions", ()), PRECISIONS),
+        ("--case", chosen.get("cases", ()), CASES),
+        ("--backend", [chosen.get("backend", "auto")], BACKENDS),
+        ("--passes", [chosen.get("passes", "auto")], PASSES),
+    ):
+        for value in values:
             if value not in allowed:
                 choices = ", ".join(map(str, allowed))
                 raise InputError(
@@ -88,7 +79,26 @@ def benchmark_choices(
                     f"choose out of: {choices}",
                     nearest(str(value), map(str, allowed)),
                 )
-    if threads is not None and threads < 1:
-        raise InputError("--threads", f"{threads} is out of range", "expected at least 1")
-    chosen = {"cases": cases, "orders": orders, "precisions": precisions, "threads": threads}
-    return {"size": tuple(counts), **{name: value for name, value in chosen.items() if value}}
+    for name in ("threads", "layer_cells", "receivers"):
+        if chosen.get(name, 1) < 1:
+            raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "expected at least 1")
+    shapes = [grid_shape(part) for text in sizes or () for part in text.split(",")]
+    least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
+    if shapes and min(map(min, shapes)) < least:
+        raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"a grid of {least} points would do")
+    return chosen | ({"sizes": shapes} if shapes else {})
+
+
+def grid_shape(text: str) -> tuple[int, int, int]:
+    """Points along x, y and z from ``200``, a cube, or ``300x200x100``."""
+    parts = text.strip().split("x")
+    if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
+        raise InputError(
+            "--size", f"{text!r} is no size of a grid", "expected points along each axis: 200, or 300x200x100"
+        )
+    counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
+    if min(counts) < SMALLEST_GRID:
+        raise InputError(
+            "--size", f"{min(counts)} points are too few to measure anything", f"at least {SMALLEST_GRID}"
+        )
+    return tuple(counts)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from .base import DescriptionModel
+from .base import DescriptionModel, refusal
 from .units import Count
 
 
@@ -19,4 +19,14 @@ class Compute(DescriptionModel):
     precision: Literal["single", "double"] = Field(
         default="single", description="Floating-point precision of the wavefield and of the seismograms."
     )
+    moduli: Literal["full", "compact"] = Field(
+        default="full",
+        description="compact: the material in 16 bits a number on a GPU, the same rounded numbers on a CPU; single only.",
+    )
     threads: Count | None = Field(default=None, description="Threads of the CPU backend; null: all cores.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.moduli == "compact" and self.precision == "double":
+            raise refusal("compact moduli are for single precision", "use precision: single", at=("moduli",))
+        return self

@@ -28,14 +28,23 @@ __device__ __forceinline__ real weighted_line(const real* f, long long inward, c
 }
 
 // Four times the mean of 1/mu between the four nodes around p + (a + b) / 2.
-__device__ __forceinline__ real compliance_square(const real* compliance, long long p, long long a, long long b) {
-    return compliance[p] + compliance[p + a] + (compliance[p + b] + compliance[p + a + b]);
+__device__ __forceinline__ real compliance_square(
+    const modulus_t* compliance, const Scale& scale, long long p, long long a, long long b)
+{
+    const auto at = [&](long long place) { return compliance_value(compliance[place], scale); };
+    return at(p) + at(p + a) + (at(p + b) + at(p + a + b));
+}
+
+// Twice the density between p and p + a.
+__device__ __forceinline__ real density_pair(const modulus_t* density, const Scale& scale, long long p, long long a) {
+    return density_value(density[p], scale) + density_value(density[p + a], scale);
 }
 
 // Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
 extern "C" __global__ void close_velocity(
-    real* vn, real* vt, real* vu, const real* snn, const real* snt, const real* snu, const real* density,
-    const real* node_change, const real* half_change, const __grid_constant__ Face face, real ratio)
+    real* vn, real* vt, real* vu, const real* snn, const real* snt, const real* snu, const modulus_t* density,
+    const real* node_change, const real* half_change, const __grid_constant__ Face face,
+    const __grid_constant__ Scales scales, real ratio)
 {
     long long offset;
     if (!on_face(face, offset)) return;
@@ -45,11 +54,11 @@ extern "C" __global__ void close_velocity(
         const long long h = half + d * face.inward, p = node + d * face.inward;
         const real* half_row = half_change + d * face.half_reach;
         const real* node_row = node_change + d * face.node_reach;
-        vn[h] += twice / (density[h] + density[h + face.n]) *
+        vn[h] += twice / density_pair(density, scales.density, h, face.n) *
                  weighted_line(snn + node, face.inward, half_row, face.half_reach);
-        vt[p] += twice / (density[p] + density[p + face.t]) *
+        vt[p] += twice / density_pair(density, scales.density, p, face.t) *
                  weighted_line(snt + half, face.inward, node_row, face.node_reach);
-        vu[p] += twice / (density[p] + density[p + face.u]) *
+        vu[p] += twice / density_pair(density, scales.density, p, face.u) *
                  weighted_line(snu + half, face.inward, node_row, face.node_reach);
     }
 }
@@ -57,8 +66,8 @@ extern "C" __global__ void close_velocity(
 // Change the derivatives along n near a face from the plain stencil to the closed one, stresses.
 extern "C" __global__ void close_stress(
     const real* vn, const real* vt, const real* vu, real* snn, real* stt, real* suu, real* snt, real* snu,
-    const real* lam, const real* compliance, const real* node_change, const real* half_change,
-    const __grid_constant__ Face face, real ratio)
+    const modulus_t* lam, const modulus_t* compliance, const real* node_change, const real* half_change,
+    const __grid_constant__ Face face, const __grid_constant__ Scales scales, real ratio)
 {
     long long offset;
     if (!on_face(face, offset)) return;
@@ -69,26 +78,26 @@ extern "C" __global__ void close_stress(
         const real* half_row = half_change + d * face.half_reach;
         const real* node_row = node_change + d * face.node_reach;
         const real added = ratio * weighted_line(vn + half, face.inward, node_row, face.node_reach);
-        const real pressure = lam[p] * added;
-        snn[p] += pressure + (added + added) / compliance[p];
+        const real pressure = linear_value(lam[p], scales.lam) * added;
+        snn[p] += pressure + (added + added) / compliance_value(compliance[p], scales.compliance);
         stt[p] += pressure;
         suu[p] += pressure;
-        snt[h] += four / compliance_square(compliance, h, face.n, face.t) *
+        snt[h] += four / compliance_square(compliance, scales.compliance, h, face.n, face.t) *
                   weighted_line(vt + node, face.inward, half_row, face.half_reach);
-        snu[h] += four / compliance_square(compliance, h, face.n, face.u) *
+        snu[h] += four / compliance_square(compliance, scales.compliance, h, face.n, face.u) *
                   weighted_line(vu + node, face.inward, half_row, face.half_reach);
     }
 }
 
 // Make szz zero on a plane of nodes by the vertical strain rate that does so.
 extern "C" __global__ void free_surface(
-    real* sxx, real* syy, real* szz, const real* lam, const real* compliance, long long first, int rows, int columns,
-    long long pitch)
+    real* sxx, real* syy, real* szz, const modulus_t* lam, const modulus_t* compliance,
+    const __grid_constant__ Scales scales, long long first, int rows, int columns, long long pitch)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= columns || j >= rows) return;
     const long long p = first + j * pitch + i;
-    const real stiffness = lam[p] * compliance[p];
+    const real stiffness = linear_value(lam[p], scales.lam) * compliance_value(compliance[p], scales.compliance);
     const real change = szz[p] * (stiffness / (stiffness + 2));
     sxx[p] -= change;
     syy[p] -= change;

@@ -16,6 +16,7 @@ from lithowave.solvers.finite_difference.packing import (
     layer_ranges,
     pack_layers,
     pack_layout,
+    pack_scales,
 )
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
@@ -31,7 +32,11 @@ from lithowave.solvers.finite_difference.tiles import (
 )
 
 PACKAGE = "lithowave.solvers.finite_difference"
+MATERIAL = ("density", "lam", "compliance")
 RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
+
+# (low, step) of the codes of density, lam and compliance; None where they are numbers.
+Scales = dict[str, tuple[float, float]] | None
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,8 @@ RING_BOXES = {
 
 
 def box_size(box: Box, tile: Shape, order: int, item: int) -> tuple[int, int]:
-    """Columns and rows of a box."""
-    aligned = 16 // item
-    margin = ring_margin(order, item)
-    columns = tile.columns + (0, aligned, 2 * margin)[box.columns]
+    """Columns and rows of a box of elements of so many bytes."""
+    columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
     return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
 
 
@@ -96,8 +99,9 @@ class GridUpdate:
     a later call may be captured in a graph.
     """
 
-    def __init__(self, backend: Any, kernel: str, order: int) -> None:
-        self.backend, self.kernel, self.order = backend, kernel, order
+    def __init__(self, backend: Any, kernel: str, order: int, scales: Scales) -> None:
+        self.backend, self.kernel, self.order, self.scales = backend, kernel, order, scales
+        self.material_item = 2 if scales else backend.dtype.itemsize
         self._kept: dict[tuple, tuple[Arrangement, dict[str, Any]]] = {}
 
     def __call__(self, *arguments: Any) -> None:
@@ -113,13 +117,15 @@ class GridUpdate:
             self._kept[key] = self._arrange(named, which, box)
         how, kept = self._kept[key]
         shared = max(self.shared_bytes(how, shape, named["vx"].itemsize) for shape in (how.inside, how.edge))
-        defines = {"ORDER": self.order, "INDEX": index_type(named["vx"])} | how.defines()
+        defines = {"ORDER": self.order, "INDEX": index_type(named["vx"]), "COMPACT": int(bool(self.scales))}
+        defines |= how.defines()
         program = self.backend.program(PACKAGE, RING_FILE if how.slots else DIRECT_FILE, defines)
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
     def shared_bytes(self, how: Arrangement, shape: Shape, item: int) -> int:
         """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
-        sizes = (math.prod(box_size(box, shape, self.order, item)) * item for box in RING_BOXES[self.kernel])
+        items = {box: self.material_item if box.field in MATERIAL else item for box in RING_BOXES[self.kernel]}
+        sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
         return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
     def _arrange(self, named: dict[str, Any], which: str, box: Boxes | None) -> tuple[Arrangement, dict[str, Any]]:
@@ -134,6 +140,7 @@ class GridUpdate:
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
             "layers": pack_layers(named, ranges),
+            "scales": pack_scales(self.scales),
             "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), which, box), np.int32),
         }
         if how.slots:
@@ -148,16 +155,17 @@ class GridUpdate:
         planes = inner[2][1] - inner[2][0] or ranges[2].nodes
         across = sum(len(tile_box([*one[:2], (0, 1)], how.inside, 1, False)) for one in inside)
         across += sum(len(tile_box([*one[:2], (0, 1)], how.edge, 1, True)) for one in outer if one[2] == inner[2])
-        chunk = chunk_planes(planes, across, self.backend.multiprocessors, how.chunk) if how.slots else how.chunk
+        chunk = how.chunk
+        if how.slots:
+            chunk = chunk_planes(planes, across, self.backend.multiprocessors * how.blocks, how.chunk)
         tiles = [np.zeros((0, 8), np.int32), *(tile_box(one, how.edge, chunk, True) for one in outer)]
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
     def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
-        halo, item = self.order // 2, named["vx"].itemsize
-        return np.concatenate([
-            tensor_map(
-                self.backend, named[box.field], halo, box_size(box, shape, self.order, item), box.columns == 1
-            )
-            for box in RING_BOXES[self.kernel]
-        ])  # fmt: skip
+        found = []
+        for box in RING_BOXES[self.kernel]:
+            array = named[box.field]
+            size = box_size(box, shape, self.order, array.itemsize)
+            found.append(tensor_map(self.backend, array, self.order // 2, size, box.columns == 1))
+        return np.concatenate(found)

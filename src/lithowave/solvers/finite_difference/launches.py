@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate
+from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate, Scales
 from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, PASS, OnePass
-from lithowave.solvers.finite_difference.packing import element_strides, pack_face, pack_fields
+from lithowave.solvers.finite_difference.packing import element_strides, pack_face, pack_fields, pack_scales
 from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
 
 BLOCK = (32, 8)
@@ -21,9 +21,10 @@ WARP = 32
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Everything that a run may compile: file, defines, least compute capability."""
-    for precision, real in (("single", "float"), ("double", "double")):
+    for precision, compact in (("single", 0), ("single", 1), ("double", 0)):
         for order in (2, 4, 6, 8):
-            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned"}
+            real = "float" if precision == "single" else "double"
+            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact}
             yield "boundary_kernels.cu", common, (0, 0)
             yield "point_kernels.cu", common, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
@@ -39,9 +40,10 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 class SmallKernels:
     """Kernels over faces, points and the surface."""
 
-    def __init__(self, backend: Any, order: int) -> None:
+    def __init__(self, backend: Any, order: int, scales: Scales) -> None:
         self.backend, self.halo = backend, order // 2
-        self.defines = {"ORDER": order, "INDEX": "unsigned"}
+        self.defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales))}
+        self.scales = pack_scales(scales)
 
     def _launch(
         self, file: str, kernel: str, size: tuple[int, ...], named: dict[str, Any], block: tuple[int, ...] = BLOCK
@@ -54,7 +56,7 @@ class SmallKernels:
     def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
         named = named_arguments(kernel, arguments)
         face, (rows, columns) = pack_face(named["vn"], named)
-        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face})
+        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face, "scales": self.scales})
 
     def close_velocity(self, *arguments: Any) -> None:
         """See `boundary_kernels.close_velocity`."""
@@ -68,7 +70,7 @@ class SmallKernels:
         """See `boundary_kernels.hold`."""
         named = named_arguments("hold", arguments)
         face, (rows, columns) = pack_face(named["vt"], named)
-        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face})
+        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face, "scales": self.scales})
 
     def free_surface(self, *arguments: Any) -> None:
         """See `kernels.free_surface`."""
@@ -76,7 +78,8 @@ class SmallKernels:
         plane, pitch, _ = element_strides(named["szz"])
         _, rows, columns = (count - 2 * self.halo for count in named["szz"].shape)
         named |= {
-            "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch
+            "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch,
+            "scales": self.scales,
         }  # fmt: skip
         self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named)
 
@@ -128,11 +131,14 @@ class SmallKernels:
         self._launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named, (256,))
 
 
-def make_kernels(backend: Any, order: int) -> SimpleNamespace:
-    """The kernels of the finite differences on a CUDA device, to be called as those on the CPU."""
-    small = SmallKernels(backend, order)
+def make_kernels(backend: Any, order: int, scales: Scales = None) -> SimpleNamespace:
+    """The kernels of the finite differences on a CUDA device, to be called as those on the CPU.
+
+    scales : of the codes of the material, where it is in codes.
+    """
+    small = SmallKernels(backend, order, scales)
     found: dict[str, Callable[..., None]] = {name: getattr(small, name) for name in ARGUMENTS if hasattr(small, name)}
-    found |= {name: GridUpdate(backend, name, order) for name in ("update_velocity", "update_stress")}
+    found |= {name: GridUpdate(backend, name, order, scales) for name in ("update_velocity", "update_stress")}
     if backend.copy_engine and OnePass.possible(backend.precision, order):
-        found["one_pass"] = OnePass(backend, order)
+        found["one_pass"] = OnePass(backend, order, scales)
     return SimpleNamespace(**found)

@@ -14,7 +14,9 @@
 #include "stencil.cuh"
 
 constexpr int MARGIN = 16 / sizeof(real);  // columns of a box beyond the wider tile on both sides, together with REACH
+constexpr int MATERIAL_MARGIN = 16 / sizeof(modulus_t) > MARGIN ? 16 / sizeof(modulus_t) : MARGIN;
 constexpr int TALL = OUT_Y + 2 * REACH, BROAD = OUT_X + 2 * REACH;  // the tile with the velocities around it
+constexpr int MATERIAL_WIDE = OUT_X + 2 * MATERIAL_MARGIN, MORE = OUT_X + 16 / sizeof(modulus_t);
 constexpr int WIDE = OUT_X + 2 * MARGIN, TALLER = TALL + WINDOW - 1;
 static_assert(2 * REACH <= MARGIN, "the boxes would be too narrow");
 
@@ -38,9 +40,9 @@ struct Slot {
     alignas(128) real vx[TALL][WIDE];
     alignas(128) real vy[TALL][WIDE];
     alignas(128) real vz[TALL][WIDE];
-    alignas(128) real density[TALL + 1][WIDE];
-    alignas(128) real lam[OUT_Y][OUT_X];
-    alignas(128) real compliance[OUT_Y + 1][OUT_X + MARGIN];
+    alignas(128) modulus_t density[TALL + 1][MATERIAL_WIDE];
+    alignas(128) modulus_t lam[OUT_Y][OUT_X];
+    alignas(128) modulus_t compliance[OUT_Y + 1][MORE];
 
     // Maps begin at the first column of points, REACH rows and planes before the first.
     __device__ __forceinline__ void load(const Maps& maps, const Tile& tile, int k, Barrier& full) {
@@ -57,7 +59,7 @@ struct Slot {
         copy_box(vx, maps.vx, x, y, p, full);
         copy_box(vy, maps.vy, x, y, p, full);
         copy_box(vz, maps.vz, x, y, p, full);
-        copy_box(density, maps.density, x, y, p + 1, full);
+        copy_box(density, maps.density, tile.x - MATERIAL_MARGIN, y, p + 1, full);
         copy_box(lam, maps.lam, tile.x, y + REACH, m, full);
         copy_box(compliance, maps.compliance, tile.x, y + REACH, m + 1, full);
     }
@@ -116,7 +118,7 @@ __device__ __forceinline__ void feed(
 
 __device__ __forceinline__ void march(
     Shared& shared, const Tile& tile, const Layout& layout, const Coefficients& c, unsigned& turn, real* vx, real* vy,
-    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio)
+    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, const Scales& scales, real ratio)
 {
     const Place at;
     const int i = tile.x - REACH + at.column, j = tile.y - REACH + at.row;
@@ -160,14 +162,16 @@ __device__ __forceinline__ void march(
             const real force_x = forward(c.x, &slot.sxx[row][x], 1) + backward(c.y, xy, WIDE);
             const real force_y = backward(c.x, xy, 1) + forward(c.y, &slot.syy[row + REACH - 1][x], WIDE);
             const real force_z = own.force_z.exchange(backward(c.x, xz, 1) + backward(c.y, yz, WIDE));
-            const real* above = &slot.density[row][x];
+            const modulus_t* up = &slot.density[row][at.column + MATERIAL_MARGIN - REACH];
+            const real above = density_value(*up, scales.density);
             new_vx[r] = slot.vx[row][x], new_vy[r] = slot.vy[row][x], new_vz[r] = slot.vz[row][x];
             if (own.inside && computing) {
                 new_vx[r] += twice / own.density_x * (force_x + own.sxz.derivative(c.z));
                 new_vy[r] += twice / own.density_y * (force_y + own.syz.derivative(c.z));
-                new_vz[r] += twice / (own.density + *above) * (force_z + own.szz.derivative(c.z));
+                new_vz[r] += twice / (own.density + above) * (force_z + own.szz.derivative(c.z));
             }
-            own.density = *above, own.density_x = *above + above[1], own.density_y = *above + above[WIDE];
+            own.density = above, own.density_x = above + density_value(up[1], scales.density);
+            own.density_y = above + density_value(up[MATERIAL_WIDE], scales.density);
             shared.velocity[kept][0][row][at.column] = new_vx[r];
             shared.velocity[kept][1][row][at.column] = new_vy[r];
             shared.velocity[kept][2][row][at.column] = new_vz[r];
@@ -191,14 +195,18 @@ __device__ __forceinline__ void march(
                 waiting[0] = slot.sxx[row][wide];
                 waiting[OUT_X * OUT_Y] = slot.syy[row + REACH - 1][wide];
                 waiting[2 * OUT_X * OUT_Y] = slot.sxy[row + REACH][wide];
-                const real* above = &slot.compliance[y][x];
-                const real above_x = *above + above[1], above_y = *above + above[OUT_X + MARGIN];
+                const modulus_t* up = &slot.compliance[y][x];
+                const real above = compliance_value(*up, scales.compliance);
+                const real right = compliance_value(up[1], scales.compliance);
+                const real behind = compliance_value(up[MORE], scales.compliance);
+                const real across = compliance_value(up[MORE + 1], scales.compliance);
+                const real above_x = above + right, above_y = above + behind;
                 if (m >= tile.z) {
                     const real* u = &shared.velocity[below][0][row][at.column];
                     const real* v = &shared.velocity[below][1][row][at.column];
                     const real* w = &shared.velocity[below][2][row][at.column];
                     const real exx = backward(c.x, u, 1), eyy = backward(c.y, v, BROAD);
-                    const real pressure = ratio * slot.lam[y][x] * (exx + eyy + z_vz);
+                    const real pressure = ratio * linear_value(slot.lam[y][x], scales.lam) * (exx + eyy + z_vz);
                     const real twice_mu = twice / own.compliance;
                     const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
                     sxx[q] = old_xx + (pressure + twice_mu * exx);
@@ -210,8 +218,8 @@ __device__ __forceinline__ void march(
                     syz[q] = old_yz[r] + four / (own.compliance_y + above_y) *
                                              (own.vy.derivative(c.z) + forward(c.y, w, BROAD));
                 }
-                own.compliance = *above, own.compliance_x = above_x, own.compliance_y = above_y;
-                own.compliance_xy = above_x + (above[OUT_X + MARGIN] + above[OUT_X + MARGIN + 1]);
+                own.compliance = above, own.compliance_x = above_x, own.compliance_y = above_y;
+                own.compliance_xy = above_x + (behind + across);
             }
         }
         __syncwarp();
@@ -224,8 +232,9 @@ __device__ __forceinline__ void march(
 extern "C" __global__ void __launch_bounds__(32 * (WORKERS + 1), 1)
 one_pass(
     const __grid_constant__ Maps maps, const Tile* tiles, const __grid_constant__ Layout layout,
-    const __grid_constant__ Coefficients coefficients, real* vx, real* vy, real* vz, real* sxx, real* syy, real* szz,
-    real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count, int planes_counted)
+    const __grid_constant__ Coefficients coefficients, const __grid_constant__ Scales scales, real* vx, real* vy,
+    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count,
+    int planes_counted)
 {
     Shared& shared = *dynamic_shared<Shared>();
     if (threadIdx.x == 0) {
@@ -238,7 +247,7 @@ one_pass(
     for (int number = blockIdx.x, wave = 0; number < tile_count; number += gridDim.x, wave++) {
         const Tile tile = tiles[number];
         if (threadIdx.x < 32 * WORKERS) {
-            march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+            march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
         } else if (threadIdx.x == 32 * WORKERS) {
             const unsigned blocks = min(static_cast<int>(gridDim.x), tile_count - wave * static_cast<int>(gridDim.x));
             feed(shared, maps, tile, turn, reached + wave * planes_counted, planes_counted, blocks);

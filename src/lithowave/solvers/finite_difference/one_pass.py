@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.finite_difference.arguments import FIELDS
-from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
-from lithowave.solvers.finite_difference.packing import address, pack_layout
+from lithowave.solvers.finite_difference.grid_update import (
+    MATERIAL,
+    PACKAGE,
+    Scales,
+    index_type,
+    pack_coefficients,
+    tensor_map,
+)
+from lithowave.solvers.finite_difference.packing import address, pack_layout, pack_scales
 from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
@@ -19,7 +26,6 @@ UNIT = 32  # columns: tiles begin at whole lines of memory
 MAPS = (
     ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
 )  # fmt: skip
-MATERIAL = ("density", "lam", "compliance")
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,12 @@ PASS = PassShape(32, 22, 2, 3, 4)
 class OnePass:
     """Velocity and stress of a box from one set of fields into another."""
 
-    least_part = 0.4  # of the grid: below this two passes are as fast
+    least_part = 0.82  # of the grid: below this two passes are as fast
 
-    def __init__(self, backend: Any, order: int, shape: PassShape = PASS) -> None:
-        self.backend, self.order, self.reach, self.shape = backend, order, order // 2, shape
+    def __init__(self, backend: Any, order: int, scales: Scales = None, shape: PassShape = PASS) -> None:
+        self.backend, self.order, self.reach, self.shape, self.scales = backend, order, order // 2, shape, scales
         self.margin = 16 // backend.dtype.itemsize
+        self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
 
     @staticmethod
@@ -84,7 +91,8 @@ class OnePass:
         if key not in self._kept:
             self._kept[key] = self._arrange(old, material, coefficients, box)
         kept = self._kept[key]
-        defines = {"ORDER": self.order, "INDEX": index_type(old["vx"])} | self.shape.defines()
+        defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
+        defines |= self.shape.defines()
         program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
         count = kept["reached"].size
         program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
@@ -102,19 +110,24 @@ class OnePass:
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
         return boxes | {
-            "density": (wide, tall + 1),
+            "density": (self.shape.columns + 2 * self.material_unit, tall + 1),
             "lam": (self.shape.columns, self.shape.rows),
-            "compliance": (self.shape.columns + self.margin, self.shape.rows + 1),
+            "compliance": (self.shape.columns + self.material_unit, self.shape.rows + 1),
         }
 
     def _shared_bytes(self) -> int:
         """`Shared` of one_pass.cu."""
 
-        def aligned(count: int) -> int:
-            return -(-count * self.backend.dtype.itemsize // 128) * 128
+        item = self.backend.dtype.itemsize
+
+        def aligned(count: int, size: int = item) -> int:
+            return -(-count * size // 128) * 128
 
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
-        slot = sum(aligned(math.prod(size)) for size in self._boxes().values())
+        slot = sum(
+            aligned(math.prod(size), 16 // self.material_unit if name in MATERIAL else item)
+            for name, size in self._boxes().items()
+        )
         kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
         barriers = 8 * (2 * self.shape.slots + self.reach)
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
@@ -135,6 +148,7 @@ class OnePass:
             "tiles": self.backend.upload(tiles, np.int32),
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
+            "scales": pack_scales(self.scales),
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,

@@ -61,6 +61,12 @@ def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
     return blob(packed)
 
 
+def pack_scales(scales: dict[str, tuple[float, float]] | None) -> np.ndarray:
+    """`Scales` of stencil.cuh; zeros where the material is not in codes."""
+    pairs = (scales[name] for name in ("density", "lam", "compliance")) if scales else [(0.0, 0.0)] * 3
+    return blob(struct.pack("6f", *(float(value) for pair in pairs for value in pair)))
+
+
 def pack_fields(named: dict[str, Any]) -> np.ndarray:
     """`Fields` of point_kernels.cu."""
     return blob(struct.pack("9Q", *(address(named[name]) for name in FIELDS)))

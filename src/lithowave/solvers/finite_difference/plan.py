@@ -52,6 +52,7 @@ class FiniteDifferencePlan:
     max_frequency: float | None
     value_bytes: int
     passes: str = "auto"
+    moduli: str = "full"
 
     @property
     def point_count(self) -> int:
@@ -162,7 +163,7 @@ def plan(simulation: Simulation) -> FiniteDifferencePlan:
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     return FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
-        solver.passes,
+        solver.passes, simulation.compute.moduli,
     )  # fmt: skip
 
 

@@ -34,7 +34,8 @@ extern "C" __global__ void sample(
     if (n >= count) return;
     const real* field = fields.field[n / points];
     double total = 0;
-    for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32) total += weight[entry] * field[index[entry]];
+    for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32)
+        total += weight[entry] * field[index[entry]];
     for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
     if (lane == 0) out[static_cast<long long>(slot) * count + n] = total;
 }
@@ -59,7 +60,9 @@ extern "C" __global__ void interpolate(
     out[point * components + component] = line[0] * (1 - x) + line[1] * x;
 }
 
-__device__ __forceinline__ void raise_peaks(real* peaks, long long place, long long size, real east, real north, real up) {
+__device__ __forceinline__ void raise_peaks(
+    real* peaks, long long place, long long size, real east, real north, real up)
+{
     const real horizontal = east * east + north * north;
     peaks[place] = max(peaks[place], sqrt(horizontal));
     peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);

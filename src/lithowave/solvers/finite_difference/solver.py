@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, closed_faces, line_volumes, unsigned
 from lithowave.solvers.finite_difference.medium import medium_planes, uniform_planes
+from lithowave.solvers.finite_difference.moduli import make_codes
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
+MATERIAL = ("lam", "compliance", "density")
 MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
@@ -45,8 +48,9 @@ class FiniteDifferenceSolver:
 
     def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any) -> None:
         self.plan, self.grid, self.backend = plan, plan.grid, backend
-        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order)
         self._allocate(simulation)
+        scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
+        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
         self._prepare_faces()
         self.scheme = choose_scheme(self, [] if simulation is None else simulation.point_sources())
         self._prepare_stencil()
@@ -60,17 +64,34 @@ class FiniteDifferenceSolver:
 
     def _allocate(self, simulation: Simulation | None) -> None:
         plan, backend = self.plan, self.backend
+
+        def planes() -> Iterator[tuple[np.ndarray, ...]]:
+            if simulation is None:
+                return uniform_planes(plan.survey, self.grid, plan.halo)
+            return medium_planes(simulation, self.grid, plan.halo)
+
+        self.codes = make_codes(planes()) if plan.moduli == "compact" else {}
+        self.stores_codes = bool(self.codes) and backend.stores_codes
+        dtype = np.uint16 if self.stores_codes else backend.dtype
         shape = plan.padded_shape()
-        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo) for _ in range(3)]
-        if simulation is None:
-            planes = uniform_planes(plan.survey, self.grid, plan.halo)
-        else:
-            planes = medium_planes(simulation, self.grid, plan.halo)
-        for k, values in enumerate(planes):
-            for array, plane in zip(material, values, strict=True):
-                backend.assign(array[k], plane)
+        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo, dtype) for _ in range(3)]
+        for k, values in enumerate(planes()):
+            for array, name, plane in zip(material, MATERIAL, values, strict=True):
+                backend.assign(array[k], self._stored(name, plane))
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / self.grid.spacing)
+
+    def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
+        """A plane of the material as the kernels read it; codes on a CPU become the numbers that they stand for."""
+        if name not in self.codes:
+            return plane
+        codes = self.codes[name].encode(plane)
+        return codes if self.stores_codes else self.codes[name].decode(codes)
+
+    def _material_of(self, name: str, part: Any) -> np.ndarray:
+        """A part of the material on the host, in numbers."""
+        host = self.backend.download(part)
+        return self.codes[name].decode(host) if self.stores_codes else host.astype(float)
 
     def _prepare_faces(self) -> None:
         plan, backend = self.plan, self.backend
@@ -122,7 +143,7 @@ class FiniteDifferenceSolver:
             k, j, i = place // plane, place % plane // pitch, place % pitch
             for k_present in np.unique(k):
                 here = k == k_present
-                pair[here] += self.backend.download(self.density[int(k_present)])[j[here], i[here]]
+                pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
         return 2.0 / pair
 
     # ------------------------------------------------------------------------------------------------ the step
@@ -296,8 +317,8 @@ class FiniteDifferenceSolver:
         return text
 
     def _material(self, k: int, j: int, i: int) -> str:
-        arrays = (self.lam, self.compliance, self.density)
-        lam, compliance, rho = (float(self.backend.download(array[k, j])[i]) for array in arrays)
+        arrays = zip(MATERIAL, (self.lam, self.compliance, self.density), strict=True)
+        lam, compliance, rho = (float(self._material_of(name, array[k, j])[i]) for name, array in arrays)
         vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
         return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
 

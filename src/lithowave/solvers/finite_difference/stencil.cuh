@@ -27,6 +27,39 @@ struct Layout {
     }
 };
 
+// Material numbers: as they are, or (COMPACT) codes of 16 bits. Density and lambda are low + step * code, 1/mu is two to
+// the power of that; the last code of density and 1/mu is what closes the far ends of the grid.
+#if COMPACT
+typedef unsigned short modulus_t;
+#else
+typedef real modulus_t;
+#endif
+
+struct Scale {
+    float low, step;
+};
+
+#if COMPACT
+__device__ __forceinline__ real linear_value(modulus_t code, const Scale& scale) {
+    return scale.low + scale.step * static_cast<real>(code);
+}
+__device__ __forceinline__ real density_value(modulus_t code, const Scale& scale) {
+    return code == 65535 ? real(1e20) : linear_value(code, scale);
+}
+__device__ __forceinline__ real compliance_value(modulus_t code, const Scale& scale) {
+    return code == 65535 ? real(1e10) : exp2f(linear_value(code, scale));
+}
+#else
+__device__ __forceinline__ real linear_value(modulus_t value, const Scale&) { return value; }
+__device__ __forceinline__ real density_value(modulus_t value, const Scale&) { return value; }
+__device__ __forceinline__ real compliance_value(modulus_t value, const Scale&) { return value; }
+#endif
+
+// The scales of a run.
+struct Scales {
+    Scale density, lam, compliance;
+};
+
 // A box of points that one block updates: from (x, y, z) up to, not including, (x_end, y_end, z_end).
 struct Tile {
     int x, y, z, x_end, y_end, z_end;

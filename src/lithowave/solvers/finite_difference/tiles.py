@@ -41,20 +41,21 @@ class Shape:
 @dataclass(frozen=True)
 class Arrangement:
     """How an update goes over the grid: tiles inside and tiles that touch a layer, with as many threads each; the slots
-    of the ring (0: no ring); the most planes of a tile."""
+    of the ring (0: no ring); the most planes of a tile; blocks that a multiprocessor is to hold."""
 
     inside: Shape
     edge: Shape
     slots: int
     chunk: int
+    blocks: int = 1
 
     def defines(self) -> dict[str, int]:
         """What the source is compiled with."""
         tile = {"TILE_X": self.inside.columns, "TILE_Y": self.inside.rows}
         if not self.slots:
-            return tile | {"BLOCKS": 2}
+            return tile | {"BLOCKS": self.blocks}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
-        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": 1}
+        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
 
 
 # Measured on an H200; see docs/gpu.md. Neighbours that march through more planes drift apart and lose the cache. With
@@ -79,7 +80,7 @@ LAYERED_RING = {
     ("double", 6): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
     ("double", 8): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
 }
-DIRECT = Arrangement(Shape(32, 16), Shape(32, 16), 0, 8)
+DIRECT = Arrangement(Shape(32, 8), Shape(32, 8), 0, 32, 4)
 
 
 def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: int) -> int:

@@ -7,7 +7,7 @@ template <bool LAYERED>
 __device__ __forceinline__ void velocity_tile(
     const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, real* vx, real* vy, real* vz,
     const real* sxx, const real* syy, const real* szz, const real* sxy, const real* sxz, const real* syz,
-    const real* density, real ratio)
+    const modulus_t* density, const Scales& scales, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
@@ -39,10 +39,11 @@ __device__ __forceinline__ void velocity_tile(
                 a.z.absorb(z_yz, layers.z.node, 2, a.z.slot);
             }
         }
-        const real rho = density[p];
-        vx[p] += twice / (rho + density[p + 1]) * (x_xx + y_xy + z_xz);
-        vy[p] += twice / (rho + density[p + layout.pitch]) * (x_xy + y_yy + z_yz);
-        vz[p] += twice / (rho + density[p + plane]) * (x_xz + y_yz + z_zz);
+        const auto rho_at = [&](place_t place) { return density_value(density[place], scales.density); };
+        const real rho = rho_at(p);
+        vx[p] += twice / (rho + rho_at(p + 1)) * (x_xx + y_xy + z_xz);
+        vy[p] += twice / (rho + rho_at(p + row)) * (x_xy + y_yy + z_yz);
+        vz[p] += twice / (rho + rho_at(p + plane)) * (x_xz + y_yz + z_zz);
     }
 }
 
@@ -51,22 +52,23 @@ extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_velocity(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers, real* vx, real* vy, real* vz, const real* sxx, const real* syy,
-    const real* szz, const real* sxy, const real* sxz, const real* syz, const real* density, real ratio)
+    const real* szz, const real* sxy, const real* sxz, const real* syz, const modulus_t* density,
+    const __grid_constant__ Scales scales, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         velocity_tile<true>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, scales, ratio);
     else
         velocity_tile<false>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, scales, ratio);
 }
 
 template <bool LAYERED>
 __device__ __forceinline__ void stress_tile(
     const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, const real* vx,
-    const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, const real* lam,
-    const real* compliance, real ratio)
+    const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
+    const modulus_t* lam, const modulus_t* compliance, const Scales& scales, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
@@ -98,15 +100,16 @@ __device__ __forceinline__ void stress_tile(
                 a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
             }
         }
-        const place_t x = p + 1, y = p + layout.pitch, z = p + plane, right = y + 1;
-        const real near = compliance[p], near_x = near + compliance[x];
-        const real twice_mu = twice / near, pressure = ratio * lam[p] * (x_vx + y_vy + z_vz);
+        const auto soft = [&](place_t place) { return compliance_value(compliance[place], scales.compliance); };
+        const place_t x = p + 1, y = p + row, z = p + plane;
+        const real near = soft(p), near_x = near + soft(x);
+        const real twice_mu = twice / near, pressure = ratio * linear_value(lam[p], scales.lam) * (x_vx + y_vy + z_vz);
         sxx[p] += pressure + twice_mu * x_vx;
         syy[p] += pressure + twice_mu * y_vy;
         szz[p] += pressure + twice_mu * z_vz;
-        sxy[p] += four / (near_x + (compliance[y] + compliance[right])) * (y_vx + x_vy);
-        sxz[p] += four / (near_x + (compliance[z] + compliance[z + 1])) * (z_vx + x_vz);
-        syz[p] += four / (near + compliance[y] + (compliance[z] + compliance[z + layout.pitch])) * (z_vy + y_vz);
+        sxy[p] += four / (near_x + (soft(y) + soft(y + 1))) * (y_vx + x_vy);
+        sxz[p] += four / (near_x + (soft(z) + soft(z + 1))) * (z_vx + x_vz);
+        syz[p] += four / (near + soft(y) + (soft(z) + soft(z + row))) * (z_vy + y_vz);
     }
 }
 
@@ -115,13 +118,16 @@ extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_stress(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers, const real* vx, const real* vy, const real* vz, real* sxx, real* syy,
-    real* szz, real* sxy, real* sxz, real* syz, const real* lam, const real* compliance, real ratio)
+    real* szz, real* sxy, real* sxz, real* syz, const modulus_t* lam, const modulus_t* compliance,
+    const __grid_constant__ Scales scales, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         stress_tile<true>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, scales,
+            ratio);
     else
         stress_tile<false>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, scales,
+            ratio);
 }

@@ -22,7 +22,8 @@ constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
 template <int X_, int Y_, int R_, bool LAYERED_>
 struct Shape {
     static constexpr int X = X_, Y = Y_, R = R_;
-    static constexpr int WIDE = X + 2 * MARGIN, TALL = Y + WINDOW - 1, MORE_X = X + ALIGNED, MORE_Y = Y + 1;
+    static constexpr int WIDE = X + 2 * MARGIN, TALL = Y + WINDOW - 1;
+    static constexpr int MORE_X = X + 16 / sizeof(modulus_t), MORE_Y = Y + 1;
     static constexpr bool LAYERED = LAYERED_;
 };
 
@@ -90,7 +91,7 @@ struct VelocitySlot {
     alignas(128) real vx[S::Y][S::X];
     alignas(128) real vy[S::Y][S::X];
     alignas(128) real vz[S::Y][S::X];
-    alignas(128) real density[S::MORE_Y][S::MORE_X];
+    alignas(128) modulus_t density[S::MORE_Y][S::MORE_X];
 
     // Maps begin at the first column of points, so that zeros stand for the halo, and REACH rows and planes before the
     // first. Of planes that only fill the columns not everything is needed.
@@ -124,7 +125,8 @@ struct VelocityColumn {
 template <class S>
 __device__ __forceinline__ void march_velocity(
     const VelocityMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
-    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
+    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const modulus_t* density,
+    const Scales& scales, real ratio)
 {
     Ring<VelocitySlot<S>> ring;
     ring.create();
@@ -146,9 +148,9 @@ __device__ __forceinline__ void march_velocity(
         own.sxz.fill(sxz + first - layout.plane, layout.plane, REACH);
         own.syz.fill(syz + first - layout.plane, layout.plane, REACH);
         own.szz.fill(szz + first, layout.plane, REACH);
-        own.density = density[start];
-        own.density_x = own.density + density[start + 1];
-        own.density_y = own.density + density[start + layout.pitch];
+        own.density = density_value(density[start], scales.density);
+        own.density_x = own.density + density_value(density[start + 1], scales.density);
+        own.density_y = own.density + density_value(density[start + layout.pitch], scales.density);
         if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
@@ -181,25 +183,32 @@ __device__ __forceinline__ void march_velocity(
             real z_xz = own.sxz.derivative(c.z), z_yz = own.syz.derivative(c.z), z_zz = own.szz.derivative(c.z);
             if (S::LAYERED && a.x.inside()) {
                 if (k < tile.z_end) a.x.absorb(d_xz, a.x_psi[2], layers.x.node, 2, k);
-                if (finishing) a.x.absorb(x_xx, a.x_psi[0], layers.x.half, 0, m), a.x.absorb(x_xy, a.x_psi[1], layers.x.node, 1, m);
+                if (finishing) {
+                    a.x.absorb(x_xx, a.x_psi[0], layers.x.half, 0, m);
+                    a.x.absorb(x_xy, a.x_psi[1], layers.x.node, 1, m);
+                }
             }
             if (S::LAYERED && a.y.inside()) {
                 if (k < tile.z_end) a.y.absorb(d_yz, a.y_psi[2], layers.y.node, 2, k);
-                if (finishing) a.y.absorb(y_yy, a.y_psi[0], layers.y.half, 0, m), a.y.absorb(y_xy, a.y_psi[1], layers.y.node, 1, m);
+                if (finishing) {
+                    a.y.absorb(y_yy, a.y_psi[0], layers.y.half, 0, m);
+                    a.y.absorb(y_xy, a.y_psi[1], layers.y.node, 1, m);
+                }
             }
             if (S::LAYERED && a.z.inside()) {
                 a.z.absorb(z_zz, a.z_psi[0], layers.z.half, 0, a.z.slot);
                 a.z.absorb(z_xz, a.z_psi[1], layers.z.node, 1, a.z.slot);
                 a.z.absorb(z_yz, a.z_psi[2], layers.z.node, 2, a.z.slot);
             }
-            const real* above = &slot.density[j][column];
+            const modulus_t* up = &slot.density[j][column];
+            const real above = density_value(*up, scales.density);
             const real twice = ratio + ratio;
             new_vx[r] = slot.vx[j][column] + twice / own.density_x * (x_xx + y_xy + z_xz);
             new_vy[r] = slot.vy[j][column] + twice / own.density_y * (x_xy + y_yy + z_yz);
-            new_vz[r] = slot.vz[j][column] + twice / (own.density + *above) * (own.force_z.exchange(d_xz + d_yz) + z_zz);
-            own.density = *above;
-            own.density_x = *above + above[1];
-            own.density_y = *above + above[S::MORE_X];
+            new_vz[r] = slot.vz[j][column] + twice / (own.density + above) * (own.force_z.exchange(d_xz + d_yz) + z_zz);
+            own.density = above;
+            own.density_x = above + density_value(up[1], scales.density);
+            own.density_y = above + density_value(up[S::MORE_X], scales.density);
         }
         ring.leave();
 #pragma unroll
@@ -214,15 +223,19 @@ __device__ __forceinline__ void march_velocity(
 // v += dt / rho div sigma; ratio = dt / h. One block for each tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_velocity(
-    const __grid_constant__ VelocityMaps maps, const __grid_constant__ VelocityMaps edge_maps, const Tile* tiles, const __grid_constant__ Layout layout,
-    const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
-    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const real* density, real ratio)
+    const __grid_constant__ VelocityMaps maps, const __grid_constant__ VelocityMaps edge_maps, const Tile* tiles,
+    const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
+    const __grid_constant__ LayerSet layers,
+    real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const modulus_t* density,
+    const __grid_constant__ Scales scales, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
-        march_velocity<Edge>(edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+        march_velocity<Edge>(
+            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, scales, ratio);
     else
-        march_velocity<Inside>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, ratio);
+        march_velocity<Inside>(
+            maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, scales, ratio);
 }
 
 // --------------------------------------------------------------------------------------------------------- stress
@@ -245,8 +258,8 @@ struct StressSlot {
     alignas(128) real sxy[S::Y][S::X];
     alignas(128) real sxz[S::Y][S::X];
     alignas(128) real syz[S::Y][S::X];
-    alignas(128) real lam[S::Y][S::X];
-    alignas(128) real compliance[S::MORE_Y][S::MORE_X];
+    alignas(128) modulus_t lam[S::Y][S::X];
+    alignas(128) modulus_t compliance[S::MORE_Y][S::MORE_X];
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + STRESS_LAG;
@@ -282,7 +295,7 @@ template <class S>
 __device__ __forceinline__ void march_stress(
     const StressMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
-    real ratio)
+    const Scales& scales, real ratio)
 {
     Ring<StressSlot<S>> ring;
     ring.create();
@@ -336,11 +349,17 @@ __device__ __forceinline__ void march_stress(
             real z_vx = own.vx.derivative(c.z), z_vy = own.vy.derivative(c.z), z_vz = own.vz.derivative(c.z);
             const bool whole = k < tile.z_end, half = k > tile.z && k <= tile.z_end;  // planes of vx and vy, of vz
             if (S::LAYERED && a.x.inside()) {
-                if (whole) a.x.absorb(x_vx, a.x_psi[0], layers.x.node, 0, k), a.x.absorb(x_vy, a.x_psi[1], layers.x.half, 1, k);
+                if (whole) {
+                    a.x.absorb(x_vx, a.x_psi[0], layers.x.node, 0, k);
+                    a.x.absorb(x_vy, a.x_psi[1], layers.x.half, 1, k);
+                }
                 if (half) a.x.absorb(x_vz, a.x_psi[2], layers.x.half, 2, k - 1);
             }
             if (S::LAYERED && a.y.inside()) {
-                if (whole) a.y.absorb(y_vy, a.y_psi[0], layers.y.node, 0, k), a.y.absorb(y_vx, a.y_psi[1], layers.y.half, 1, k);
+                if (whole) {
+                    a.y.absorb(y_vy, a.y_psi[0], layers.y.node, 0, k);
+                    a.y.absorb(y_vx, a.y_psi[1], layers.y.half, 1, k);
+                }
                 if (half) a.y.absorb(y_vz, a.y_psi[2], layers.y.half, 2, k - 1);
             }
             if (S::LAYERED && a.z.inside()) {
@@ -352,18 +371,22 @@ __device__ __forceinline__ void march_stress(
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
             const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
 
-            const real* above = &slot.compliance[j][column];
-            const real above_x = *above + above[1], above_y = *above + above[S::MORE_X];
+            const modulus_t* up = &slot.compliance[j][column];
+            const real above = compliance_value(*up, scales.compliance);
+            const real right = compliance_value(up[1], scales.compliance);
+            const real behind = compliance_value(up[S::MORE_X], scales.compliance);
+            const real across = compliance_value(up[S::MORE_X + 1], scales.compliance);
+            const real above_x = above + right, above_y = above + behind;
             const real twice = ratio + ratio, four = twice + twice, twice_mu = twice / own.compliance;
-            const real pressure = ratio * slot.lam[j][column] * (exx + eyy + z_vz);
+            const real pressure = ratio * linear_value(slot.lam[j][column], scales.lam) * (exx + eyy + z_vz);
             new_xx[r] = slot.sxx[j][column] + (pressure + twice_mu * exx);
             new_yy[r] = slot.syy[j][column] + (pressure + twice_mu * eyy);
             new_zz[r] = slot.szz[j][column] + (pressure + twice_mu * z_vz);
             new_xy[r] = slot.sxy[j][column] + four / own.compliance_xy * shear_xy;
             new_xz[r] = slot.sxz[j][column] + four / (own.compliance_x + above_x) * shear_xz;
             new_yz[r] = slot.syz[j][column] + four / (own.compliance_y + above_y) * shear_yz;
-            own.compliance = *above, own.compliance_x = above_x, own.compliance_y = above_y;
-            own.compliance_xy = above_x + (above[S::MORE_X] + above[S::MORE_X + 1]);
+            own.compliance = above, own.compliance_x = above_x, own.compliance_y = above_y;
+            own.compliance_xy = above_x + (behind + across);
         }
         ring.leave();
 #pragma unroll
@@ -379,14 +402,17 @@ __device__ __forceinline__ void march_stress(
 // sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_stress(
-    const __grid_constant__ StressMaps maps, const __grid_constant__ StressMaps edge_maps, const Tile* tiles, const __grid_constant__ Layout layout,
-    const __grid_constant__ Coefficients coefficients, const __grid_constant__ LayerSet layers,
+    const __grid_constant__ StressMaps maps, const __grid_constant__ StressMaps edge_maps, const Tile* tiles,
+    const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
+    const __grid_constant__ LayerSet layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
-    real ratio)
+    const __grid_constant__ Scales scales, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
-        march_stress<Edge>(edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+        march_stress<Edge>(
+            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
     else
-        march_stress<Inside>(maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, ratio);
+        march_stress<Inside>(
+            maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
 }
