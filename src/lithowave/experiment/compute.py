@@ -21,7 +21,7 @@ class Compute(DescriptionModel):
     )
     moduli: Literal["full", "compact"] = Field(
         default="full",
-        description="compact: the material in 16 bits a number on a GPU, the same rounded numbers on a CPU; single only.",
+        description="compact: 16 bits for a number of the material on a GPU, the same rounded numbers on a CPU.",
     )
     threads: Count | None = Field(default=None, description="Threads of the CPU backend; null: all cores.")
 
