@@ -124,7 +124,7 @@ class EmulatedCudaBackend:
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Memory that `field` takes for this shape, padding included."""
-        return padded_layout(shape, halo, self.dtype.itemsize)[2]
+        return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
 
     def upload(self, host: Any, dtype: Any = None) -> DeviceArray:
         """A copy on the device."""

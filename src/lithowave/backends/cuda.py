@@ -105,13 +105,13 @@ class CudaBackend:
         the run's are aligned to fewer bytes.
         """
         dtype = np.dtype(dtype or self.dtype)
-        lead, pitch, size = padded_layout(shape, halo, dtype.itemsize)
+        lead, pitch, size = padded_layout(shape, halo, dtype.itemsize, self.dtype.itemsize)
         strides = tuple(count * dtype.itemsize for count in (shape[1] * pitch, pitch, 1))
         return self._cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Device memory that `field` takes for this shape, padding included."""
-        return padded_layout(shape, halo, self.dtype.itemsize)[2]
+        return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
 
     def upload(self, host: Any, dtype: Any = None) -> Any:
         """The array on the device, in the run's precision unless told otherwise."""
@@ -203,11 +203,11 @@ class CudaBackend:
             event.synchronize()
 
 
-def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int) -> tuple[int, int, int]:
+def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int, run_itemsize: int) -> tuple[int, int, int]:
     """Elements before a field's first one and from row to row, and bytes of the whole; see `CudaBackend.field`."""
-    line = LINE // itemsize
+    line, unit = LINE // itemsize, LINE // run_itemsize
     planes, rows, columns = shape
-    lead, pitch = line - halo % line, -(-columns // line) * line
+    lead, pitch = line - halo % line, -(-columns // unit) * unit
     return lead, pitch, (lead + planes * rows * pitch + line) * itemsize
 
 
