@@ -24,7 +24,6 @@ from lithowave.output.checkpoint import read_checkpoint
 from lithowave.output.run_folder import DESCRIPTION, fingerprint
 from lithowave.output.snapshots import load_snapshots
 from lithowave.run import restart_run, run_simulation
-from lithowave.solvers.finite_difference.one_pass import OnePass
 from small_run import (
     after_steps,
     assert_same_results,
@@ -198,7 +197,6 @@ def test_a_checkpoint_belongs_to_a_description_on_any_device() -> None:
 
 def test_one_pass_over_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """A step in one pass where the grid has room for it: close to the CPU, and stopped and gone on with to the bit."""
-    monkeypatch.setattr(OnePass, "least_part", 0.02)
     wide = {"domain": {"x": [-4000, 4000], "y": [-600, 600], "z": [-1600, 0]}, "duration": 0.4, "solver.passes": "one"}
     simulation = small(tmp_path, {**ALL, **wide, "compute.backend": "cuda"})
     run_simulation(simulation, tmp_path / "whole")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device, rounding
 from lithowave.backends import make_backend
 from lithowave.backends.cuda_source import kernel_signatures
@@ -20,7 +21,7 @@ from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
-from lithowave.solvers.finite_difference.one_pass import OnePass
+from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
@@ -97,9 +98,9 @@ def test_updates(kind: str, precision: str, order: int, case: str, engine: str) 
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
     if engine == "direct":
         device.copy_engine = False
-    plan = dataclasses.replace(case_plan(case, order, precision), passes="two")
-    cuda = FiniteDifferenceSolver(plan, None, device)
-    cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", precision, 1))
+    the_plan = dataclasses.replace(case_plan(case, order, precision), passes="two")
+    cuda = FiniteDifferenceSolver(the_plan, None, device)
+    cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=order)
     for solver in (cuda, cpu):
         solver.update_stress()
@@ -116,9 +117,9 @@ def test_updates(kind: str, precision: str, order: int, case: str, engine: str) 
 def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
     """A missing barrier shows as a difference between schedules."""
     device = make_device(kind, "single", seed=seed)
-    plan = dataclasses.replace(case_plan("surface", 4, "single"), passes="two")
-    cuda = FiniteDifferenceSolver(plan, None, device)
-    cpu = FiniteDifferenceSolver(plan, None, make_backend("cpu", "single", 1))
+    the_plan = dataclasses.replace(case_plan("surface", 4, "single"), passes="two")
+    cuda = FiniteDifferenceSolver(the_plan, None, device)
+    cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=seed)
     for solver in (cuda, cpu):
         solver.advance(0)
@@ -140,12 +141,11 @@ PASS_CASES = {
 def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""
     monkeypatch.setitem(CASES, case, PASS_CASES[case])
-    monkeypatch.setattr(OnePass, "least_part", 0.02)
     device = make_device(kind, "single", multiprocessors=3)
-    plan = dataclasses.replace(case_plan(case, order, "single"), passes="one")
-    cuda = FiniteDifferenceSolver(plan, None, device)
+    the_plan = dataclasses.replace(case_plan(case, order, "single"), passes="one")
+    cuda = FiniteDifferenceSolver(the_plan, None, device)
     cpu = FiniteDifferenceSolver(
-        dataclasses.replace(plan, passes="two"), None, make_backend("cpu", "single", 1)
+        dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)
     )
     assert isinstance(cuda.scheme, OnePassScheme)
     fill([cuda, cpu], seed=order)
@@ -158,10 +158,25 @@ def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_one_pass_is_refused_where_it_is_not_possible() -> None:
-    plan = dataclasses.replace(case_plan("interior", 4, "double"), passes="one")
-    for backend in (make_device("emulated", "double"), make_backend("cpu", "double", 1)):
-        with pytest.raises(InputError, match=r"solver.passes: one pass is not possible here: it needs a CUDA device"):
-            FiniteDifferenceSolver(plan, None, backend)
+    description = {
+        "domain": {axis: [-2000, 2000] for axis in "xyz"},
+        "boundaries": {"top": "absorbing", "layer": {"cells": 4}},
+        "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+        "duration": 1.0,
+        "solver": {"spacing": 50, "passes": "one"},
+    }
+    pulse = {"gaussian": {"sigma": 0.1, "delay": 0.5}}
+    moment = {"position": [0, 0, 0], "moment_tensor": {"xy": 1e15}, "time_function": pulse}
+    simulation = lw.Simulation(**description, sources=[moment])
+    assert plan(simulation).on(make_device("emulated", "single"), simulation).passes == "one"
+    with pytest.raises(InputError, match=r"solver.passes: one pass is not possible here: it needs a CUDA device"):
+        plan(simulation).on(make_backend("cpu", "single", 1), simulation)
+    force = {"position": [0, 0, 0], "force": [0, 0, 1e9], "time_function": pulse}
+    pushed = lw.Simulation(**description, sources=[force])
+    with pytest.raises(InputError, match="a force acts inside the box"):
+        plan(pushed).on(make_device("emulated", "single"), pushed)
+    automatic = pushed.with_overrides({"solver.passes": "auto"})
+    assert plan(automatic).on(make_device("emulated", "single"), automatic).passes == "two"
 
 
 @pytest.fixture(params=DEVICES)
@@ -283,8 +298,8 @@ def test_wrong_calls_are_refused() -> None:
     kernel = device.kernels(PACKAGE, order=4)
     with pytest.raises(TypeError, match="takes 10 arguments"):
         kernel.surface_peaks(1, 2, 3)
-    plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
-    solver = FiniteDifferenceSolver(plan, None, device)
-    solver.fields_by_name["vy"] = device.field(plan.padded_shape(), 2, np.float64)
+    the_plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
+    solver = FiniteDifferenceSolver(the_plan, None, device)
+    solver.fields_by_name["vy"] = device.field(the_plan.padded_shape(), 2, np.float64)
     with pytest.raises(TypeError, match="vy"):
         solver.update_velocity()

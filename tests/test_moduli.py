@@ -11,7 +11,6 @@ from lithowave.backends import make_backend
 from lithowave.errors import InputError
 from lithowave.solvers.finite_difference.medium import IMMENSE_COMPLIANCE, IMMENSE_DENSITY
 from lithowave.solvers.finite_difference.moduli import LAST, make_codes
-from lithowave.solvers.finite_difference.one_pass import OnePass
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -84,8 +83,7 @@ def test_waves_hardly_change() -> None:
 
 @pytest.mark.parametrize("kind", DEVICES)
 @pytest.mark.parametrize("engine", ["ring", "direct", "one pass"])
-def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OnePass, "least_part", 0.02)
+def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str) -> None:
     device = make_device(kind, "single")
     device.copy_engine = engine != "direct"
     passes = "one" if engine == "one pass" else "two"

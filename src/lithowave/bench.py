@@ -28,7 +28,7 @@ from lithowave.experiment.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run import run_simulation
 from lithowave.solvers.finite_difference.measure import best_time, fill_with_noise, synthetic_plan
-from lithowave.solvers.finite_difference.plan import FIELDS, FiniteDifferencePlan, plan
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
@@ -199,8 +199,7 @@ class Task:
 
     def _memory(self, made: FiniteDifferencePlan, passes: int) -> int:
         """Bytes of all arrays; one pass has the fields twice."""
-        second_set = FIELDS * self.backend.field_bytes(made.padded_shape(), made.halo)
-        return made.memory_bytes(self.backend) + (second_set if passes == 1 else 0)
+        return dataclasses.replace(made, passes="one" if passes == 1 else "two").memory_bytes(self.backend)
 
     def _complete(
         self, made: FiniteDifferencePlan, rate: float, bandwidth: dict[str, float], extra: Record

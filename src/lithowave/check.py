@@ -116,6 +116,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
     plan = method.plan(simulation)
     schedule = plan.schedule
     backend, problems = _backend(simulation)
+    if not problems:
+        plan = plan.on(backend, simulation)
     receivers = simulation.receiver_list()
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)

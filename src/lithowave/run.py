@@ -90,7 +90,7 @@ def run_simulation(
     description = _description(simulation)
     plan = load_method(simulation.solver.method).plan(simulation)
     check_names(simulation.receiver_list(), simulation.output.formats)
-    backend = _backend(simulation, plan)
+    backend, plan = _on_device(simulation, plan)
     if not overwrite:  # a run that is replaced makes room of its own
         points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
         require_space(Path(simulation.output.directory), output_bytes(simulation, plan.schedule, points))
@@ -131,18 +131,19 @@ def restart_run(
         simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         plan = load_method(simulation.solver.method).plan(simulation)
-        device = _backend(simulation, plan)
+        device, plan = _on_device(simulation, plan, folder.report.get("plan", {}).get("passes"))
         state = read_checkpoint(path, fingerprint(description))
         folder.begin_again(int(state["clock"]["step"]) if state else 0)
         return _execute(simulation, plan, device, folder, fingerprint(description), state, show)
 
 
-def _backend(simulation: Simulation, plan: Any) -> Any:
-    """The device, if the run fits into its memory."""
+def _on_device(simulation: Simulation, plan: Any, before: str | None = None) -> tuple[Any, Any]:
+    """The device, and the plan on it, if the run fits into its memory."""
     compute = simulation.compute
     backend = make_backend(compute.backend, compute.precision, compute.threads)
+    plan = plan.on(backend, simulation, before)
     require_memory(memory_needed(simulation, plan, backend), backend)
-    return backend
+    return backend, plan
 
 
 def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, str]) -> None:

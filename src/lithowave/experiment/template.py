@@ -89,6 +89,7 @@ solver:
   # spacing: 75
   order: 4                               # in space: 2 | 4 | 6 | 8
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
+  passes: auto                           # over memory in a step: auto | one (on a GPU) | two
   time_step: null                        # s; null: the largest stable one, times safety
   safety: 0.9
   # degree and mesh are keys of other methods, refused with finite_difference:
@@ -96,8 +97,9 @@ solver:
   # mesh: model.msh
 
 compute:
-  backend: auto                          # auto | cpu
+  backend: auto                          # auto | cpu | cuda
   precision: single                      # single | double
+  moduli: full                           # or compact: the material in 16 bits a number on a GPU
   threads: null                          # null: all cores
 
 output:

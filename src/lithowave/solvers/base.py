@@ -57,6 +57,12 @@ class Plan(Protocol):
     def setup_bytes(self) -> int:
         """Bytes of main memory that making the arrays takes for a while, wherever they are."""
 
+    def on(self, backend: Any, simulation: Any, before: str | None = None) -> Plan:
+        """The plan with what depends on the device decided; before: the decision of the run that goes on.
+
+        Raises InputError where the device cannot do what the description demands.
+        """
+
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
 

@@ -13,6 +13,7 @@ from lithowave.solvers.finite_difference.arguments import ARGUMENTS, named_argum
 from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate, Scales
 from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, PASS, OnePass
 from lithowave.solvers.finite_difference.packing import element_strides, pack_face, pack_fields, pack_scales
+from lithowave.solvers.finite_difference.passes import possible
 from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
 
 BLOCK = (32, 8)
@@ -30,7 +31,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
                 yield RING_FILE, common | arrangement(precision, order, layered).defines(), (9, 0)
-            if OnePass.possible(precision, order):
+            if possible(precision, order):
                 yield ONE_PASS_FILE, common | PASS.defines(), (9, 0)
 
 
@@ -139,6 +140,6 @@ def make_kernels(backend: Any, order: int, scales: Scales = None) -> SimpleNames
     small = SmallKernels(backend, order, scales)
     found: dict[str, Callable[..., None]] = {name: getattr(small, name) for name in ARGUMENTS if hasattr(small, name)}
     found |= {name: GridUpdate(backend, name, order, scales) for name in ("update_velocity", "update_stress")}
-    if backend.copy_engine and OnePass.possible(backend.precision, order):
+    if backend.copy_engine and possible(backend.precision, order):
         found["one_pass"] = OnePass(backend, order, scales)
     return SimpleNamespace(**found)

@@ -30,22 +30,32 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[tup
     )
     uniform = simulation.material.kind in ("layers", "homogeneous")
     place = (x[:1], y[:1, None]) if uniform else (x[None, :], y[:, None])
-    previous, kept = None, ()
+    last = halo + grid.shape[2]
+    made: tuple[np.ndarray, ...] = ()
+    previous, before = None, None
     for k, depth in enumerate(z):
         if depth != previous:
             kappa, mu, rho = simulation.material.moduli(
                 *place, depth, spacing=grid.spacing, z_ceiling=domain.z[1], z_floor=domain.z[0]
             )
             kept, previous = (kappa - 2.0 / 3.0 * mu, 1.0 / mu, rho), depth
-        yield close_far_ends(grid, halo, k, *kept)
+        values = tuple(float(value.flat[0]) for value in map(np.asarray, kept)) if uniform else None
+        # Most planes of a layered medium are the one before; those beyond the last node are not.
+        if not (uniform and values == before and k < last):
+            made, before = close_far_ends(grid, halo, k, *kept), values
+        yield made
 
 
 def uniform_planes(survey: Survey, grid: Grid, halo: int) -> Iterator[tuple[np.ndarray, ...]]:
     """A uniform medium with the extreme speeds of a survey: for measurements of speed, where values do not matter."""
     rho = 2500.0
     mu = rho * survey.slowest**2
-    for k in range(grid.shape[2] + 2 * halo):
-        yield close_far_ends(grid, halo, k, rho * survey.fastest**2 - 2.0 * mu, 1.0 / mu, rho)
+    last = halo + grid.shape[2]
+    inside, beyond = (
+        close_far_ends(grid, halo, k, rho * survey.fastest**2 - 2.0 * mu, 1.0 / mu, rho) for k in (0, last)
+    )
+    for k in range(last + halo):
+        yield inside if k < last else beyond
 
 
 def close_far_ends(

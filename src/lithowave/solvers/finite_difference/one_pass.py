@@ -21,7 +21,6 @@ from lithowave.solvers.finite_difference.packing import address, pack_layout, pa
 from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
-UNIT = 32  # columns: tiles begin at whole lines of memory
 # In the order of `Maps` in one_pass.cu; rows beyond those of the tile with its velocities.
 MAPS = (
     ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
@@ -52,30 +51,11 @@ PASS = PassShape(32, 22, 2, 3, 4)
 class OnePass:
     """Velocity and stress of a box from one set of fields into another."""
 
-    least_part = 0.82  # of the grid: below this two passes are as fast
-
     def __init__(self, backend: Any, order: int, scales: Scales = None, shape: PassShape = PASS) -> None:
         self.backend, self.order, self.reach, self.shape, self.scales = backend, order, order // 2, shape, scales
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
-
-    @staticmethod
-    def possible(precision: str, order: int) -> bool:
-        """Whether what a block needs fits into its shared memory."""
-        return precision == "single" and order <= 4
-
-    def box(self, low: Boxes, shape: tuple[int, int, int]) -> Boxes | None:
-        """The box for this pass in a grid where `low` = (nodes left out at the low side, at the high side) along x, y,
-        z; None where little is left."""
-        found = []
-        for axis, ((first, last), nodes) in enumerate(zip(low, shape, strict=True)):
-            end = nodes - last
-            if axis == 0:
-                first, end = -(-first // UNIT) * UNIT, end if last == 0 else end // UNIT * UNIT
-            found.append((first, end))
-        points = math.prod(max(0, end - first) for first, end in found)
-        return found if points > self.least_part * math.prod(shape) else None
 
     def __call__(
         self,

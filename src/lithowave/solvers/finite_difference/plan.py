@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
+from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
 
@@ -78,7 +79,25 @@ class FiniteDifferencePlan:
         """Bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
-        return (FIELDS + MODULI) * field + self.value_bytes * self.layer_values()
+        fields = FIELDS * (2 if self.passes == "one" else 1)
+        moduli = MODULI * (2 / self.value_bytes if self.moduli == "compact" and backend and backend.stores_codes else 1)
+        return math.ceil((fields + moduli) * field) + self.value_bytes * self.layer_values()
+
+    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> FiniteDifferencePlan:
+        """The plan with what depends on the device decided: one pass over memory in a step, or two.
+
+        before : what a run that goes on has done until now.
+
+        Raises
+        ------
+        InputError : one pass is demanded where it is not possible.
+        """
+        forces = [source.position for source in simulation.point_sources() if source.force is not None]
+        wanted = before if before and self.passes == "auto" else self.passes
+        box, reason = pass_box(replace(self, passes=wanted), backend, forces)
+        if box is None and self.passes == "one":
+            raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
+        return replace(self, passes="two" if box is None else "one")
 
     def state_bytes(self) -> int:
         """Bytes of the fields and the absorbing layers: what a checkpoint holds."""
@@ -101,6 +120,7 @@ class FiniteDifferencePlan:
         return {
             "method": "finite_difference",
             "order": self.order,
+            "passes": self.passes,
             "grid_points": list(self.grid.shape),
             "point_count": self.point_count,
             "interior_point_count": self.grid.interior_point_count,

@@ -5,14 +5,11 @@ Both leave the same numbers, to rounding. One pass moves 21 numbers a point inst
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lithowave.errors import InputError
 from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
-from lithowave.solvers.finite_difference.coefficients import face_closure
-from lithowave.solvers.finite_difference.points import HALF_WIDTH
+from lithowave.solvers.finite_difference.passes import pass_box
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -115,56 +112,7 @@ def _view(velocities: Fields, stresses: Fields) -> Fields:
     return {name: (velocities if name in VELOCITIES else stresses)[name] for name in FIELDS}
 
 
-def choose_scheme(solver: FiniteDifferenceSolver, sources: Sequence[Any]) -> TwoPasses | OnePassScheme:
-    """One pass where the device can, there is memory, and the box for it is most of the grid.
-
-    Raises
-    ------
-    InputError : one pass is demanded where it is not possible.
-    """
-    wanted = solver.plan.passes
-    box, reason = (None, "") if wanted == "two" else pass_box(solver, sources)
-    if box is not None:
-        return OnePassScheme(solver, box)
-    if wanted == "one":
-        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
-    return TwoPasses(solver)
-
-
-def pass_box(solver: FiniteDifferenceSolver, sources: Sequence[Any]) -> tuple[Box | None, str]:
-    """The box for one pass: clear of layers, faces and forces, and of what is next to them. Or why there is none."""
-    one_pass = getattr(solver.kernels, "one_pass", None)
-    if one_pass is None:
-        return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
-    extra = len(FIELDS) * math.prod(solver.plan.padded_shape()) * solver.plan.value_bytes
-    in_place = extra  # the first set is still to be allocated too
-    if solver.plan.passes == "auto" and 1.1 * (in_place + extra) > solver.backend.free_memory():
-        return None, "the second set of fields does not fit into the device's memory"
-    box = one_pass.box(margins(solver), solver.grid.shape)
-    if box is None:
-        return None, "layers and faces leave too small a part of the grid for it"
-    if any(touches(solver, box, source.position) for source in sources if source.force is not None):
-        return None, "a force acts inside the box for it (moment tensors may)"
-    return box, ""
-
-
-def margins(solver: FiniteDifferenceSolver) -> list[tuple[int, int]]:
-    """Nodes at the low and the high side along x, y, z whose velocities a layer or a closed face changes, and REACH."""
-    plan = solver.plan
-    closed = face_closure(plan.order).node_change.shape[0]
-    found = []
-    for axis, letter in enumerate("xyz"):
-        sides = []
-        for side, end in enumerate(("min", "max")):
-            cells = plan.grid.layers[axis][side]
-            changed = cells + 1 if cells else closed if plan.faces[f"{letter}_{end}"] != "absorbing" else 0
-            sides.append(changed + plan.halo if changed else 0)
-        found.append(tuple(sides))
-    return found
-
-
-def touches(solver: FiniteDifferenceSolver, box: Box, position: Sequence[float]) -> bool:
-    """Whether the velocities that a force changes at a position are in the box or within REACH of it."""
-    reach = 2 * HALF_WIDTH + solver.plan.halo  # the stencil may be moved to one side next to a face
-    places = (solver.grid.index(axis, position[axis]) for axis in range(3))
-    return all(first - reach <= place < end + reach for place, (first, end) in zip(places, box, strict=True))
+def make_scheme(solver: FiniteDifferenceSolver, forces: Sequence[Any]) -> TwoPasses | OnePassScheme:
+    """The scheme that the plan says; where it says auto, that of `pass_box`."""
+    box, _ = pass_box(solver.plan, solver.backend, forces)
+    return TwoPasses(solver) if box is None else OnePassScheme(solver, box)

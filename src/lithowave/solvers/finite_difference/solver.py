@@ -19,7 +19,7 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.rasters import finish_fields, parts_of, raster_lines, select_raster
-from lithowave.solvers.finite_difference.schemes import choose_scheme
+from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ class FiniteDifferenceSolver:
         scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
         self._prepare_faces()
-        self.scheme = choose_scheme(self, [] if simulation is None else simulation.point_sources())
+        sources = [] if simulation is None else simulation.point_sources()
+        self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
         self._prepare_stencil()
-        self._prepare_sources([] if simulation is None else simulation.point_sources())
+        self._prepare_sources(sources)
         receivers = [] if simulation is None else simulation.receiver_list()
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions)
