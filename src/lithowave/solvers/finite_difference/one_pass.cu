@@ -209,9 +209,9 @@ __device__ __forceinline__ void march(
                     const real pressure = ratio * linear_value(slot.lam[y][x], scales.lam) * (exx + eyy + z_vz);
                     const real twice_mu = twice / own.compliance;
                     const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
-                    sxx[q] = old_xx + (pressure + twice_mu * exx);
-                    syy[q] = old_yy + (pressure + twice_mu * eyy);
-                    szz[q] = old_zz[r] + (pressure + twice_mu * z_vz);
+                    sxx[q] = old_xx + fma(twice_mu, exx, pressure);
+                    syy[q] = old_yy + fma(twice_mu, eyy, pressure);
+                    szz[q] = old_zz[r] + fma(twice_mu, z_vz, pressure);
                     sxy[q] = old_xy + four / own.compliance_xy * (forward(c.y, u, BROAD) + forward(c.x, v, 1));
                     sxz[q] = old_xz[r] + four / (own.compliance_x + above_x) *
                                              (own.vx.derivative(c.z) + forward(c.x, w, 1));

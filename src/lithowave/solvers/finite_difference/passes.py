@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Box = Sequence[tuple[int, int]]
 UNIT = 32  # columns: tiles begin at whole lines of memory
-LEAST_PART = 0.82  # of the grid: around the box two passes are slow, and with less inside they win
+LEAST_PART = 0.66  # of the grid: around the box two passes are slow, and with less inside they win
 SETS = 21 / 12  # arrays of one pass beside those of two
 
 

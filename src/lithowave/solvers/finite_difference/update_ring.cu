@@ -379,9 +379,9 @@ __device__ __forceinline__ void march_stress(
             const real above_x = above + right, above_y = above + behind;
             const real twice = ratio + ratio, four = twice + twice, twice_mu = twice / own.compliance;
             const real pressure = ratio * linear_value(slot.lam[j][column], scales.lam) * (exx + eyy + z_vz);
-            new_xx[r] = slot.sxx[j][column] + (pressure + twice_mu * exx);
-            new_yy[r] = slot.syy[j][column] + (pressure + twice_mu * eyy);
-            new_zz[r] = slot.szz[j][column] + (pressure + twice_mu * z_vz);
+            new_xx[r] = slot.sxx[j][column] + fma(twice_mu, exx, pressure);
+            new_yy[r] = slot.syy[j][column] + fma(twice_mu, eyy, pressure);
+            new_zz[r] = slot.szz[j][column] + fma(twice_mu, z_vz, pressure);
             new_xy[r] = slot.sxy[j][column] + four / own.compliance_xy * shear_xy;
             new_xz[r] = slot.sxz[j][column] + four / (own.compliance_x + above_x) * shear_xz;
             new_yz[r] = slot.syz[j][column] + four / (own.compliance_y + above_y) * shear_yz;
