@@ -146,7 +146,7 @@ def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
-    task = bench.Task("full", (90, 80, 70), order, "single", Device(), "auto", bench.SETTINGS["cuda"])
+    task = bench.Task("full", (90, 80, 70), order, "single", Device(), "auto", "full", bench.SETTINGS["cuda"])
     simulation = task.simulation()
     made = plan(simulation)
     assert made.grid.shape == (90, 80, 70) and made.grid.layers == ((16, 16), (16, 16), (16, 0))

@@ -80,6 +80,7 @@ def run_benchmarks(
     backend: str = "auto",
     threads: int | None = None,
     passes: str = "auto",
+    moduli: str = "full",
     layer_cells: int | None = None,
     receivers: int | None = None,
     steps: int | None = None,
@@ -93,7 +94,8 @@ def run_benchmarks(
     cases : ``interior`` (no layers), ``full`` (whole steps with a free surface, five absorbing faces inside the given
     size, two sources, receivers recorded at each step), ``run`` (a whole run with outputs, on the grid of ``full``).
     sizes : grid points along x, y, z, layers included; by default a cube, of 200 on a CPU, 512 on a CUDA device.
-    backend : ``auto`` takes a CUDA device where there is one. passes : as ``solver.passes`` of a simulation.
+    backend : ``auto`` takes a CUDA device where there is one. passes, moduli : as
+    ``solver.passes`` and ``compute.moduli`` of a simulation.
     layer_cells, receivers, steps : see `Setting`. json_path : the records are written there as a JSON list.
     tell : takes a line for each size that does not fit into the memory, and is left out.
     """
@@ -107,7 +109,8 @@ def run_benchmarks(
         bandwidth = measure_bandwidth(device)
         for shape, order, case in itertools.product(sizes or [(setting.size,) * 3], orders, cases):
             try:
-                records.append(Task(case, tuple(shape), order, precision, device, passes, setting).record(bandwidth))
+                task = Task(case, tuple(shape), order, precision, device, passes, moduli, setting)
+                records.append(task.record(bandwidth))
             except NoRoomError as error:
                 if tell:
                     tell(f"{case}, {'x'.join(map(str, shape))}, order {order}, {precision} is left out: {error}")
@@ -162,7 +165,8 @@ class NoRoomError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """One measurement: a case on a grid (points along x, y, z) of a device; passes: auto, one or two."""
+    """One measurement: a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
+    compact."""
 
     case: str
     shape: Shape
@@ -170,6 +174,7 @@ class Task:
     precision: str
     backend: Any
     passes: str
+    moduli: str
     setting: Setting
 
     def record(self, bandwidth: dict[str, float]) -> Record:
@@ -182,7 +187,7 @@ class Task:
         gc.collect()  # solvers and their graphs refer to one another
         simulation = None if self.case == "interior" else self.simulation()
         made = plan(simulation) if simulation else synthetic_plan(self.shape, self.order, self.precision)
-        made = dataclasses.replace(made, passes=self.passes)
+        made = dataclasses.replace(made, passes=self.passes, moduli=self.moduli)
         self._require_room(made)
         try:
             rate, extra = getattr(self, f"_measure_{self.case}")(made, simulation)
@@ -214,6 +219,7 @@ class Task:
             "size": list(made.grid.shape),
             "order": self.order,
             "precision": self.precision,
+            "moduli": self.moduli,
             "backend": self.backend.name,
             "device": self.backend.device,
             "devices": 1,
@@ -295,7 +301,8 @@ class Task:
             "duration": self.setting.steps * step,
             "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes},
             "compute": {
-                "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads
+                "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
+                "moduli": self.moduli,
             },
             "output": {
                 "sampling_interval": self.setting.sample_every * step,

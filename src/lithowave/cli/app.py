@@ -258,6 +258,10 @@ def bench(
         str | None,
         typer.Option(metavar="NAME", help="auto, one or two passes over the grid in a step (solver.passes)."),
     ] = None,
+    moduli: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="full or compact: the material in 16 bits a number (compute.moduli)."),
+    ] = None,
     layer_cells: Annotated[
         int | None,
         typer.Option(metavar="N", help="Thickness of the layers of full and run; default: 10, on CUDA 16."),
@@ -276,7 +280,7 @@ def bench(
 
     given = {
         "orders": orders, "precisions": precisions, "cases": cases, "backend": backend, "threads": threads,
-        "passes": passes, "layer_cells": layer_cells, "receivers": receivers,
+        "passes": passes, "moduli": moduli, "layer_cells": layer_cells, "receivers": receivers,
     }  # fmt: skip
     choices = benchmark_choices(sizes, given)
     if json_path is not None and not json_path.absolute().parent.is_dir():

@@ -17,6 +17,7 @@ from lithowave.output.hdf5 import PRECISIONS
 ORDERS = tuple(RECOMMENDED_POINTS_PER_WAVELENGTH)
 BACKENDS = ("auto", "cpu", "cuda")
 PASSES = ("auto", "one", "two")
+MODULI = ("full", "compact")
 SMALLEST_GRID, SMALLEST_INTERIOR = 40, 8
 
 
@@ -69,6 +70,7 @@ def benchmark_choices(sizes: Sequence[str] | None, given: Mapping[str, Any]) -> 
         ("--case", chosen.get("cases", ()), CASES),
         ("--backend", [chosen.get("backend", "auto")], BACKENDS),
         ("--passes", [chosen.get("passes", "auto")], PASSES),
+        ("--moduli", [chosen.get("moduli", "full")], MODULI),
     ):
         for value in values:
             if value not in allowed:
