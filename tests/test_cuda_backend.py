@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fake_cupy import fake_cupy
+from fake_cupy import PROPERTIES, fake_cupy
 from lithowave.backends import cuda_driver, cuda_program, make_backend
 from lithowave.backends.cpu import CpuBackend
 from lithowave.backends.cuda import STAGED_BYTES, CudaBackend
@@ -422,3 +422,12 @@ for call in (backend.synchronize, lambda: backend.download(array), lambda: backe
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count("Nothing on the device can be trusted") == 3, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("major", "shared", "expected"), [(9, 232448, True), (8, 166912, False), (12, 101376, False)])
+def test_the_copy_engine_is_used_where_its_boxes_have_room(
+    cupy: object, monkeypatch: pytest.MonkeyPatch, major: int, shared: int, expected: bool
+) -> None:
+    monkeypatch.setitem(PROPERTIES, "major", major)
+    monkeypatch.setitem(PROPERTIES, "sharedMemPerBlockOptin", shared)
+    assert CudaBackend().copy_engine is expected

@@ -19,6 +19,7 @@ from lithowave.backends.pending import Pending
 
 LINE = 128  # bytes that the device reads at once
 STAGED_BYTES = 256 << 20  # larger copies go straight from or to pageable memory, and are waited for
+RING_BYTES = 220 << 10  # of shared memory; data-centre devices from Hopper on have 227 KiB, others 99 KiB
 RESERVE = 256 << 20  # bytes left for compiled kernels, graphs and the driver
 
 
@@ -55,9 +56,10 @@ class CudaBackend:
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.capability: tuple[int, int] = (found["major"], found["minor"])
-        self.copy_engine = self.capability >= (9, 0)  # bulk tensor copies; may be turned off
         self.multiprocessors: int = found["multiProcessorCount"]
         self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
+        # Whether kernels may count on bulk tensor copies and room for them in shared memory; may be turned off.
+        self.copy_engine = self.capability >= (9, 0) and self.shared_memory_limit >= RING_BYTES
         self._staging = Staging(self._cupy.cuda)
         self._programs: dict[tuple, Program] = {}
 
