@@ -67,8 +67,8 @@ RING = {
     ("single", 8): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
     ("double", 2): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
     ("double", 4): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
-    ("double", 6): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
-    ("double", 8): Arrangement(Shape(64, 8, 2), Shape(32, 8), 2, 64),
+    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
+    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
 }
 LAYERED_RING = {
     ("single", 2): Arrangement(Shape(64, 8, 2), Shape(32, 8), 3, 32, 2),
@@ -77,8 +77,8 @@ LAYERED_RING = {
     ("single", 8): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 32),
     ("double", 2): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
     ("double", 4): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
-    ("double", 6): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
-    ("double", 8): Arrangement(Shape(64, 8, 2), Shape(64, 8, 2), 2, 32),
+    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
+    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
 }
 DIRECT = Arrangement(Shape(32, 8), Shape(32, 8), 0, 32, 4)
 
