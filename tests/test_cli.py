@@ -343,3 +343,13 @@ def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
     assert "PROBLEM  Numba does not compile here: ZeroDivisionError" in text
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'no devices were found'; exit 9\n")
     assert doctor.driver_devices() == []
+
+
+def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:
+    path = write_small(tmp_path)
+    single, double = (
+        json.loads(lithowave("check", path, "--no-measure", "--json", "--backend", "cpu", "--precision", precision))
+        for precision in ("single", "double")
+    )
+    assert single["backend"] == "cpu" and double["plan"]["memory_bytes"] == 2 * single["plan"]["memory_bytes"]
+    assert "compute.backend" in lithowave("check", path, "--backend", "gpu", status=2)

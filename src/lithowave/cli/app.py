@@ -60,6 +60,7 @@ Changes = Annotated[
     ),
 ]
 Backend = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu or cuda.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")]
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Threads of the CPU backend; default: all cores.")
 ]
@@ -125,6 +126,9 @@ def init(
 @app.command()
 def check(
     file: SimulationFile,
+    backend: Backend = None,
+    precision: Precision = None,
+    threads: Threads = None,
     as_json: AsJson = False,
     changes: Changes = None,
     measure: Annotated[
@@ -139,7 +143,8 @@ def check(
     from lithowave.cli.printing import json_text, tell, tell_check
     from lithowave.cli.reading import located, read_simulation
 
-    simulation, overrides = read_simulation(file, changes)
+    options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
+    simulation, overrides = read_simulation(file, changes, options)
     with located(file, overrides):
         report = check_simulation(simulation, measure=measure)
     if as_json:
@@ -154,7 +159,7 @@ def check(
 def run(
     file: SimulationFile,
     backend: Backend = None,
-    precision: Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")] = None,
+    precision: Precision = None,
     threads: Threads = None,
     changes: Changes = None,
     output: Annotated[str | None, typer.Option(metavar="DIR", help="The run folder.")] = None,
