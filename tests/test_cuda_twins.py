@@ -233,7 +233,8 @@ def test_sample(twins: Any) -> None:
     for backend, kernel, fields in twins:
         out = backend.zeros((4, 3, 3), np.float64)
         index = backend.upload(places(backend, fields[0], 4, begin[-1]), np.int64)
-        kernel.sample(*fields, index, backend.upload(weight, np.float64), backend.upload(begin, np.int64), out, 2)
+        slot = backend.upload(np.array([2]), np.int64)
+        kernel.sample(*fields, index, backend.upload(weight, np.float64), backend.upload(begin, np.int64), out, slot)
         results.append(backend.download(out).copy())
     assert closeness(results[0], results[1]) < 1e-12
     assert np.all(results[0][[0, 1, 3]] == 0) and np.abs(results[0][2]).max() > 1

@@ -21,14 +21,14 @@ extern "C" __global__ void inject(
     field[target[n]] = static_cast<real>(field[target[n]] + total);
 }
 
-// One step further in the table of amplitudes.
+// One row further in a table: of amplitudes, of records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// out[slot, n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]: n counts the points of the first
+// out[slot[0], n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]: n counts the points of the first
 // field, then those of the second, and so on. A warp has one n.
 extern "C" __global__ void sample(
     const __grid_constant__ Fields fields, const long long* index, const double* weight, const long long* begin,
-    double* out, int slot, int points, int count)
+    double* out, const long long* slot, int points, int count)
 {
     const int n = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (n >= count) return;
@@ -37,7 +37,7 @@ extern "C" __global__ void sample(
     for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32)
         total += weight[entry] * field[index[entry]];
     for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
-    if (lane == 0) out[static_cast<long long>(slot) * count + n] = total;
+    if (lane == 0) out[slot[0] * count + n] = total;
 }
 
 // Linear interpolation of a field to the points of a raster, component `component` of `components` in out.

@@ -29,13 +29,13 @@ def inject(
 
 @njit(cache=True)
 def count_step(row):
-    """One step further in the table of amplitudes."""
+    """One row further in a table: of amplitudes, of records."""
     row[0] += 1
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, index, weight, begin, out, slot):
-    """out[slot, c, p] = sum of weight * field c over the entries begin[n] .. begin[n + 1], n = c * points + p.
+    """out[slot[0], c, p] = sum of weight * field c over the entries begin[n] .. begin[n + 1], n = c * points + p.
 
     out: (capacity, components, points); its components are the first of the fields.
     """
@@ -47,7 +47,7 @@ def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, index, weight, begin, out, 
         total = 0.0
         for entry in range(begin[n], begin[n + 1]):
             total += weight[entry] * field[index[entry]]
-        out[slot, c, n - c * points] = total
+        out[slot[0], c, n - c * points] = total
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)

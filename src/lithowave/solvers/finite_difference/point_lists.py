@@ -99,15 +99,16 @@ class ReceiverList:
         )
         room = (capacity, len(names), len(self.positions))
         self._rooms = [self.backend.zeros(room, np.float64) for _ in range(2)]
+        self.room = 0  # which of them fills
 
     def arguments(self) -> tuple[Any, ...]:
         """Of `sample`, behind the fields and before the slot."""
-        return *self._lists, self._rooms[0]
+        return *self._lists, self._rooms[self.room]
 
     def fetch(self, count: int) -> Any:
         """Begin to bring the first records to the host; further ones go elsewhere."""
-        self._rooms.reverse()
-        return self.backend.fetch(self._rooms[1][:count])
+        full, self.room = self.room, 1 - self.room
+        return self.backend.fetch(self._rooms[full][:count])
 
 
 def split_records(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

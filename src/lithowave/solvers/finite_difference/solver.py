@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class FiniteDifferenceSolver:
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[tuple[Raster, str], list] = {}
         self._peaks: dict[str, Any] | None = None
+        self._repeated: dict[tuple, Callable[[], None]] = {}
 
     def _allocate(self, simulation: Simulation | None) -> None:
         plan, backend = self.plan, self.backend
@@ -235,10 +236,26 @@ class FiniteDifferenceSolver:
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self.receivers.start(capacity, stress)
+        self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
+        self._repeated.clear()
 
     def record(self, slot: int) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        self.kernels.sample(*self.fields_by_name.values(), *self.receivers.arguments(), slot)
+        if slot != self._next_slot:
+            self.backend.assign(self._slot, np.array([slot]))
+        fields, arguments = self.fields_by_name, self.receivers.arguments()
+        self._repeat(("record", id(fields), self.receivers.room), lambda: self._launch_record(fields, arguments))
+        self._next_slot = slot + 1
+
+    def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
+        self.kernels.sample(*fields.values(), *arguments, self._slot)
+        self.kernels.count_step(self._slot)
+
+    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
+        """Call what always launches the same for this key."""
+        if key not in self._repeated:
+            self._repeated[key] = self.backend.repeated(function)
+        self._repeated[key]()
 
     def records(self, count: int) -> Coming:
         """See `lithowave.solvers.base.Solver`."""
@@ -275,12 +292,17 @@ class FiniteDifferenceSolver:
         nx, ny, _ = self.grid.shape
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
+        self._repeated.clear()
         # Quadratic extrapolation of vz to the surface from the three half nodes below it.
         self._lift = self.backend.upload(np.array([15.0, -10.0, 3.0]) / 8.0)
 
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
-        f, halo = self.fields_by_name, self.plan.halo
+        fields = self.fields_by_name
+        self._repeat(("peaks", id(fields)), lambda: self._launch_peaks(fields))
+
+    def _launch_peaks(self, f: dict[str, Any]) -> None:
+        halo = self.plan.halo
         self.kernels.surface_peaks(
             f["vx"], f["vy"], f["vz"], halo + self.grid.shape[2] - 1 - self.grid.layers[2][1], halo, self._lift,
             self.backend.scalar(self.plan.schedule.time_step), *self._peaks.values(),
