@@ -1,0 +1,1 @@
+"""Spectral elements on hexahedra."""

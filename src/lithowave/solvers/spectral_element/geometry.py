@@ -1,0 +1,378 @@
+r"""Geometry of hexahedra of 8 nodes (trilinear) and 27 nodes (triquadratic).
+
+An element maps the reference cube [-1, 1]^3 by
+
+.. math:: x(\xi) = \sum_a N_a(\xi)\, x_a, \qquad J_{cd} = \partial x_c / \partial \xi_d,
+
+with N_a products of three Lagrange polynomials of degree 1 or 2. `nodes` is always an array (elements, 8 or 27, 3) in
+m. The corners go counter-clockwise round the bottom, then round the top. The order of 27 nodes is Gmsh's: corners,
+edges (0,1) (0,3) (0,4) (1,2) (1,5) (2,3) (2,6) (3,7) (4,5) (4,7) (5,6) (6,7), faces bottom, front (y low), left (x
+low), right, back, top, and the centre. GLL points have array axes [element, k, j, i], x fastest. Tables are computed
+for all elements given: hand over a large mesh in parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
+
+# Position of each node in steps from the lowest corner (x, y, z), in Gmsh's order.
+_STEPS_8 = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
+_STEPS_27 = (
+    *((2 * x, 2 * y, 2 * z) for x, y, z in _STEPS_8),
+    *((1, 0, 0), (0, 1, 0), (0, 0, 1), (2, 1, 0), (2, 0, 1), (1, 2, 0)),
+    *((2, 2, 1), (0, 2, 1), (1, 0, 2), (0, 1, 2), (2, 1, 2), (1, 2, 2)),
+    *((1, 1, 0), (1, 0, 1), (0, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 1, 1)),
+)
+# nodes_vtk = nodes_gmsh[GMSH_TO_VTK] (VTK_TRIQUADRATIC_HEXAHEDRON, type 29); nodes_gmsh = nodes_vtk[VTK_TO_GMSH].
+GMSH_TO_VTK = np.array(
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
+)
+VTK_TO_GMSH = np.argsort(GMSH_TO_VTK)
+
+EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7)])
+FACES = np.array([(0, 3, 2, 1), (0, 1, 5, 4), (0, 4, 7, 3), (1, 2, 6, 5), (2, 3, 7, 6), (4, 5, 6, 7)])
+
+
+def map_degree(count: int) -> int:
+    """Degree of the map of elements of so many nodes: 1 for 8, 2 for 27; ValueError for any other number."""
+    if count not in (8, 27):
+        raise ValueError(f"elements have {count} nodes; allowed are 8 and 27")
+    return 1 if count == 8 else 2
+
+
+@lru_cache
+def tensor_order(count: int) -> np.ndarray:
+    """Place of each node in the tensor order, x fastest: nodes_gmsh = nodes_tensor[tensor_order(count)]."""
+    degree = map_degree(count)
+    steps = np.array(_STEPS_8 if degree == 1 else _STEPS_27)
+    order = steps @ [1, degree + 1, (degree + 1) ** 2]
+    order.flags.writeable = False
+    return order
+
+
+def reference_nodes(count: int) -> np.ndarray:
+    """Reference coordinates of the nodes, shape (count, 3)."""
+    degree = map_degree(count)
+    return np.array(_STEPS_8 if degree == 1 else _STEPS_27) * (2.0 / degree) - 1.0
+
+
+def shape_functions(reference: np.ndarray, count: int) -> np.ndarray:
+    """N_a at reference points (..., 3): shape (..., count)."""
+    line = lagrange_values(map_degree(count), reference)
+    return _product(line[..., 0, :], line[..., 1, :], line[..., 2, :], count)
+
+
+def shape_derivatives(reference: np.ndarray, count: int) -> np.ndarray:
+    """dN_a / dxi_d at reference points (..., 3): shape (..., 3, count)."""
+    degree = map_degree(count)
+    value, slope = lagrange_values(degree, reference), lagrange_derivatives(degree, reference)
+    factors = [[slope if axis == d else value for axis in range(3)] for d in range(3)]
+    return np.stack([_product(*(f[axis][..., axis, :] for axis in range(3)), count) for f in factors], axis=-2)
+
+
+def _product(x: np.ndarray, y: np.ndarray, z: np.ndarray, count: int) -> np.ndarray:
+    tensor = z[..., :, None, None] * y[..., None, :, None] * x[..., None, None, :]
+    return tensor.reshape(*x.shape[:-1], count)[..., tensor_order(count)]
+
+
+@lru_cache
+def _gll_tables(count: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """N (points, count) and dN/dxi (3 * points, count) at the GLL points, x fastest."""
+    line = gll_points(degree)
+    z, y, x = np.meshgrid(line, line, line, indexing="ij")
+    reference = np.stack([x, y, z], axis=-1).reshape(-1, 3)
+    slopes = np.moveaxis(shape_derivatives(reference, count), 1, 0).reshape(-1, count)
+    return shape_functions(reference, count), slopes
+
+
+def gll_positions(nodes: np.ndarray, degree: int) -> np.ndarray:
+    """Positions of the GLL points, m, shape (elements, k, j, i, 3)."""
+    elements, count, _ = nodes.shape
+    values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[0].T
+    return np.moveaxis(values.reshape(elements, 3, *(degree + 1,) * 3), 1, -1)
+
+
+def jacobian_matrix(nodes: np.ndarray, degree: int) -> np.ndarray:
+    """J_cd = dx_c / dxi_d at the GLL points, m, shape (elements, k, j, i, 3, 3).
+
+    A view whose points lie together in memory, which lets determinant and inverse run along them.
+    """
+    elements, count, _ = nodes.shape
+    values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[1].T
+    return np.moveaxis(values.reshape(elements, 3, 3, *(degree + 1,) * 3), (1, 2), (-2, -1))
+
+
+def determinant(matrix: np.ndarray) -> np.ndarray:
+    """Determinants of matrices (..., 3, 3); of the Jacobian matrix, m^3."""
+    return sum(matrix[..., 0, d] * _cofactor(matrix, 0, d) for d in range(3))
+
+
+def metric(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inverse [d, c] = dxi_d / dx_c (1/m) and determinant (m^3) of Jacobian matrices (..., 3, 3).
+
+    By cofactors; infinite or NaN where the determinant is 0: look for bad elements first.
+    """
+    jacobian = determinant(matrix)
+    inverse = np.moveaxis(np.empty((3, 3, *jacobian.shape)), (0, 1), (-2, -1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for c in range(3):
+            for d in range(3):
+                inverse[..., d, c] = _cofactor(matrix, c, d) / jacobian
+    return inverse, jacobian
+
+
+def _cofactor(m: np.ndarray, row: int, column: int) -> np.ndarray:
+    r, s, c, d = (row + 1) % 3, (row + 2) % 3, (column + 1) % 3, (column + 2) % 3
+    return m[..., r, c] * m[..., s, d] - m[..., r, d] * m[..., s, c]
+
+
+def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
+    """Volume of each element, m^3, by GLL quadrature: exact from degree 2 on for 8 nodes, 3 for 27 nodes."""
+    weights = gll_weights(degree)
+    return np.einsum("ekji,k,j,i->e", determinant(jacobian_matrix(nodes, degree)), weights, weights, weights)
+
+
+# Points in elements
+
+
+def reference_coordinates(nodes: np.ndarray, points: np.ndarray, iterations: int = 50) -> np.ndarray:
+    """xi of `points` (m, 3) in the elements of the same row of `nodes` (m, 8 or 27, 3); NaN where there is none.
+
+    Newton's method from the nearest of 5 x 5 x 5 points, each step kept below 1 and halved while the distance to the
+    point grows. Converged means a step below 1e-12, after which one more is made.
+    """
+    degree = 4
+    xi = np.empty(points.shape)
+    line = gll_points(degree)
+    for first in range(0, len(points), 4096):
+        part = slice(first, first + 4096)
+        places = gll_positions(nodes[part], degree).reshape(-1, (degree + 1) ** 3, 3)
+        nearest = ((places - points[part, None]) ** 2).sum(-1).argmin(1)
+        k, j, i = np.unravel_index(nearest, (degree + 1,) * 3)
+        xi[part] = line[np.stack([i, j, k], axis=-1)]
+    active = np.arange(len(points))
+    for _ in range(iterations):
+        step = _newton_step(nodes[active], points[active], xi[active])
+        xi[active] += step
+        moved = np.abs(step).max(axis=1, initial=0.0)
+        done = moved < 1e-12
+        xi[active[done]] += _newton_step(nodes[active[done]], points[active[done]], xi[active[done]])
+        active = active[~done & np.isfinite(moved)]
+        if not active.size:
+            break
+    xi[active] = np.nan
+    return xi
+
+
+def _misfit(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
+    return points - np.einsum("ma,mac->mc", shape_functions(xi, nodes.shape[1]), nodes)
+
+
+def _newton_step(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
+    misfit = _misfit(nodes, points, xi)
+    inverse, _ = metric(np.einsum("mda,mac->mcd", shape_derivatives(xi, nodes.shape[1]), nodes))
+    with np.errstate(invalid="ignore"):
+        step = np.einsum("mdc,mc->md", inverse, misfit)
+        step /= np.maximum(np.abs(step).max(axis=1, initial=0.0), 1.0)[:, None]
+    distance = np.linalg.norm(misfit, axis=1)
+    for _ in range(6):
+        # Steps at the level of rounding need not come closer.
+        farther = np.linalg.norm(_misfit(nodes, points, xi + step), axis=1) > distance
+        farther &= np.abs(step).max(axis=1, initial=0.0) > 1e-8
+        if not farther.any():
+            break
+        step[farther] /= 2
+    return step
+
+
+@dataclass(frozen=True)
+class PlacesInElements:
+    """Which elements hold which points, sorted by point and then element.
+
+    point, element : indices, shape (m,). reference : xi in that element, (m, 3), within [-1, 1].
+    """
+
+    point: np.ndarray
+    element: np.ndarray
+    reference: np.ndarray
+
+
+def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8) -> PlacesInElements:
+    """Every element that holds each of `points` (p, 3): several for a point on a shared face, edge or vertex.
+
+    tolerance : how far outside [-1, 1] a reference coordinate may be and still count as inside.
+    A point in no element does not appear in the result.
+    """
+    low, high = bounding_boxes(nodes)
+    margin = tolerance * (high - low).max(axis=1, initial=0.0)[:, None]
+    element, point = _candidates(low - margin, high + margin, points)
+    xi = reference_coordinates(nodes[element], points[point])
+    inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN is not
+    element, point, xi = element[inside], point[inside], xi[inside]
+    order = np.lexsort((element, point))
+    return PlacesInElements(point[order], element[order], np.clip(xi[order], -1.0, 1.0))
+
+
+def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest coordinates (elements, 3) of boxes that surely hold the elements.
+
+    A curved element may bulge beyond its nodes, but never beyond the control points of its Bernstein form.
+    """
+    if map_degree(nodes.shape[1]) == 2:
+        line = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, -0.5], [0.0, 0.0, 1.0]])
+        order = tensor_order(27)
+        nodes = np.kron(line, np.kron(line, line))[np.ix_(order, order)] @ nodes
+    return nodes.min(axis=1), nodes.max(axis=1)
+
+
+def _candidates(low: np.ndarray, high: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(element, point) of all points within the boxes, by way of a grid that sorts the points into cells."""
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if not len(points) or not len(low):
+        return nothing
+    origin, extent = points.min(axis=0), np.ptp(points, axis=0)
+    shape = np.clip(extent / np.maximum((high - low).mean(axis=0), 1e-300), 1, 100).astype(np.int64)
+    width = np.where(extent > 0, extent, 1.0) / shape
+
+    def cell(position: np.ndarray) -> np.ndarray:
+        return np.clip(np.floor((position - origin) / width), 0, shape - 1).astype(np.int64)
+
+    cells = np.ravel_multi_index(tuple(cell(points).T), tuple(shape))
+    order = np.argsort(cells, kind="stable")
+    counts = np.bincount(cells, minlength=shape.prod())
+    starts = np.cumsum(counts) - counts
+    elements = np.flatnonzero(((high >= origin) & (low <= origin + extent)).all(axis=1))
+    first, last = cell(low[elements]), cell(high[elements])
+    held = _points_in_ranges(counts.reshape(shape), first, last) > 0
+    elements, first, last = elements[held], first[held], last[held]
+    size = last - first + 1
+    row, rank = _ranges(size.prod(axis=1))
+    x, rest = np.divmod(rank, size[row, 1] * size[row, 2])
+    y, z = np.divmod(rest, size[row, 2])
+    of_row = np.ravel_multi_index(tuple((first[row] + np.stack([x, y, z], axis=-1)).T), tuple(shape))
+    pair, place = _ranges(counts[of_row])
+    element, point = elements[row[pair]], order[starts[of_row[pair]] + place]
+    inside = ((points[point] >= low[element]) & (points[point] <= high[element])).all(axis=1)
+    return element[inside], point[inside]
+
+
+def _points_in_ranges(counts: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Number of points in the cells first..last (both included), by sums over all lower cells."""
+    sums = np.pad(counts, ((1, 0),) * 3).cumsum(0).cumsum(1).cumsum(2)
+    ends = np.stack([first, last + 1])
+    total = np.zeros(len(first), dtype=np.int64)
+    for a, b, c in np.ndindex(2, 2, 2):
+        total += (-1) ** (3 - a - b - c) * sums[ends[a, :, 0], ends[b, :, 1], ends[c, :, 2]]
+    return total
+
+
+def _ranges(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row r counts[r] times, beside 0, 1, ..., counts[r] - 1."""
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+
+
+# Quality
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Measures of each element, shape (elements,).
+
+    jacobian : smallest determinant at the GLL points, m^3. jacobian_ratio : smallest over largest, 1 for a box.
+    skewness : equiangle skewness of the straight-edged faces, max over angles of (a - 90) / 90 and (90 - a) / 90: 0 for
+    right angles, 1 where an angle has closed. edge_ratio : longest straight edge over shortest.
+    distance : smallest distance of neighbouring GLL points, m.
+    """
+
+    jacobian: np.ndarray
+    jacobian_ratio: np.ndarray
+    skewness: np.ndarray
+    edge_ratio: np.ndarray
+    distance: np.ndarray
+
+
+def quality(nodes: np.ndarray, degree: int = 4) -> Quality:
+    """Quality measures of every element."""
+    jacobian = determinant(jacobian_matrix(nodes, degree)).reshape(len(nodes), -1)
+    edges = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1)
+    distance = np.min([d.reshape(len(nodes), -1).min(axis=1) for d in _distances(nodes, degree)], axis=0)
+    low, high = jacobian.min(axis=1), jacobian.max(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Quality(low, low / high, skewness(nodes), edges.max(axis=1) / edges.min(axis=1), distance)
+
+
+def skewness(nodes: np.ndarray) -> np.ndarray:
+    """Equiangle skewness, shape (elements,), from the 24 angles of the faces."""
+    corner = nodes[:, FACES]
+    to_next, to_last = np.roll(corner, -1, axis=2) - corner, np.roll(corner, 1, axis=2) - corner
+    angle = np.arctan2(np.linalg.norm(np.cross(to_next, to_last), axis=-1), (to_next * to_last).sum(-1))
+    return np.abs(angle / (np.pi / 2) - 1.0).max(axis=(1, 2))
+
+
+def _distances(nodes: np.ndarray, degree: int) -> list[np.ndarray]:
+    """Distances of neighbouring GLL points along z, y and x."""
+    positions = gll_positions(nodes, degree)
+    return [np.sqrt((np.diff(positions, axis=axis) ** 2).sum(-1)) for axis in (1, 2, 3)]
+
+
+def shortest_travel_time(nodes: np.ndarray, degree: int, speed: np.ndarray) -> np.ndarray:
+    """Smallest distance of neighbouring GLL points over vp in each element, s, shape (elements,).
+
+    The stable time step is this, its least value taken, times the Courant number of the time scheme.
+    speed : vp, m/s, (elements,) or at the GLL points (elements, k, j, i); the faster of two neighbours counts.
+    """
+    speed = np.asarray(speed, dtype=float)
+    if speed.ndim == 1:
+        speed = speed[:, None, None, None]
+    speed = np.broadcast_to(speed, (len(nodes), *(degree + 1,) * 3))
+    times = []
+    for axis, distance in zip((1, 2, 3), _distances(nodes, degree), strict=True):
+        ends = np.moveaxis(speed, axis, 0)
+        faster = np.moveaxis(np.maximum(ends[1:], ends[:-1]), 0, axis)
+        times.append((distance / faster).reshape(len(nodes), -1).min(axis=1))
+    return np.min(times, axis=0)
+
+
+@dataclass(frozen=True)
+class BadElements:
+    """Elements whose Jacobian is not positive at every GLL point: indices (m,), corners (m, 8, 3) in m, and the
+    smallest Jacobian (m,) in m^3."""
+
+    element: np.ndarray
+    corners: np.ndarray
+    jacobian: np.ndarray
+
+
+def bad_elements(nodes: np.ndarray, degree: int = 4) -> BadElements:
+    """The inverted, folded or flat elements; a NaN counts as bad."""
+    jacobian = determinant(jacobian_matrix(nodes, degree)).reshape(len(nodes), -1).min(axis=1)
+    bad = np.flatnonzero(~(jacobian > 0.0))
+    return BadElements(bad, nodes[bad, :8], jacobian[bad])
+
+
+def refuse_bad_elements(
+    nodes: np.ndarray, degree: int = 4, *, ids: np.ndarray | None = None, where: str = "mesh"
+) -> None:
+    """Raise InputError if there are bad elements, naming the worst with id (its index if none given) and corners."""
+    bad = bad_elements(nodes, degree)
+    if not bad.element.size:
+        return
+    worst = int(np.argmin(bad.jacobian))  # NaN first
+    name = bad.element[worst] if ids is None else ids[bad.element[worst]]
+    corners = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in bad.corners[worst])
+    count = bad.element.size
+    many = "1 element is" if count == 1 else f"{count} elements are"
+    raise InputError(
+        where,
+        f"{many} inverted, folded or flat; the worst is element {name}, of Jacobian {bad.jacobian[worst]:.4g} m^3 "
+        f"and corners {corners} m",
+        "the Jacobian must be positive at every point of an element",
+        "Corners go counter-clockwise round the bottom, seen from above, then round the top",
+    )

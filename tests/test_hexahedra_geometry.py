@@ -1,0 +1,208 @@
+"""Geometry of hexahedra of 8 and 27 nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.solvers.spectral_element import geometry as g
+from lithowave.solvers.spectral_element.gll import gll_points
+
+
+def deformed(count: int, elements: int = 20, amount: float = 0.2) -> np.ndarray:
+    """Elements of some 100 m, all nodes moved at random, sheared, far from the origin."""
+    shift = np.random.default_rng(count).uniform(-amount, amount, (elements, count, 3))
+    if count == 27:
+        shift[:, 8:] *= 0.4
+    shear = np.array([[60.0, 20.0, 10.0], [0.0, 40.0, 15.0], [-10.0, 0.0, 50.0]])
+    nodes = (g.reference_nodes(count) + shift) @ shear.T + [1e4, -2e4, -500.0]
+    assert not g.bad_elements(nodes).element.size
+    return nodes
+
+
+def boxes(shape: tuple[int, int, int], count: int = 8) -> np.ndarray:
+    """Unit cubes side by side, x fastest."""
+    z, y, x = np.meshgrid(*(np.arange(n) for n in shape[::-1]), indexing="ij")
+    corner = np.stack([x, y, z], axis=-1).reshape(-1, 1, 3)
+    return corner + (g.reference_nodes(count) + 1) / 2
+
+
+def reference_grid(degree: int) -> np.ndarray:
+    line = gll_points(degree)
+    z, y, x = np.meshgrid(line, line, line, indexing="ij")
+    return np.stack([x, y, z], axis=-1)
+
+
+@pytest.mark.parametrize("count", [8, 27])
+def test_shape_functions_are_one_at_their_node(count):
+    np.testing.assert_array_equal(g.shape_functions(g.reference_nodes(count), count), np.eye(count))
+    assert len(np.unique(g.reference_nodes(count), axis=0)) == count
+
+
+def test_node_orders():
+    nodes = g.reference_nodes(27)
+    for vtk, (a, b) in enumerate([*g.EDGES], start=8):  # VTK's edges come in the order of EDGES
+        np.testing.assert_array_equal(nodes[g.GMSH_TO_VTK[vtk]], (nodes[a] + nodes[b]) / 2)
+    vtk_faces = nodes[g.GMSH_TO_VTK[20:26]]
+    np.testing.assert_array_equal(
+        vtk_faces, [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]]
+    )
+    gmsh_edges = [(0, 1), (0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (2, 6), (3, 7), (4, 5), (4, 7), (5, 6), (6, 7)]
+    for node, (a, b) in enumerate(gmsh_edges, start=8):
+        np.testing.assert_array_equal(nodes[node], (nodes[a] + nodes[b]) / 2)
+    for node, face in enumerate(g.FACES, start=20):
+        np.testing.assert_array_equal(nodes[node], nodes[face].mean(axis=0))
+    np.testing.assert_array_equal(g.GMSH_TO_VTK[g.VTK_TO_GMSH], np.arange(27))
+    np.testing.assert_array_equal(reference_grid(2).reshape(27, 3)[g.tensor_order(27)], nodes)
+    np.testing.assert_array_equal(np.sort(g.tensor_order(27)), np.arange(27))
+
+
+def test_27_nodes_reproduce_a_quadratic_map():
+    def curve(p):
+        x, y, z = np.moveaxis(p, -1, 0)
+        return np.stack([2 * x + x * y**2 * z, y + 0.2 * x**2 - 0.1 * z**2 * x, z + 0.1 * x**2 * y**2 * z**2], axis=-1)
+
+    positions = g.gll_positions(curve(g.reference_nodes(27))[None], 5)
+    assert positions.shape == (1, 6, 6, 6, 3)
+    np.testing.assert_allclose(positions[0], curve(reference_grid(5)), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("count", [8, 27])
+def test_jacobian_against_finite_differences(count):
+    nodes, step = deformed(count), 1e-4
+    grid = reference_grid(3)
+    jacobian = g.jacobian_matrix(nodes, 3)
+    assert jacobian.shape == (20, 4, 4, 4, 3, 3)
+    for d in range(3):
+        ahead, behind = (g.shape_functions(grid + s * step * np.eye(3)[d], count) for s in (1, -1))
+        slope = np.einsum("kjia,eac->ekjic", (ahead - behind) / (2 * step), nodes)
+        np.testing.assert_allclose(jacobian[..., d], slope, rtol=0, atol=1e-5)
+    inverse, determinant = g.metric(jacobian)
+    np.testing.assert_allclose(determinant, np.linalg.det(jacobian), rtol=1e-12)
+    np.testing.assert_allclose(inverse @ jacobian, np.broadcast_to(np.eye(3), jacobian.shape), rtol=0, atol=1e-12)
+
+
+def test_volumes_in_closed_form():
+    sheared = g.reference_nodes(8) @ np.array([[2.0, 0, 0], [5.0, 3.0, 0], [1.0, 7.0, 4.0]])
+    assert g.volumes(sheared[None]) == pytest.approx([8 * 24.0], rel=1e-14)
+    x, y, z = g.reference_nodes(27).T
+    hill = np.stack([x, y, z + 0.25 * (1 + z) * (1 - x**2) * (1 - y**2)], axis=-1)
+    # The top rises by (1 - x^2)(1 - y^2) / 2, whose integral is (4/3)^2 / 2.
+    assert g.volumes(hill[None]) == pytest.approx([8 + 8 / 9], rel=1e-14)
+
+
+@pytest.mark.parametrize("count, degree", [(8, 2), (27, 3)])
+def test_volumes_are_exact_from_a_degree_on(count, degree):
+    nodes = deformed(count) - [1e4, -2e4, -500.0]
+    np.testing.assert_allclose(g.volumes(nodes, degree), g.volumes(nodes, 8), rtol=1e-12)
+    assert np.abs(g.volumes(nodes, degree - 1) / g.volumes(nodes, 8) - 1).max() > 1e-6
+
+
+def test_volume_of_a_spherical_shell_converges():
+    """A sector of a shell of radii 1 and 2, cut into n^3 elements: the error of quadratic maps falls as n^-4."""
+    errors = []
+    for n in (2, 4):
+        u = (boxes((n, n, n), 27) / n) * [0.5, 0.5, 1.0] + [0.0, 0.0, 1.0]  # angles in rad about the equator, radius
+        a, b, r = np.moveaxis(u, -1, 0)
+        nodes = np.stack([r * np.cos(b) * np.cos(a), r * np.cos(b) * np.sin(a), r * np.sin(b)], axis=-1)
+        exact = 0.5 * np.sin(0.5) * 7 / 3
+        errors.append(abs(g.volumes(nodes).sum() / exact - 1))
+    assert errors[1] < 2e-6
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.1)
+
+
+@pytest.mark.parametrize("count", [8, 27])
+def test_inverse_mapping_round_trip(count):
+    nodes = deformed(count, 200) - [1e4, -2e4, -500.0]
+    xi = np.random.default_rng(1).uniform(-1, 1, (200, 3))
+    xi[:10] = np.sign(xi[:10])
+    points = np.einsum("ma,mac->mc", g.shape_functions(xi, count), nodes)
+    np.testing.assert_allclose(g.reference_coordinates(nodes, points), xi, rtol=0, atol=1e-12)
+
+
+def moved_mesh(count: int) -> np.ndarray:
+    """4 x 3 x 2 elements of a smoothly curved box."""
+    nodes = boxes((4, 3, 2), count)
+    x, y, z = np.moveaxis(nodes, -1, 0)
+    return 100 * np.stack([x + 0.2 * np.sin(y + z), y + 0.15 * np.sin(2 * x), z + 0.2 * np.cos(x + y)], axis=-1)
+
+
+@pytest.mark.parametrize("count", [8, 27])
+def test_points_are_found_in_every_element_that_holds_them(count):
+    nodes = moved_mesh(count)
+    assert not g.bad_elements(nodes).element.size
+    inner_vertex = nodes[0, 6]  # of the elements 0, 1, 4, 5 and those above
+    reference = np.array([[1.0, 0.3, -0.2], [0.1, 0.2, 0.3]])
+    face, middle = g.shape_functions(reference, count) @ nodes[5]
+    found = g.find_elements(nodes, np.stack([inner_vertex, face, middle, [0.0, 0.0, 1e5]]))
+    holders = [found.element[found.point == p].tolist() for p in range(4)]
+    assert holders == [[0, 1, 4, 5, 12, 13, 16, 17], [5, 6], [5], []]
+    np.testing.assert_allclose(found.reference[found.point == 2], reference[1:], rtol=0, atol=1e-12)
+    points = np.stack([inner_vertex, face, middle])[found.point]
+    back = np.einsum("ma,mac->mc", g.shape_functions(found.reference, count), nodes[found.element])
+    np.testing.assert_allclose(back, points, rtol=0, atol=1e-9)
+
+
+def test_many_points_are_found_as_by_trying_every_element():
+    nodes = moved_mesh(8)
+    points = np.random.default_rng(2).uniform([-50, -50, -50], [450, 350, 250], (300, 3))
+    found = g.find_elements(nodes, points)
+    element, point = (a.ravel() for a in np.meshgrid(np.arange(24), np.arange(300)))
+    xi = g.reference_coordinates(nodes[element], points[point])
+    inside = np.abs(xi).max(axis=1) <= 1 + 1e-8
+    assert 100 < inside.sum() < 300
+    np.testing.assert_array_equal(found.point, point[inside])
+    np.testing.assert_array_equal(found.element, element[inside])
+
+
+def test_nothing_to_find():
+    assert g.find_elements(moved_mesh(8), np.zeros((0, 3))).point.size == 0
+    assert g.find_elements(moved_mesh(8), np.array([[1e6, 0, 0]])).point.size == 0
+
+
+def test_bounding_box_holds_a_bulge_beyond_all_nodes():
+    nodes = g.reference_nodes(27)[None].copy()
+    nodes[0, nodes[0, :, 0] == 0, 0] = 0.6  # x as a function of xi overshoots 1
+    low, high = g.bounding_boxes(nodes)
+    positions = g.gll_positions(nodes, 10).reshape(-1, 3)
+    assert positions[:, 0].max() > 1.01
+    assert (positions >= low - 1e-14).all() and (positions <= high + 1e-14).all()
+
+
+def test_quality():
+    nodes = np.concatenate([boxes((1, 1, 1)) * [4.0, 2.0, 1.0], boxes((1, 1, 1))])
+    nodes[1, 4:, 0] += 1.0  # leans by 45 degrees
+    measured = g.quality(nodes, 4)
+    np.testing.assert_allclose(measured.jacobian, [1.0, 0.125])
+    np.testing.assert_allclose(measured.jacobian_ratio, 1.0)
+    np.testing.assert_allclose(measured.skewness, [0.0, 0.5], atol=1e-14)
+    np.testing.assert_allclose(measured.edge_ratio, [4.0, np.sqrt(2)])
+    smallest = (1 - np.sqrt(3 / 7)) / 2
+    np.testing.assert_allclose(measured.distance, smallest)
+    np.testing.assert_allclose(g.shortest_travel_time(nodes, 4, np.array([2.0, 5.0])), smallest / [2, 5])
+    speed = np.ones((2, 5, 5, 5))
+    speed[0, 4, 2, 2] = 10.0  # at the top: the gap below it, along z, is the smallest
+    np.testing.assert_allclose(g.shortest_travel_time(nodes, 4, speed), [smallest / 10, smallest])
+
+
+def test_inverted_elements_are_named():
+    nodes = boxes((3, 2, 1))
+    g.refuse_bad_elements(nodes)
+    nodes[4] = nodes[4][[4, 5, 6, 7, 0, 1, 2, 3]]  # upside down
+    nodes[2, 6] = nodes[2, 0]  # folded
+    bad = g.bad_elements(nodes)
+    np.testing.assert_array_equal(bad.element, [2, 4])
+    assert bad.jacobian[1] == pytest.approx(-0.125)
+    np.testing.assert_array_equal(bad.corners, nodes[[2, 4]])
+    worst = bad.element[np.argmin(bad.jacobian)]
+    with pytest.raises(InputError) as error:
+        g.refuse_bad_elements(nodes, ids=np.arange(100, 106))
+    text = str(error.value)
+    assert f"element {100 + worst}," in text and "2 elements" in text and f"{bad.jacobian.min():.4g} m^3" in text
+    assert all(f"({x:g}, {y:g}, {z:g})" in text for x, y, z in nodes[worst])
+
+
+def test_other_numbers_of_nodes_are_refused():
+    with pytest.raises(ValueError, match="20 nodes; allowed are 8 and 27"):
+        g.gll_positions(np.zeros((1, 20, 3)), 4)
