@@ -1,0 +1,108 @@
+"""Colours of elements for assembly without conflicts, and the elements that neighbouring ranks wait for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lithowave.mesh.numbering import number_faces
+
+SEED = 20100617
+LIMIT = 64  # colours: a vertex keeps those of its elements in one 64-bit word
+
+
+def color_elements(elements: np.ndarray, passes: int = 2) -> np.ndarray:
+    """A colour, from 0, for each element, so that no two elements of one colour share a vertex.
+
+    elements : vertices (n, 8). After Jones and Plassmann (1993, SIAM J. Sci. Comput. 14, 654-669): in each round all
+    elements whose priority is the best around all their vertices take the lowest colour that is free there. Elements
+    at even places along all three local axes come first, and so on: where the mesh is as regular as a grid, the eight
+    kinds become eight colours. Among equals chance decides, from a fixed seed.
+    Then `passes` rounds of iterated greedy colouring (Culberson, 1992) go through whole colours, the last first, which
+    never needs more colours; they count if fewer come out. The result depends on the elements only.
+    ValueError: more than 64 colours are needed.
+    """
+    first = colors = first_colors(elements)
+    for _ in range(passes):
+        colors = recolored(elements, colors)
+    return colors if colors.max(initial=-1) < first.max(initial=-1) else first
+
+
+def first_colors(elements: np.ndarray) -> np.ndarray:
+    """Colours by Jones and Plassmann's rounds."""
+    colors = np.full(len(elements), -1, np.int64)
+    vertex_count = int(elements.max(initial=-1)) + 1
+    used = np.zeros(vertex_count, np.uint64)
+    best = np.empty(vertex_count, np.int64)
+    # Elements wait in the order of their priority, the best last: of equal places the last value assigned stays.
+    waiting = np.random.default_rng(SEED).permutation(len(elements))
+    waiting = waiting[np.argsort(-place_parities(elements)[waiting], kind="stable")]
+    while len(waiting):
+        corners = elements[waiting]
+        priority = np.arange(len(waiting))
+        best[corners] = priority[:, None]
+        wins = (best[corners] == priority[:, None]).all(axis=1)
+        colors[waiting[wins]] = take_colors(corners[wins], used)
+        waiting = waiting[~wins]
+    return colors
+
+
+def place_parities(elements: np.ndarray) -> np.ndarray:
+    """A number, 0 to 7, for each element: bit a tells whether an odd number of elements stand beyond it along axis a.
+
+    One stands beyond another if its low side is the other's high side along the same local axis; the row is followed
+    in steps that double each time. Rows are counted from their high end, since columns of elements that grow with
+    depth begin side by side at the top.
+    """
+    faces, face_count = number_faces(elements)
+    everyone = np.arange(len(elements))
+    parities = np.zeros(len(elements), np.int64)
+    for axis in range(3):
+        owner = np.full(face_count, -1, np.int64)
+        owner[faces[:, 2 * axis]] = everyone
+        beyond = np.append(owner[faces[:, 2 * axis + 1]], -1)  # the last place stands for nobody: -1 leads to it
+        odd = beyond >= 0
+        for _ in range(len(elements).bit_length()):  # a row that closes in itself has no end
+            odd ^= odd[beyond]
+            beyond = beyond[beyond]
+        parities |= odd[:-1].astype(np.int64) << axis
+    return parities
+
+
+def recolored(elements: np.ndarray, colors: np.ndarray) -> np.ndarray:
+    """Colours given anew to one old colour after the other, the last first."""
+    used = np.zeros(int(elements.max(initial=-1)) + 1, np.uint64)
+    new = np.empty_like(colors)
+    for group in groups_of_color(colors)[::-1]:
+        new[group] = take_colors(elements[group], used)
+    return new
+
+
+def take_colors(corners: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Lowest colours that are free at all corners (n, 8) of elements without common vertices; `used` notes them."""
+    taken = np.bitwise_or.reduce(used[corners], axis=1)
+    if (taken == ~np.uint64(0)).any():
+        raise ValueError(f"a colouring with at most {LIMIT} colours was not found: too many elements share a vertex")
+    bit = ~taken & (taken + np.uint64(1))
+    used[corners] |= bit[:, None]
+    return np.log2(bit.astype(float)).astype(np.int64)  # exact: powers of two
+
+
+def groups_of_color(colors: np.ndarray) -> list[np.ndarray]:
+    """The elements of each colour, in rising order."""
+    if not len(colors):
+        return []
+    order = np.argsort(colors, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(colors))[:-1])
+
+
+def outer_and_inner(elements: np.ndarray, shared_vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Elements with a vertex that other ranks share, and the rest; both in rising order.
+
+    shared_vertices : their numbers, of those in `elements` (n, 8).
+    """
+    shared_vertices = np.asarray(shared_vertices, np.int64)
+    count = int(max(elements.max(initial=-1), shared_vertices.max(initial=-1))) + 1
+    shared = np.zeros(count, bool)
+    shared[shared_vertices] = True
+    outer = shared[elements].any(axis=1)
+    return np.flatnonzero(outer), np.flatnonzero(~outer)

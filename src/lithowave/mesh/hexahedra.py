@@ -1,0 +1,315 @@
+"""Meshes of hexahedra, and boxes of layers built from them: element faces follow the interfaces and the topography."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.numbering import CORNERS, FACES, morton_order
+
+SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
+
+# An interface: a constant z, m, or z(x, y) of arrays.
+Interface = float | Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class HexahedralMesh:
+    """Hexahedra with eight corners and trilinear sides.
+
+    vertices : positions (n, 3), m.
+    elements : vertices (m, 8) of each element in the order of VTK and Gmsh: the face of low local k counterclockwise
+        seen from high k, then the face of high k (`numbering.CORNERS`).
+    materials : number of each element's material (m,); in a layered box the number of its layer, from the top.
+    boundaries : for each name the faces (f, 2) that lie there: element, local face. Local faces are 0 and 1 at low
+        and high i, 2 and 3 at low and high j, 4 and 5 at low and high k (`numbering.FACES`).
+    """
+
+    vertices: np.ndarray
+    elements: np.ndarray
+    materials: np.ndarray
+    boundaries: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements."""
+        return len(self.elements)
+
+    def reordered(self, order: np.ndarray) -> HexahedralMesh:
+        """The same mesh; its element n is this one's element order[n]."""
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        boundaries = {}
+        for name, faces in self.boundaries.items():
+            moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
+            boundaries[name] = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
+        return replace(self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries)
+
+    def local(self) -> HexahedralMesh:
+        """The same mesh with its elements along a Morton curve."""
+        return self.reordered(morton_order(self.vertices, self.elements))
+
+    def positions(self, points: np.ndarray) -> np.ndarray:
+        """Positions [element, k, j, i, 3], m, of points on the lines of local coordinates `points`, from -1 to 1."""
+        weights = np.stack([(1 - points) / 2, (1 + points) / 2])
+        i, j, k = CORNERS.T
+        shapes = np.einsum("ac,ab,aA->acbA", weights[k], weights[j], weights[i])
+        n = len(points)
+        found = np.tensordot(self.vertices[self.elements], shapes.reshape(8, -1), axes=(1, 0))
+        return np.moveaxis(found.reshape(-1, 3, n, n, n), 1, -1)
+
+    def corner_jacobians(self) -> np.ndarray:
+        """Determinant (m, 8), m3, of d(x, y, z)/d(i, j, k), i, j, k from 0 to 1, at the corners of the elements."""
+        return corner_jacobians(self.vertices, self.elements)
+
+
+def corner_jacobians(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """As `HexahedralMesh.corner_jacobians`."""
+    found = np.empty(elements.shape)
+    place = {tuple(corner): number for number, corner in enumerate(CORNERS.tolist())}
+    for corner, (i, j, k) in enumerate(CORNERS.tolist()):
+        ends = [((0, j, k), (1, j, k)), ((i, 0, k), (i, 1, k)), ((i, j, 0), (i, j, 1))]
+        a, b, c = (vertices[elements[:, place[high]]] - vertices[elements[:, place[low]]] for low, high in ends)
+        found[:, corner] = (
+            a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
+            + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
+            + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
+        )
+    return found
+
+
+def check_jacobians(mesh: HexahedralMesh) -> None:
+    """InputError: an element is turned inside out or flat at one of its corners; the worst one is named."""
+    jacobians = mesh.corner_jacobians()
+    worst = int(np.argmin(jacobians.min(axis=1)))
+    least = float(jacobians[worst].min())
+    if least > 0:
+        return
+    corners = ", ".join(f"({x:g}, {y:g}, {z:g})" for x, y, z in mesh.vertices[mesh.elements[worst]].tolist())
+    raise InputError(
+        f"mesh: element {worst}",
+        f"the Jacobian is {least:g} m3 at a corner; corners: {corners} m",
+        "it must be positive everywhere",
+        "Are there interfaces that touch, or slopes too steep for elements of this height?",
+    )
+
+
+@dataclass(frozen=True)
+class Slab:
+    """What fills a part of a layer's thickness: 'even' elements, or a doubling of their size along 'x' or 'y'."""
+
+    kind: str
+    height: float
+
+
+def layered_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> HexahedralMesh:
+    """A conforming mesh of a box of layers, whose element faces follow the interfaces.
+
+    x, y : extent of the box, m.
+    interfaces : from the top surface down to the bottom, one more than layers; each a z, m, or a function z(x, y) of
+        arrays.
+    sizes : largest (horizontal, vertical) element size in each layer, m.
+
+    In columns of vertices the elements of a layer share the distance between its interfaces. Where the layers below
+    allow elements twice as wide, a slab of doublings along x and one along y are put at the top of the layer, if it is
+    thick enough. Four columns become two in each slab, by six quadrilaterals that are drawn out along the other axis.
+    That is 2-to-1: the horizontal size stays within a factor 2 of the target, where 3-to-1 wastes up to a factor 3,
+    and one template does both directions.
+
+    InputError: extents or sizes that are not positive, interfaces that touch or cross, elements turned inside out.
+    """
+    check_box(x, y, interfaces, sizes)
+    widest = np.minimum.accumulate([horizontal for horizontal, _ in sizes][::-1])[::-1]
+    x_cells, y_cells = (x[1] - x[0]) / widest[0], (y[1] - y[0]) / widest[0]
+    thicknesses = layer_thicknesses(x, y, interfaces, (int(np.ceil(x_cells)), int(np.ceil(y_cells))))
+    plans, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
+    cells = [column_count(count, levels) for count in (x_cells, y_cells)]
+    builder = Builder(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)), interfaces)
+    for layer, plan in enumerate(plans):
+        builder.add_layer(layer, plan)
+    mesh = builder.mesh()
+    check_jacobians(mesh)
+    return mesh
+
+
+def check_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> None:
+    """InputError: the extents, the number of layers or the sizes make no box."""
+    for name, (low, high) in (("x", x), ("y", y)):
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(f"mesh: {name}", f"[{low:g}, {high:g}] m", "the first must lie below the second")
+    if not sizes or len(interfaces) != len(sizes) + 1:
+        got = f"{len(interfaces)} interfaces and {len(sizes)} layers"
+        raise InputError("mesh: interfaces", got, "there must be one interface more than layers, and a layer")
+    for layer, pair in enumerate(sizes):
+        if not all(np.isfinite(size) and size > 0 for size in pair):
+            raise InputError(f"mesh: layer {layer}", f"element sizes {tuple(pair)} m", "they must be positive")
+
+
+def layer_thicknesses(
+    x: tuple[float, float], y: tuple[float, float], interfaces: Sequence[Interface], cells: tuple[int, int]
+) -> list[float]:
+    """Largest thickness of each layer, m, at the corners of `cells` columns.
+
+    InputError: two interfaces touch or cross there, or one is not a number.
+    """
+    grid = np.meshgrid(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)))
+    depths = [heights(interface, *grid) for interface in interfaces]
+    found = []
+    for layer, (top, bottom) in enumerate(zip(depths[:-1], depths[1:], strict=True)):
+        thickness = top - bottom
+        if not (thickness > 0).all():  # not a number fails too
+            place = np.unravel_index(np.argmax(~(thickness > 0)), thickness.shape)
+            where = f"mesh: layer {layer}"
+            got = f"at x = {grid[0][place]:g} m, y = {grid[1][place]:g} m its top is at z = {top[place]:g} m"
+            got += f" and its bottom at z = {bottom[place]:g} m"
+            raise InputError(where, got, "the bottom must lie below the top everywhere")
+        found.append(float(thickness.max()))
+    return found
+
+
+def layer_plans(
+    widest: Sequence[float], thicknesses: Sequence[float], vertical: Sequence[float]
+) -> tuple[list[list[Slab]], int]:
+    """The slabs of each layer from its top, and how often the horizontal size is doubled in all.
+
+    widest : largest horizontal size of the layer and of all below, m, rising with depth.
+    """
+    level, plans = 0, []
+    for layer, (thickness, tallest) in enumerate(zip(thicknesses, vertical, strict=True)):
+        plan: list[Slab] = []
+        rest = thickness
+        while layer and widest[layer] >= widest[0] * 2 ** (level + 1) * (1 - 1e-9):
+            # Twice the width above: its vertices half-way are then no closer to each other than those above.
+            height = min(tallest, 2 * widest[0] * 2**level)
+            if 1.5 * height > rest * (1 + 1e-9):
+                break
+            height = min(height, rest / 2)
+            plan += [Slab("x", height), Slab("y", height)]
+            rest -= 2 * height
+            level += 1
+        even = int(np.ceil(rest / tallest - 1e-6))
+        if plan and rest < tallest / 4:
+            even = 0  # the doublings are stretched
+        plans.append(plan + [Slab("even", rest / max(even, 1))] * even)
+    return plans, level
+
+
+def column_count(cells: float, levels: int) -> int:
+    """Columns at the surface for a number of elements wanted: each doubling halves them, from a multiple of four."""
+    unit = 2 ** (levels + 1) if levels else 1
+    return int(np.ceil(cells / unit - 1e-6)) * unit
+
+
+def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """z, m, of an interface."""
+    z = interface(x, y) if callable(interface) else interface
+    return np.broadcast_to(np.asarray(z, float), x.shape)
+
+
+class Builder:
+    """Vertices and elements of a layered box, from the top down, plane by plane.
+
+    A plane is an array of vertex numbers [line of y, line of x]; the last one is always `self.plane`.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, interfaces: Sequence[Interface]) -> None:
+        self.x, self.y, self.interfaces = x, y, interfaces
+        self.vertices: list[np.ndarray] = []
+        self.vertex_count = 0
+        self.elements: list[np.ndarray] = []
+        self.materials: list[np.ndarray] = []
+        self.top = self.plane = self.add_plane(0, 0.0)
+
+    def add_plane(self, layer: int, depth: float, **lines: np.ndarray) -> np.ndarray:
+        """Vertices at the present lines, or those given as x or y, a part `depth` of the layer's thickness down."""
+        grid_x, grid_y = np.meshgrid(lines.get("x", self.x), lines.get("y", self.y))
+        above = heights(self.interfaces[layer], grid_x, grid_y)
+        below = heights(self.interfaces[layer + 1], grid_x, grid_y)
+        z = (1 - depth) * above + depth * below
+        plane = self.vertex_count + np.arange(z.size).reshape(z.shape)
+        self.vertices.append(np.stack([grid_x, grid_y, z], axis=-1).reshape(-1, 3))
+        self.vertex_count += z.size
+        return plane
+
+    def add_layer(self, layer: int, plan: Sequence[Slab]) -> None:
+        """Fill a layer with its slabs."""
+        edges = np.cumsum([0.0, *(slab.height for slab in plan)])
+        edges /= edges[-1]
+        edges[-1] = 1.0
+        start = len(self.elements)
+        for slab, above, below in zip(plan, edges[:-1], edges[1:], strict=True):
+            if slab.kind == "even":
+                self.add_even(layer, below)
+            else:
+                self.add_doubling(layer, slab.kind, (above + below) / 2, below)
+        count = sum(len(part) for part in self.elements[start:])
+        self.materials.append(np.full(count, layer, np.int64))
+
+    def add_even(self, layer: int, depth: float) -> None:
+        """One element below each cell of the last plane."""
+        above, self.plane = self.plane, self.add_plane(layer, depth)
+        below = self.plane
+        self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])])
+
+    def add_doubling(self, layer: int, axis: str, middle: float, depth: float) -> None:
+        """Elements twice as wide along an axis from here on. Four cells become two:
+
+            t0--t1--t2--t3--t4
+            |   |   |   |   |        t: the last plane, b: the next one, m: vertices half-way.
+            |   m1--m2--m3  |
+            |  /    |    \\  |
+            b0------b1------b2
+        """
+        along_x = axis == "x"
+        lines = self.x if along_x else self.y
+        inside = lines[np.arange(len(lines)) % 4 != 0]
+        halved = self.plane if along_x else self.plane.T
+        between = self.add_plane(layer, middle, **{axis: inside})
+        setattr(self, axis, lines[::2])
+        self.plane = self.add_plane(layer, depth)
+        below = self.plane if along_x else self.plane.T
+        t0, t4, (t1, t2, t3) = halved[:, :-1:4], halved[:, 4::4], (halved[:, place::4] for place in (1, 2, 3))
+        m1, m2, m3 = (between if along_x else between.T).reshape(len(halved), -1, 3).transpose(2, 0, 1)
+        b0, b1, b2 = below[:, :-1:2], below[:, 1::2], below[:, 2::2]
+        left = [(b0, m1, t1, t0), (b0, b1, m2, m1), (m1, m2, t2, t1)]
+        right = [(m3, b2, t4, t3), (b1, b2, m3, m2), (m2, m3, t3, t2)]
+        self.add_prisms(left + right, along_x)
+
+    def add_prisms(self, quadrilaterals: Sequence[tuple[np.ndarray, ...]], along_x: bool = True) -> None:
+        """Elements from quadrilaterals in planes of x and z (or y and z), drawn out from one line to the next.
+
+        Each corner is an array [line, cell]; they go around from the low left one, seen with z upwards.
+        """
+        for a, b, c, d in quadrilaterals:
+            if along_x:  # the other axis is local j
+                corners = (a[:-1], b[:-1], b[1:], a[1:], d[:-1], c[:-1], c[1:], d[1:])
+            else:  # the other axis is local i
+                corners = (a[:-1], a[1:], b[1:], b[:-1], d[:-1], d[1:], c[1:], c[:-1])
+            self.elements.append(np.stack(corners, axis=-1).reshape(-1, 8))
+
+    def mesh(self) -> HexahedralMesh:
+        """What was built, with the sides of the box."""
+        vertices = np.concatenate(self.vertices)
+        elements = np.concatenate(self.elements)
+        sides = np.zeros(len(vertices), np.uint8)
+        for bit, (column, line) in enumerate(((0, self.x), (1, self.y))):
+            for high, end in enumerate((line[0], line[-1])):
+                sides |= (vertices[:, column] == end).astype(np.uint8) << (2 * bit + high)
+        sides[self.plane] |= 1 << SIDES.index("z_min")
+        sides[self.top] |= 1 << SIDES.index("z_max")
+        on = np.bitwise_and.reduce(sides[elements][:, FACES], axis=2)
+        boundaries = {name: np.argwhere(on >> bit & 1) for bit, name in enumerate(SIDES)}
+        return HexahedralMesh(vertices, elements, np.concatenate(self.materials), boundaries)

@@ -1,0 +1,185 @@
+"""Layered boxes of hexahedra: do the elements fit together, fill the box, and follow the interfaces?"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, layered_box
+from lithowave.mesh.numbering import FACES, exterior_faces, number_faces
+
+
+def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 60 * np.sin(x / 170) * np.cos(y / 210)
+
+
+def valley(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -400 - 50 * np.cos(x / 240 + y / 310)
+
+
+BOXES = {
+    "straight": ([0, -300, -900], [(150, 100), (150, 200)]),
+    "curved": ([hill, valley, -900], [(150, 100), (150, 200)]),
+    "doubled": ([0, -400, -1500], [(50, 50), (100, 100)]),
+    "doubled twice in one layer": ([hill, valley, -1500], [(50, 50), (200, 200)]),
+    "doubled in two layers": ([hill, valley, -900, -1600], [(50, 50), (110, 100), (250, 200)]),
+    "doubled down to the bottom": ([hill, -300, -450], [(50, 50), (100, 100)]),
+}
+X, Y = (-100.0, 700.0), (50.0, 850.0)
+
+
+@pytest.fixture(params=BOXES)
+def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
+    return layered_box(X, Y, *BOXES[request.param])
+
+
+def face_corners(mesh: HexahedralMesh, faces: np.ndarray) -> np.ndarray:
+    """Positions (faces, 4, 3), going around."""
+    return mesh.vertices[np.take_along_axis(mesh.elements[faces[:, 0]], FACES[faces[:, 1]], axis=1)]
+
+
+def face_areas(mesh: HexahedralMesh, faces: np.ndarray) -> np.ndarray:
+    """Areas of plane faces from their diagonals, m2."""
+    a, b, c, d = face_corners(mesh, faces).transpose(1, 0, 2)
+    return np.linalg.norm(np.cross(c - a, d - b), axis=1) / 2
+
+
+def volume(mesh: HexahedralMesh) -> float:
+    """Sum of the elements' volumes by Gauss' rule of two points, exact for trilinear elements, m3."""
+    ends = np.array([-1.0, 1.0])
+    total = 0.0
+    for i, j, k in itertools.product((0.5 - 0.5 / np.sqrt(3), 0.5 + 0.5 / np.sqrt(3)), repeat=3):
+        nodes = mesh.positions(ends)
+        along_i = np.einsum("ekjc,k,j->ec", nodes[:, :, :, 1] - nodes[:, :, :, 0], [1 - k, k], [1 - j, j])
+        along_j = np.einsum("ekic,k,i->ec", nodes[:, :, 1] - nodes[:, :, 0], [1 - k, k], [1 - i, i])
+        along_k = np.einsum("ejic,j,i->ec", nodes[:, 1] - nodes[:, 0], [1 - j, j], [1 - i, i])
+        total += np.linalg.det(np.stack([along_i, along_j, along_k], axis=1)).sum() / 8
+    return total
+
+
+def test_every_face_has_two_elements_or_lies_on_one_side_of_the_box(mesh: HexahedralMesh) -> None:
+    """No holes and no hanging nodes: what only one element has is exactly the six sides."""
+    sides = np.concatenate(list(mesh.boundaries.values()))
+    assert len(np.unique(sides, axis=0)) == len(sides)
+    np.testing.assert_array_equal(exterior_faces(mesh.elements), sides[np.lexsort((sides[:, 1], sides[:, 0]))])
+    assert len(np.unique(mesh.elements)) == len(mesh.vertices)
+    assert len(np.unique(mesh.vertices.round(6), axis=0)) == len(mesh.vertices)
+
+
+def test_all_jacobians_are_positive(mesh: HexahedralMesh) -> None:
+    assert mesh.corner_jacobians().min() > 0
+
+
+def test_sides_are_where_they_are_named(mesh: HexahedralMesh) -> None:
+    for axis, (name, (low, high)) in enumerate((("x", X), ("y", Y))):
+        for end, place in (("min", low), ("max", high)):
+            assert (face_corners(mesh, mesh.boundaries[f"{name}_{end}"])[..., axis] == place).all()
+    bottom = face_corners(mesh, mesh.boundaries["z_min"])[..., 2]
+    assert (bottom == mesh.vertices[:, 2].min()).all()
+
+
+def test_bottom_and_top_cover_the_box_once(mesh: HexahedralMesh) -> None:
+    bottom = face_areas(mesh, mesh.boundaries["z_min"]).sum()
+    flat = HexahedralMesh(mesh.vertices * [1, 1, 0], mesh.elements, mesh.materials, mesh.boundaries)
+    top = face_areas(flat, mesh.boundaries["z_max"]).sum()
+    np.testing.assert_allclose([bottom, top], 800.0 * 800.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["straight", "doubled"])
+def test_areas_and_volume_of_a_straight_box(name: str) -> None:
+    interfaces, sizes = BOXES[name]
+    mesh = layered_box(X, Y, interfaces, sizes)
+    for side in ("x_min", "x_max", "y_min", "y_max"):
+        np.testing.assert_allclose(face_areas(mesh, mesh.boundaries[side]).sum(), -800.0 * interfaces[-1], rtol=1e-12)
+    np.testing.assert_allclose(volume(mesh), -800.0 * 800.0 * interfaces[-1], rtol=1e-12)
+
+
+def test_volume_below_a_tilted_surface_with_doublings() -> None:
+    """Trilinear elements represent planes exactly: 800 m x 800 m x the mean height."""
+    mesh = layered_box(X, Y, [lambda x, y: 0.1 * x - 0.2 * y, -400, -1500], [(50, 50), (200, 200)])
+    np.testing.assert_allclose(volume(mesh), 800.0 * 800.0 * (1500 + 0.1 * 300 - 0.2 * 450), rtol=1e-12)
+
+
+def test_faces_follow_the_interfaces() -> None:
+    """Between two materials all shared vertices lie on the interface, and at the top on the topography."""
+    mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
+    faces, count = number_faces(mesh.elements)
+    lowest, highest = np.full(count, 9), np.full(count, -1)
+    material = np.repeat(mesh.materials, 6)
+    np.minimum.at(lowest, faces.ravel(), material)
+    np.maximum.at(highest, faces.ravel(), material)
+    between = np.argwhere((lowest[faces] == 0) & (highest[faces] == 1))
+    x, y, z = face_corners(mesh, between).reshape(-1, 3).T
+    assert len(between) == 2 * 16 * 16
+    np.testing.assert_allclose(z, valley(x, y), atol=1e-9)
+    x, y, z = face_corners(mesh, mesh.boundaries["z_max"]).reshape(-1, 3).T
+    np.testing.assert_allclose(z, hill(x, y), atol=1e-9)
+
+
+def test_sizes_are_kept_and_coarsened() -> None:
+    mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
+    counts = [len(mesh.boundaries[name]) for name in ("z_max", "z_min")]
+    assert counts == [16 * 16, 4 * 4]
+    for layer, (horizontal, vertical) in enumerate(BOXES["doubled in two layers"][1]):
+        nodes = mesh.vertices[mesh.elements[mesh.materials == layer]]
+        extent = nodes.max(axis=1) - nodes.min(axis=1)
+        assert extent[:, :2].max() <= horizontal * (1 + 1e-9)
+        height = abs(nodes[:, 4:, 2] - nodes[:, :4, 2]).max()
+        assert height <= vertical * 1.02  # the thickness is that of a lattice of columns
+
+
+def test_a_fine_layer_at_depth_keeps_the_mesh_above_fine() -> None:
+    mesh = layered_box(X, Y, [0, -200, -400, -800], [(100, 100), (50, 50), (100, 100)])
+    assert [len(mesh.boundaries[name]) for name in ("z_max", "z_min")] == [256, 64]
+
+
+def test_reordering_keeps_materials_and_sides() -> None:
+    mesh = layered_box(X, Y, *BOXES["doubled"])
+    order = np.random.default_rng(4).permutation(mesh.element_count)
+    other = mesh.reordered(order)
+    np.testing.assert_array_equal(other.elements, mesh.elements[order])
+    centre = mesh.vertices[other.elements].mean(axis=1)
+    np.testing.assert_array_equal(other.materials, (centre[:, 2] < -400).astype(int))
+    for name, faces in other.boundaries.items():
+        assert len(faces) == len(mesh.boundaries[name])
+        axis = "xyz".index(name[0])
+        place = face_corners(mesh, mesh.boundaries[name])[0, 0, axis]
+        assert (face_corners(other, faces)[..., axis] == place).all()
+
+
+def test_corner_jacobians_are_volumes_of_a_parallelepiped() -> None:
+    mesh = layered_box((0, 2), (0, 3), [0, -5], [(10, 10)])
+    sheared = mesh.vertices @ np.array([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
+    expected = 30 * np.linalg.det([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
+    np.testing.assert_allclose(corner_jacobians(sheared, mesh.elements), expected)
+
+
+def test_an_element_inside_out_is_named() -> None:
+    mesh = layered_box((0, 2), (0, 2), [0, -2], [(1, 1)])
+    mesh.elements[5] = mesh.elements[5][[4, 5, 6, 7, 0, 1, 2, 3]]
+    with pytest.raises(InputError, match="element 5.*Jacobian"):
+        check_jacobians(mesh)
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "sizes", "message"),
+    [
+        ([0], [(1, 1)], "one interface more"),
+        ([0, -1], [(0, 1)], "layer 0.*positive"),
+        ([0, -1], [(1, float("nan"))], "layer 0.*positive"),
+        ([0, -1, -1], [(1, 1), (1, 1)], "layer 1.*below the top"),
+        ([lambda x, y: 0.5 * x, 0.7, -1], [(1, 1), (1, 1)], "layer 0.*x = 0 m"),
+        ([lambda x, y: np.where(x > 2, np.nan, 0), -1], [(1, 1)], "layer 0.*nan"),
+    ],
+)
+def test_boxes_that_cannot_be(interfaces: list, sizes: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        layered_box((0, 4), (0, 4), interfaces, sizes)
+
+
+def test_an_extent_must_have_a_length() -> None:
+    with pytest.raises(InputError, match="mesh: y"):
+        layered_box((0, 4), (4, 4), [0, -1], [(1, 1)])

@@ -1,0 +1,243 @@
+"""Global numbers, orders and colours of hexahedra, on meshes whose elements are shuffled and turned at random."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color, outer_and_inner
+from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.numbering import CORNERS, exterior_faces, morton_order, number_points, touching_elements
+
+POINTS = {
+    1: np.array([-1.0, 1.0]),
+    2: np.array([-1.0, 0.0, 1.0]),
+    3: np.array([-1.0, -np.sqrt(1 / 5), np.sqrt(1 / 5), 1.0]),
+    4: np.array([-1.0, -np.sqrt(3 / 7), 0.0, np.sqrt(3 / 7), 1.0]),
+}
+
+
+def rotations() -> list[np.ndarray]:
+    """The 24 orders of an element's corners that turn it without a reflection."""
+    places = {tuple(corner): number for number, corner in enumerate(CORNERS.tolist())}
+    quarter_i = [places[i, 1 - k, j] for i, j, k in CORNERS.tolist()]
+    quarter_k = [places[1 - j, i, k] for i, j, k in CORNERS.tolist()]
+    found = {tuple(range(8))}
+    while True:
+        more = found | {tuple(one[n] for n in turn) for one in found for turn in (quarter_i, quarter_k)}
+        if more == found:
+            return [np.array(one) for one in sorted(found)]
+        found = more
+
+
+def shuffled(mesh: HexahedralMesh, seed: int = 1) -> HexahedralMesh:
+    """Vertices renamed, elements in another order, each turned at random; without sides."""
+    random = np.random.default_rng(seed)
+    names = random.permutation(len(mesh.vertices))
+    vertices = np.empty_like(mesh.vertices)
+    vertices[names] = mesh.vertices
+    turns = np.array(rotations())[random.integers(24, size=mesh.element_count)]
+    elements = np.take_along_axis(names[mesh.elements], turns, axis=1)
+    order = random.permutation(mesh.element_count)
+    return replace(mesh, vertices=vertices, elements=elements[order], materials=mesh.materials[order], boundaries={})
+
+
+def box(*counts: int) -> HexahedralMesh:
+    return layered_box((0, counts[0]), (0, counts[1]), [0, -counts[2]], [(1, 1)])
+
+
+def curved() -> HexahedralMesh:
+    return layered_box((0, 6), (0, 5), [lambda x, y: 0.4 * np.sin(x + y), -2, -5], [(1, 1), (1.2, 1.3)])
+
+
+def doubled() -> HexahedralMesh:
+    return layered_box((0, 8), (0, 8), [lambda x, y: 0.3 * np.sin(x + y), -3, -12], [(1, 1), (4, 3)])
+
+
+MESHES = {"straight": lambda: box(4, 3, 5), "curved": curved, "doubled": doubled}
+
+
+@pytest.fixture(params=MESHES)
+def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
+    return MESHES[request.param]()
+
+
+def test_there_are_24_rotations_and_they_reflect_nothing() -> None:
+    turned = box(1, 1, 1)
+    for turn in rotations():
+        assert (replace(turned, elements=turned.elements[:, turn]).corner_jacobians() > 0).all()
+    assert len(rotations()) == 24
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_points_of_a_box(degree: int, mixed: bool) -> None:
+    mesh = shuffled(box(4, 3, 5)) if mixed else box(4, 3, 5)
+    numbers, count = number_points(mesh.elements, degree)
+    assert count == (4 * degree + 1) * (3 * degree + 1) * (5 * degree + 1)
+    assert numbers.dtype == np.int64
+    assert numbers.shape == (60, degree + 1, degree + 1, degree + 1)
+    np.testing.assert_array_equal(np.unique(numbers), np.arange(count))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, degree: int, seed: int | None) -> None:
+    mesh = mesh if seed is None else shuffled(mesh, seed)
+    numbers, count = number_points(mesh.elements, degree)
+    places = mesh.positions(POINTS[degree]).reshape(-1, 3)
+    one = np.empty((count, 3))
+    one[numbers.ravel()] = places
+    np.testing.assert_allclose(one[numbers.ravel()], places, atol=1e-12)
+    assert len(np.unique((one / 1e-6).round().astype(np.int64), axis=0)) == count
+
+
+def test_i_is_fastest_and_corners_are_in_their_places() -> None:
+    mesh = box(1, 1, 1)
+    numbers, _ = number_points(mesh.elements, 2)
+    np.testing.assert_array_equal(numbers.ravel(), np.arange(27))
+    places = mesh.positions(np.array([-1.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(places[0, 1, 2, 0], [0, 1, -0.5])
+    np.testing.assert_array_equal(places[0, 0, 0, :, 0], [0, 0.5, 1])
+
+
+def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
+    flat = number_points(shuffled(mesh).elements, 4)[0].ravel()
+    highest = np.maximum.accumulate(np.concatenate([[-1], flat]))
+    new = flat > highest[:-1]
+    np.testing.assert_array_equal(flat[new], np.arange(new.sum()))
+
+
+def test_numbers_of_many_chunks_agree_with_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    elements = shuffled(doubled()).elements
+    whole = number_points(elements, 3)
+    monkeypatch.setattr("lithowave.mesh.numbering.CHUNK", 7)
+    np.testing.assert_array_equal(number_points(elements, 3)[0], whole[0])
+
+
+def test_vertices_that_no_element_has_get_no_number() -> None:
+    mesh = box(2, 2, 2)
+    assert number_points(mesh.elements * 5 + 3, 2)[1] == 125
+
+
+def test_a_degree_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="degree"):
+        number_points(box(1, 1, 1).elements, 0)
+
+
+def test_three_elements_at_one_face_are_refused() -> None:
+    mesh = box(2, 1, 1)
+    third = np.where(np.isin(mesh.elements[0], mesh.elements[1]), mesh.elements[0], mesh.elements[0] + 100)
+    with pytest.raises(ValueError, match="more than two"):
+        exterior_faces(np.vstack([mesh.elements, third]))
+
+
+def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
+    """Two elements beside one of twice the height share no face with it."""
+    low = box(1, 1, 2)
+    high = 100 + box(1, 1, 1).elements
+    high[0, [0, 3, 4, 7]] = low.elements[[1, 1, 0, 0], [1, 2, 5, 6]]
+    assert len(exterior_faces(np.vstack([low.elements, high]))) == 10 + 6
+
+
+def test_touching_elements(mesh: HexahedralMesh) -> None:
+    mesh = shuffled(mesh)
+    numbers, count = number_points(mesh.elements, 3)
+    points = np.random.default_rng(2).permutation(count)[:200]
+    starts, elements = touching_elements(numbers, points)
+    for place, point in enumerate(points):
+        expected = np.flatnonzero((numbers == point).any(axis=(1, 2, 3)))
+        np.testing.assert_array_equal(elements[starts[place] : starts[place + 1]], expected)
+
+
+def test_the_middle_of_eight_elements_touches_all() -> None:
+    mesh = box(2, 2, 2)
+    middle = np.flatnonzero((mesh.vertices == [1, 1, -1]).all(axis=1))
+    starts, elements = touching_elements(mesh.elements, middle)
+    np.testing.assert_array_equal(starts, [0, 8])
+    np.testing.assert_array_equal(elements, np.arange(8))
+
+
+def test_the_morton_curve_fills_octants_one_after_the_other() -> None:
+    mesh = shuffled(box(8, 8, 8))
+    order = morton_order(mesh.vertices, mesh.elements)
+    np.testing.assert_array_equal(np.sort(order), np.arange(512))
+    centres = mesh.vertices[mesh.elements[order]].mean(axis=1)
+    for size in (8, 64):
+        blocks = centres.reshape(-1, size, 3)
+        assert np.ptp(blocks, axis=1).max() < round(size ** (1 / 3))
+    local = mesh.local()
+    np.testing.assert_array_equal(local.elements, mesh.elements[order])
+
+
+def test_neighbours_differ_in_colour(mesh: HexahedralMesh) -> None:
+    for one in (mesh, shuffled(mesh)):
+        for colors in (color_elements(one.elements), first_colors(one.elements)):
+            assert colors.min() == 0
+            assert colors.max() < 24
+            for group in groups_of_color(colors):
+                corners = one.elements[group].ravel()
+                assert len(np.unique(corners)) == len(corners) > 0
+
+
+def test_a_regular_box_needs_eight_colours_in_any_order() -> None:
+    elements = box(9, 8, 7).elements
+    order = np.random.default_rng(3).permutation(len(elements))
+    assert color_elements(elements).max() == 7
+    assert color_elements(elements[order]).max() == 7
+
+
+def test_doublings_need_few_colours_more() -> None:
+    """Eight hold nearly everything; the bricks of the doublings need some more."""
+    mesh = layered_box((0, 32), (0, 32), [0, -6, -40], [(1, 1), (4, 4)])
+    colors = color_elements(mesh.local().elements)
+    assert colors.max() < 16
+    assert np.bincount(colors)[:8].sum() > 0.8 * mesh.element_count
+
+
+def test_colours_are_the_same_every_time_and_passes_add_none() -> None:
+    elements = shuffled(doubled()).elements
+    np.testing.assert_array_equal(color_elements(elements), color_elements(elements.copy()))
+    assert color_elements(elements, passes=6).max() <= first_colors(elements).max()
+
+
+def test_a_ring_of_elements_is_coloured() -> None:
+    """A row that closes in itself, of odd length."""
+    around = np.arange(9)
+    ring = np.stack([around, (around + 1) % 9], axis=1)
+    elements = np.stack([ring[:, 0], ring[:, 1], ring[:, 1] + 9, ring[:, 0] + 9], axis=1)
+    elements = np.hstack([elements, elements + 18])
+    colors = color_elements(elements)
+    assert (colors != np.roll(colors, 1)).all()
+    assert colors.max() == 2
+
+
+def test_more_colours_than_a_word_has_bits_are_refused() -> None:
+    fan = np.arange(65 * 8).reshape(65, 8)
+    fan[:, 0] = 0
+    assert color_elements(fan[:64]).max() == 63
+    with pytest.raises(ValueError, match="64 colours"):
+        color_elements(fan)
+
+
+def test_outer_elements_have_a_shared_vertex() -> None:
+    mesh = box(4, 3, 2)
+    outer, inner = outer_and_inner(mesh.elements, np.flatnonzero(mesh.vertices[:, 0] == 4))
+    centres = mesh.vertices[mesh.elements].mean(axis=1)
+    assert (centres[outer, 0] == 3.5).all() and len(outer) == 6
+    np.testing.assert_array_equal(np.sort(np.concatenate([outer, inner])), np.arange(24))
+    assert len(outer_and_inner(mesh.elements, np.array([], int))[0]) == 0
+
+
+def test_a_hundred_thousand_elements_take_seconds() -> None:
+    """Some one and a half seconds on one core; the bound allows for a busy machine."""
+    start = time.perf_counter()
+    mesh = box(50, 50, 40).local()
+    _, count = number_points(mesh.elements, 4)
+    colors = color_elements(mesh.elements)
+    assert time.perf_counter() - start < 15
+    assert count == 201 * 201 * 161
+    assert colors.max() == 7
