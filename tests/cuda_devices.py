@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,5 +32,3 @@ def rounding(precision: str) -> float:
     """What two orders of the same sums may differ by, relative to the largest value."""
     return 3e-6 if precision == "single" else 1e-14
 
-
-Maker = Callable[..., Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
+from lithowave.run import run_simulation
 from lithowave.solvers.finite_difference.medium import IMMENSE_COMPLIANCE, IMMENSE_DENSITY
 from lithowave.solvers.finite_difference.moduli import LAST, make_codes
 from lithowave.solvers.finite_difference.plan import plan
@@ -61,7 +64,18 @@ def test_codes_are_as_near_as_stated() -> None:
     for name, values in (("lam", lam), ("compliance", compliance), ("density", density)):
         error = np.abs(codes[name].decode(codes[name].encode(values)) / values - 1)
         assert np.all(error <= 1.05 * bounds[name] + 1e-6), name
-    assert codes["density"].relative_error(density.min()) < 2e-5 and codes["compliance"].relative_error(0) < 7e-5
+    assert codes["density"].error() < 2e-5 * density.min() and codes["compliance"].error() < 7e-5
+    assert codes["lam"].error() < 1e-5 * lam.max()
+
+
+def test_a_run_states_the_error(tmp_path: Path) -> None:
+    simulation = experiment("compact").with_overrides({"duration": 0.05})
+    report = run_simulation(simulation, tmp_path / "run", backend="cpu", threads=1).report
+    stated = report["moduli_error"]
+    assert stated["density_kg_m3"] == pytest.approx(0.5 * 1000 / 65534, rel=1e-3)
+    assert 0 < stated["mu_relative"] < 7e-5 and 0 < stated["lambda_pa"] < 1e6
+    plain = run_simulation(simulation, tmp_path / "full", backend="cpu", threads=1, moduli="full").report
+    assert "moduli_error" not in plain
 
 
 def test_the_far_ends_keep_their_immense_values() -> None:

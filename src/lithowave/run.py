@@ -184,7 +184,7 @@ def _execute(
         if state is not None:
             keeper.restore(solver, clock, state)
         watch.inspect(solver, clock)
-        folder.write_report(setup_s=stopwatch())
+        folder.write_report(setup_s=stopwatch(), **solver.facts())
         folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.point_count} points")
         loop_time = Stopwatch()
         progress = Progress(folder, clock, plan.point_count, show)

@@ -76,6 +76,9 @@ class Solver(Protocol):
     def advance(self, step: int) -> None:
         """From step to step + 1."""
 
+    def facts(self) -> dict[str, Any]:
+        """What run.json is to say beyond the plan: the error of rounded numbers of the material."""
+
     def start_records(self, capacity: int, stress: bool) -> None:
         """Make room on the device for `capacity` records of the receivers."""
 

@@ -4,6 +4,7 @@ Density and lambda become low + step * code, 1/mu two to the power of that, so t
 precision beside hard rock:
 
 .. math:: |\delta\rho| \le \tfrac12 \frac{\rho_{max} - \rho_{min}}{65534}, \qquad
+    |\delta\lambda| \le \tfrac12 \frac{\lambda_{max} - \lambda_{min}}{65534}, \qquad
     \left|\frac{\delta\mu}{\mu}\right| \le \frac{\ln(\mu_{max} / \mu_{min})}{2 \cdot 65534}.
 
 The last code of density and 1/mu is that of the immense values beyond the far ends of the grid.
@@ -48,10 +49,10 @@ class Code:
         found = np.exp2(line) if self.logarithmic else line
         return np.where((codes == LAST) & np.isfinite(self.immense), self.immense, found)
 
-    def relative_error(self, smallest: float) -> float:
-        """The largest |change| / |value| of values of at least this magnitude."""
+    def error(self) -> float:
+        """The largest change of a number: half a step, in its unit; of one that counts powers of two, relative."""
         half = 0.5 * float(self.step)
-        return float(np.exp2(half) - 1.0) if self.logarithmic else half / smallest
+        return float(np.exp2(half) - 1.0) if self.logarithmic else half
 
 
 def make_codes(planes: Iterable[tuple[np.ndarray, ...]]) -> dict[str, Code]:

@@ -233,6 +233,12 @@ class FiniteDifferenceSolver:
 
     # --------------------------------------------------------------------------------------------- what is read
 
+    def facts(self) -> dict[str, Any]:
+        """See `lithowave.solvers.base.Solver`."""
+        names = {"density": "density_kg_m3", "lam": "lambda_pa", "compliance": "mu_relative"}
+        error = {names[name]: code.error() for name, code in self.codes.items()}
+        return {"moduli_error": error} if error else {}
+
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self.receivers.start(capacity, stress)
