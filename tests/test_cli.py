@@ -252,6 +252,10 @@ def test_compare(run, tmp_path):
     assert result["overall_relative_l2"] == pytest.approx(10**0.3 - 1, rel=1e-3)
     assert [row["name"] for row in result["receivers"]] == ["XX.S01", "XX.L1", "XX.L2", "XX.L3"]
     assert (tmp_path / "figure.png").stat().st_size > 1000
+    assert result["run_method"] == result["reference_method"] == "finite difference (order 4)"
+    low = json.loads(lithowave("compare", louder, folder, "--fmax", 4, "--json"))
+    assert low["max_frequency"] == 4.0 and low["overall_relative_l2"] == pytest.approx(10**0.3 - 1, rel=1e-3)
+    assert "--fmax: 25 Hz is out of range" in lithowave("compare", louder, folder, "--fmax", 25, status=2)
     assert f"figure: {tmp_path}/two.png" in lithowave(
         "compare", folder, folder, "--figure", tmp_path / "two.png"
     )

@@ -1,12 +1,15 @@
 """Two runs held against each other: matching, resampling, and what is refused."""
 
+import json
 from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
 
 from lithowave.errors import InputError, OutputError
 from lithowave.output.compare import compare_runs
+from lithowave.output.figures.comparison import title
 from lithowave.output.seismograms import SeismogramWriter
 from sample_run import make_run_folder
 
@@ -25,6 +28,8 @@ def write_run(
     quantity="velocity",
     written=None,
     offset=0.0,
+    noise=None,
+    attributes=None,
 ):
     """Traces are pulses whose delay is told by the station's letter, so that a wrong match shows."""
     time = np.arange(samples) * interval
@@ -36,11 +41,21 @@ def write_run(
     for row, name in enumerate(names):
         for component in range(3):
             data[row, component] = factor * (component + 1) * pulse(time, ord(name) - 62 + shift)
+    if noise is not None:
+        data += 0.8 * np.sin(2 * np.pi * noise * time) * np.exp(-(((time - 5.0) / 1.5) ** 2))
     written = samples if written is None else written
     with SeismogramWriter(
-        folder / "seismograms.h5", receivers, interval, samples, quantity, precision="double"
+        folder / "seismograms.h5", receivers, interval, samples, quantity, attributes=attributes, precision="double"
     ) as w:
         w.write(0, {"motion": data[..., :written]})
+    return folder
+
+
+def describe(folder, max_frequency=None, **plan):
+    """Write what a run tells of its method and of the frequencies that it resolves."""
+    (folder / "run.json").write_text(json.dumps({"plan": plan}))
+    frequency = "null" if max_frequency is None else max_frequency
+    (folder / "simulation.yaml").write_text(f"solver: {{max_frequency: {frequency}}}\n")
     return folder
 
 
@@ -107,8 +122,6 @@ def test_runs_with_nothing_in_common_are_refused(tmp_path):
 
 
 def test_tables_hold_plain_values(tmp_path):
-    import json
-
     comparison = compare_runs(write_run(tmp_path / "a", factor=1.1), write_run(tmp_path / "b"))
     content = json.loads(json.dumps(comparison.to_dict()))
     assert content["overall_relative_l2"] == pytest.approx(0.1)
@@ -121,8 +134,13 @@ def test_envelope_and_phase_need_obspy_only_to_be_there(tmp_path, monkeypatch):
     run = write_run(tmp_path / "a")
     monkeypatch.setattr("lithowave.output.compare.find_spec", lambda name: None)
     comparison = compare_runs(run, run)
-    assert comparison.envelope_misfit is None
-    assert "need ObsPy" in comparison.notes[0]
+    assert comparison.envelope_misfit is None and comparison.band is None and comparison.worst_component() is None
+    assert comparison.notes == ["No envelope and phase misfits: they need ObsPy (pip install 'lithowave[formats]')."]
+    assert str(comparison).splitlines()[-1] == comparison.notes[0]
+    content = comparison.to_dict()
+    assert content["misfit_band"] is None and set(content["summary"]) == {"relative_l2", "time_shift"}
+    assert content["receivers"][0]["phase_misfit"] is None and content["receivers"][0]["phase_misfit_E"] is None
+    assert comparison.figure(tmp_path / "compare.png").exists()
 
 
 def test_envelope_and_phase_are_there_with_obspy(tmp_path):
@@ -131,9 +149,104 @@ def test_envelope_and_phase_are_there_with_obspy(tmp_path):
     assert comparison.envelope_misfit.shape == (3, 3)
     assert comparison.envelope_misfit.max() == pytest.approx(0.1, rel=1e-3)
     assert comparison.phase_misfit.max() < 1e-6
+    # of one receiver, components 1, 2 and 3 times as large, the misfit is in units of the largest
+    assert np.allclose(comparison.envelope_misfit[0], [0.1 / 3, 0.2 / 3, 0.1], rtol=1e-3)
+
+
+def test_median_and_largest_are_told_with_their_receiver(tmp_path):
+    pytest.importorskip("obspy")
+    run, reference = write_run(tmp_path / "a"), write_run(tmp_path / "b")
+    with h5py.File(run / "seismograms.h5", "r+") as file:
+        file["motion"][1] *= 1.2
+        file["motion"][2] *= 0.9
+    comparison = compare_runs(run, reference)
+    summary = comparison.summary()
+    assert summary["envelope_misfit"]["receiver"] == summary["relative_l2"]["receiver"] == "XX.B"
+    assert summary["envelope_misfit"]["largest"] == pytest.approx(0.2, rel=1e-3)
+    assert summary["envelope_misfit"]["median"] == pytest.approx(0.1, rel=1e-3)
+    assert summary["phase_misfit"]["largest"] < 1e-6
+    assert comparison.worst_component() == (1, 2)
+    median, largest, _ = str(comparison).splitlines()[-3:]
+    assert median.split()[0::3] == ["median", "10.00%"] and largest.split()[0::3] == ["largest", "20.00%"]
+    assert comparison.to_dict()["receivers"][1]["envelope_misfit_N"] == pytest.approx(0.4 / 3, rel=1e-3)
+
+
+def test_receivers_without_motion_have_no_envelope_and_phase(tmp_path):
+    pytest.importorskip("obspy")
+    run, reference = write_run(tmp_path / "a"), write_run(tmp_path / "b")
+    with h5py.File(reference / "seismograms.h5", "r+") as file:
+        file["motion"][0] = 0.0
+    comparison = compare_runs(run, reference)
+    rows = comparison.rows()
+    assert rows[0]["envelope_misfit"] is None and rows[1]["envelope_misfit"] < 1e-6
+    assert comparison.summary()["envelope_misfit"]["receiver"] != "XX.A"
+    with h5py.File(reference / "seismograms.h5", "r+") as file:
+        file["motion"][1, 2] = 0.0
+    comparison = compare_runs(run, reference)
+    assert comparison.worst_component() == (1, 2) and comparison.envelope_misfit[1, 2] == pytest.approx(1.5, rel=1e-3)
+    assert comparison.figure(tmp_path / "compare.png").exists()
+
+
+def test_runs_of_different_methods_and_intervals(tmp_path):
+    pytest.importorskip("obspy")
+    elements = describe(
+        write_run(tmp_path / "a", interval=0.031, samples=320), 1.5, method="spectral_element", degree=4
+    )
+    differences = describe(write_run(tmp_path / "b"), 1.2, method="finite_difference", order=8)
+    comparison = compare_runs(elements / "seismograms.h5", differences)
+    assert comparison.methods == ("spectral element (degree 4)", "finite difference (order 8)")
+    assert comparison.band[1] == 1.2 and comparison.band[0] == pytest.approx(3.0 / comparison.time[-1], rel=0.02)
+    assert max(comparison.envelope_misfit.max(), comparison.phase_misfit.max()) < 1e-3
+    text = str(comparison)
+    assert "spectral element (degree 4), against" in text and "to 1.2 Hz" in text
+    assert comparison.to_dict()["reference_method"] == "finite difference (order 8)"
+    assert "\nspectral element (degree 4) against finite difference (order 8)" in title(comparison)
+
+
+def test_a_low_pass_takes_away_what_is_above_it(tmp_path):
+    noisy = describe(write_run(tmp_path / "a", noise=6.0, interval=0.02, samples=500), 1.0, method="finite_difference")
+    reference = write_run(tmp_path / "b")
+    assert compare_runs(noisy, reference, wavelets=False).overall_l2 > 0.3
+    comparison = compare_runs(noisy, reference, max_frequency=1.5)
+    assert comparison.overall_l2 < 1e-3 and comparison.max_frequency == 1.5
+    assert comparison.band is None or comparison.band[1] == 1.5
+    assert "The first run resolves frequencies up to 1 Hz only (solver.max_frequency)." in comparison.notes
+    assert "below 1.5 Hz" in str(comparison) and "below 1.5 Hz" in title(comparison)
+
+
+@pytest.mark.parametrize("frequency", [0.0, -1.0, 10.0, float("nan")])
+def test_a_low_pass_that_cannot_be_is_refused(tmp_path, frequency):
+    run = write_run(tmp_path / "a")
+    with pytest.raises(InputError, match="--fmax: .* below the Nyquist of the coarser run, 10 Hz"):
+        compare_runs(run, run, max_frequency=frequency)
+
+
+def test_what_a_run_tells_of_itself_may_be_damaged(tmp_path):
+    run = describe(write_run(tmp_path / "a"), "[1, 2]", order=4)
+    reference = write_run(tmp_path / "b")
+    (reference / "run.json").write_text("[1")
+    (reference / "simulation.yaml").write_text("solver: none")
+    comparison = compare_runs(run, reference, wavelets=False)
+    assert comparison.methods == ("", "") and "\n" not in title(comparison)
+
+
+def test_other_origin_times_are_told(tmp_path):
+    dates = ({"origin_time": "2008-07-29T18:42:15"}, {"origin_time": "2008-07-29T18:42:13"})
+    first, second = (write_run(tmp_path / name, attributes=date) for name, date in zip("ab", dates, strict=True))
+    notes = compare_runs(first, second, wavelets=False).notes
+    assert any("18:42:15 in the first run and 2008-07-29T18:42:13 in the second" in note for note in notes)
 
 
 def test_the_figure_is_drawn(tmp_path):
     run = make_run_folder(tmp_path / "run", 3, samples=100, points=5, steps=1, vertical_plane=False)
     path = compare_runs(run, run, wavelets=False).figure(tmp_path / "out" / "compare.png")
     assert path.read_bytes()[:4] == b"\x89PNG"
+    pytest.importorskip("obspy")
+    with_maps = compare_runs(run, run).figure(tmp_path / "maps.png")
+    assert picture_height(with_maps) > picture_height(path)
+
+
+def picture_height(path):
+    from matplotlib.image import imread
+
+    return imread(path).shape[0]

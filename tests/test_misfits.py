@@ -7,9 +7,11 @@ from lithowave.errors import MissingPackageError
 from lithowave.verification.misfits import (
     envelope_misfit,
     frequency_band,
+    low_pass,
     phase_misfit,
     relative_l2,
     time_shift,
+    wavelet_misfit_maps,
     wavelet_misfits,
 )
 
@@ -60,6 +62,33 @@ def test_the_frequency_band_is_that_of_the_signal():
         frequency_band(np.zeros(100), INTERVAL)
 
 
+def test_the_frequency_band_goes_to_the_frequency_that_is_given_and_to_three_periods_of_the_record():
+    assert frequency_band(ricker(6.0, 2.0), INTERVAL, max_frequency=3.0)[1] == 3.0
+    assert frequency_band(ricker(6.0, 2.0), INTERVAL, max_frequency=24.0)[1] == pytest.approx(20.0)
+    step = np.where(TIME > 6.0, 1.0, 0.0)
+    assert frequency_band(step, INTERVAL, max_frequency=5.0) == pytest.approx((3.0 / 12.0, 5.0))
+
+
+def test_the_low_pass_has_its_gain_and_no_delay():
+    for frequency, gain in ((0.5, 1 / (1 + 0.25**8)), (2.0, 0.5), (4.0, 1 / 257), (10.0, 0.0)):
+        wave = np.sin(2 * np.pi * frequency * TIME)
+        middle = slice(150, 450)
+        assert np.allclose(low_pass(wave, INTERVAL, 2.0)[middle], gain * wave[middle], atol=1e-4)
+    pulse = ricker(6.0, 3.0)
+    assert np.allclose(low_pass(pulse, INTERVAL, 2.0)[301:600], low_pass(pulse, INTERVAL, 2.0)[299:0:-1], atol=1e-12)
+
+
+def test_the_low_pass_keeps_what_is_slow_up_to_the_ends():
+    offset = 3.0 + np.tanh(TIME - 6.0)
+    assert np.allclose(low_pass(np.stack([offset, 0 * offset]), INTERVAL, 2.0), [offset, 0 * offset], atol=1e-3)
+    ripple = np.cos(2 * np.pi * 12.5 * TIME + 1.0)  # its cut ends are not all above the corner
+    assert np.abs(low_pass(ripple, INTERVAL, 2.0)).max() < 0.1
+    assert low_pass(offset[:5], INTERVAL, 0.1).shape == (5,)
+    assert low_pass(offset[-1:], INTERVAL, 1.0) == pytest.approx(offset[-1:])
+    with pytest.raises(ValueError, match="must be above 0"):
+        low_pass(offset, INTERVAL, 0.0)
+
+
 def test_envelope_and_phase_tell_amplitude_from_delay():
     pytest.importorskip("obspy")
     reference = np.stack([ricker(6.0), 0.5 * ricker(6.0), np.zeros_like(TIME)])
@@ -75,6 +104,33 @@ def test_envelope_and_phase_tell_amplitude_from_delay():
     assert np.allclose(envelope_misfit(-reference, reference, INTERVAL), 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("turn", [0.1, -0.3, 0.75])
+def test_a_turn_of_all_phases_is_the_phase_misfit(turn):
+    pytest.importorskip("obspy")
+    reference = np.stack([ricker(6.0), ricker(5.0, 2.0)])
+    turned = np.fft.irfft(np.fft.rfft(reference) * np.exp(1j * np.pi * turn), len(TIME))
+    envelope, phase = wavelet_misfits(turned, reference, INTERVAL, (0.5, 5.0))
+    assert phase[0] == pytest.approx(abs(turn), rel=1e-3)
+    assert envelope.max() < 1e-3
+    _, _, phase_map = wavelet_misfit_maps(turned[0], reference[0], INTERVAL, (0.5, 5.0))
+    largest = np.abs(phase_map).max()
+    assert largest == pytest.approx(abs(turn), rel=1e-3) and np.sign(phase_map.flat[np.abs(phase_map).argmax()]) == (
+        np.sign(turn)
+    )
+
+
+def test_a_late_trace_has_its_phase_behind_and_a_strong_one_its_envelope_above():
+    pytest.importorskip("obspy")
+    frequency, envelope, phase = wavelet_misfit_maps(1.2 * ricker(6.05), ricker(6.0), INTERVAL, (0.3, 3.0))
+    assert frequency[0] == pytest.approx(0.3) and frequency[-1] == pytest.approx(3.0)
+    assert envelope.shape == phase.shape == (1, len(frequency), len(TIME))
+    assert phase.sum() < 0 < envelope.sum()
+    with pytest.raises(ValueError, match="zero throughout"):
+        wavelet_misfit_maps(TIME, 0 * TIME, INTERVAL)
+    with pytest.raises(ValueError, match="differ"):
+        wavelet_misfit_maps(TIME, TIME[:-1], INTERVAL)
+
+
 def test_they_agree_with_obspy_itself():
     tf_misfit = pytest.importorskip("obspy.signal.tf_misfit")
     reference, late = np.stack([ricker(6.0), ricker(4.0)]), np.stack([ricker(6.1), 0.9 * ricker(4.0)])
@@ -83,9 +139,14 @@ def test_they_agree_with_obspy_itself():
     envelope, phase = wavelet_misfits(late, reference, INTERVAL, band)
     assert np.allclose(envelope, tf_misfit.em(late, reference, **keywords))
     assert np.allclose(phase, tf_misfit.pm(late, reference, **keywords))
+    _, envelope, phase = wavelet_misfit_maps(late, reference, INTERVAL, band)
+    assert np.allclose(envelope, tf_misfit.tfem(late, reference, **keywords))
+    assert np.allclose(phase, tf_misfit.tfpm(late, reference, **keywords))
 
 
 def test_obspy_missing_is_told(monkeypatch):
     monkeypatch.setattr("lithowave.verification.misfits.find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match="envelope or phase misfit needs the package obspy"):
         wavelet_misfits(ricker(6.0), ricker(6.0), INTERVAL)
+    with pytest.raises(MissingPackageError, match="obspy"):
+        wavelet_misfit_maps(ricker(6.0), ricker(6.0), INTERVAL)

@@ -218,16 +218,24 @@ def compare(
     figure: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Draw both runs into this file.")
     ] = None,
+    max_frequency: Annotated[
+        float | None,
+        typer.Option(
+            "--fmax",
+            metavar="HZ",
+            help="Low-pass both runs at this frequency, without a change of phase, before anything is compared.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Waveform misfits of one run against another, the reference."""
+    """Waveform misfits of one run against another, the reference; with ObsPy also of envelope and phase."""
     from lithowave.cli.printing import json_text, tell
     from lithowave.cli.reading import require_run
     from lithowave.output.compare import compare_runs
 
     for path in (directory, reference):
         require_run(path)
-    comparison = compare_runs(directory, reference)
+    comparison = compare_runs(directory, reference, max_frequency=max_frequency)
     tell(json_text(comparison.to_dict()) if as_json else str(comparison))
     if figure is not None:
         path = comparison.figure(figure)

@@ -1,6 +1,8 @@
 """How far two sets of traces are apart: one number, a time shift, and envelope and phase misfits.
 
-In all functions the last axis is time and `reference` is what the traces are held against.
+In all functions the last axis is time and `reference` is what the traces are held against. Envelope and phase
+misfits are those of Kristekova, Kristek and Moczo (2009), Time-frequency misfit and goodness-of-fit criteria for
+quantitative comparison of time signals, Geophys. J. Int. 178, 813-825, normalized globally.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from lithowave.errors import MissingPackageError
 
 WAVELET_FREQUENCIES = 50
 WAVELET_WIDTH = 6.0
+PERIODS_IN_RECORD = 3.0
+FILTER_ORDER = 4
+FILTER_PERIODS = 6.0
 
 
 def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -66,14 +71,52 @@ def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: flo
     return (peak - (count - 1) + offset) * sampling_interval
 
 
-def frequency_band(
-    reference: np.ndarray, sampling_interval: float, fraction: float = 0.05
-) -> tuple[float, float]:
-    """(lowest, highest) frequency, Hz, at which the amplitude spectrum reaches `fraction` of its maximum.
+def low_pass(traces: np.ndarray, sampling_interval: float, corner: float) -> np.ndarray:
+    """`traces` without what is above the frequency `corner`, and without a change of phase.
 
-    The spectrum is the root mean square over all leading axes. The lowest is at least two periods a record
-    (below, a wavelet transform sees the ends of the record more than the signal), the highest at most 0.8 of
-    the Nyquist.
+    The gain is that of a Butterworth filter of order 4 taken forward and backward, half at the corner::
+
+        G(f) = 1 / (1 + (f / corner)^8)
+
+    Beyond their ends traces are mirrored, u(T + t) = u(T - t), for six periods of the corner (or the whole record), so
+    that neither end leaks into the other and a permanent displacement stays.
+
+    Parameters
+    ----------
+    traces : (..., n_samples), any unit.
+    sampling_interval : s.
+    corner : Hz, above 0.
+
+    Raises
+    ------
+    ValueError : when the corner is not above 0.
+    """
+    if not corner > 0.0:
+        raise ValueError(f"the corner frequency is {corner}; it must be above 0")
+    traces = np.asarray(traces, dtype=float)
+    count = traces.shape[-1]
+    margin = min(count - 1, int(np.ceil(FILTER_PERIODS / (corner * sampling_interval))))
+    before, after = traces[..., 1 : margin + 1][..., ::-1], traces[..., -2::-1][..., :margin]
+    longer = np.concatenate([before, traces, after], axis=-1)
+    frequency = np.fft.rfftfreq(longer.shape[-1], sampling_interval)
+    gain = 1.0 / (1.0 + (frequency / corner) ** (2 * FILTER_ORDER))
+    return np.fft.irfft(np.fft.rfft(longer) * gain, longer.shape[-1])[..., margin : margin + count]
+
+
+def frequency_band(
+    reference: np.ndarray, sampling_interval: float, fraction: float = 0.05, max_frequency: float | None = None
+) -> tuple[float, float]:
+    """(lowest, highest) frequency, Hz, between which the traces can be held against each other.
+
+    These are the frequencies at which the amplitude spectrum, the root mean square over all leading axes, reaches
+    `fraction` of its maximum. The lowest has at least three periods in the record (below, a wavelet transform sees
+    the ends of the record more than the signal), the highest is at most 0.8 of the Nyquist. The band has an octave
+    at least; where that contradicts the three periods, as in very short records, it goes below them.
+
+    Parameters
+    ----------
+    max_frequency : Hz, up to which the traces are meant to be right; it then takes the place of the highest frequency
+        of the spectrum.
 
     Raises
     ------
@@ -87,8 +130,9 @@ def frequency_band(
     amplitude = np.sqrt(np.mean(spectrum**2, axis=0))
     frequency = np.fft.rfftfreq(count, sampling_interval)
     strong = frequency[amplitude >= fraction * amplitude.max()]
-    highest = min(max(strong[-1], 4.0 * frequency[1]), 0.8 * frequency[-1])
-    lowest = min(max(strong[0], 2.0 * frequency[1]), 0.5 * highest)
+    wanted = max(strong[-1], 4.0 * frequency[1]) if max_frequency is None else max_frequency
+    highest = min(wanted, 0.8 * frequency[-1])
+    lowest = min(max(strong[0], PERIODS_IN_RECORD * frequency[1]), 0.5 * highest)
     return float(lowest), float(highest)
 
 
@@ -100,8 +144,9 @@ def wavelet_misfits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Envelope misfit EM and phase misfit PM of each component (Kristekova et al. 2009, tables 1 and 2).
 
-    With W the continuous wavelet transform (Morlet, omega_0 = 6; ObsPy's `tf_misfit.cwt`) and N the greatest
-    over the components of sum_tf |W_r|^2::
+    They equal `em` and `pm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), at half the work and also where a
+    component of the reference is zero. With W the continuous wavelet transform (Morlet, omega_0 = 6; ObsPy's
+    `tf_misfit.cwt`) and N the greatest over the components of sum_tf |W_r|^2::
 
         EM^2 = sum_tf (|W_u| - |W_r|)^2 / N
         PM^2 = sum_tf (|W_r| arg(W_u / W_r) / pi)^2 / N
@@ -118,8 +163,7 @@ def wavelet_misfits(
     MissingPackageError : when ObsPy is not installed.
     ValueError : when the shapes differ, or the reference is zero throughout.
     """
-    if find_spec("obspy") is None:
-        raise MissingPackageError("obspy", "An envelope or phase misfit", "formats")
+    _require_obspy()
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
     if traces.shape != reference.shape:
         raise ValueError(f"the shapes {traces.shape} and {reference.shape} differ")
@@ -133,6 +177,55 @@ def wavelet_misfits(
         phase[index] = np.sum((weight * np.angle(transform * np.conj(wanted)) / np.pi) ** 2)
         norms[index] = np.sum(weight**2)
     return np.sqrt(envelope / norms.max()), np.sqrt(phase / norms.max())
+
+
+def wavelet_misfit_maps(
+    traces: np.ndarray,
+    reference: np.ndarray,
+    sampling_interval: float,
+    band: tuple[float, float] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time-frequency envelope misfit TFEM and phase misfit TFPM of each component (Kristekova et al. 2009, table 1).
+
+    They equal `tfem` and `tfpm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), also where a component of the
+    reference is zero. The maximum is over all components::
+
+        TFEM(t, f) = (|W_u| - |W_r|) / max |W_r|
+        TFPM(t, f) = |W_r| / max |W_r| * arg(W_u / W_r) / pi
+
+    Parameters
+    ----------
+    traces, reference : (n_components, n_samples) or (n_samples,), at one sampling interval (s).
+    band : frequencies (Hz) between which the transform is taken; default that of `frequency_band`.
+
+    Returns (frequency, TFEM, TFPM): (n_frequencies,) Hz, equally spaced in their logarithm, and two of
+    (n_components, n_frequencies, n_samples), without unit. TFEM is positive where the trace is the stronger, TFPM
+    where its phase is ahead.
+
+    Raises
+    ------
+    MissingPackageError : when ObsPy is not installed.
+    ValueError : when the shapes differ, or the reference is zero throughout.
+    """
+    _require_obspy()
+    traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
+    if traces.shape != reference.shape:
+        raise ValueError(f"the shapes {traces.shape} and {reference.shape} differ")
+    if not reference.any():
+        raise ValueError("the reference is zero throughout")
+    band = band or frequency_band(reference, sampling_interval)
+    transform, wanted = (
+        np.stack([_transform(trace, sampling_interval, band) for trace in values]) for values in (traces, reference)
+    )
+    weight = np.abs(wanted)
+    largest = weight.max()
+    turn = np.angle(transform * np.conj(wanted)) / np.pi
+    return np.geomspace(*band, WAVELET_FREQUENCIES), (np.abs(transform) - weight) / largest, weight * turn / largest
+
+
+def _require_obspy() -> None:
+    if find_spec("obspy") is None:
+        raise MissingPackageError("obspy", "An envelope or phase misfit", "formats")
 
 
 def _transform(trace: np.ndarray, sampling_interval: float, band: tuple[float, float]) -> np.ndarray:

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.output.figures import style
+from lithowave.verification.misfits import wavelet_misfit_maps
 
 if TYPE_CHECKING:
     from lithowave.output.compare import Comparison
 
 MOST_NAMES = 40
+MOST_COLUMNS = 1000
+# maps of runs that agree but for rounding stay blank
+LEAST_PERCENT = 1.0e-3
 
 
 def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
     """Draw `comparison` into `path`; returns it.
 
     Above, E, N, Z of the receivers with the largest, the median and the smallest misfit, the reference below
-    the other run; under it the relative L2 misfit of every receiver.
+    the other run; under it, where they were computed, the time-frequency envelope and phase misfits of the component
+    where they are largest; at the bottom the misfits of every receiver.
 
     Raises
     ------
@@ -27,21 +32,29 @@ def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
     """
     order = np.argsort(comparison.relative_l2)
     shown = order[np.unique([0, len(order) // 2, len(order) - 1])[::-1]]
+    worst = comparison.worst_component()
+    heights = [float(len(shown)), *([1.5] if worst is not None else []), 1.35]
     with style.styled():
-        figure = style.new_figure(11.0, 2.9 + 1.35 * len(shown), layout="constrained")
-        grid = figure.add_gridspec(len(shown) + 1, 3, height_ratios=[1.0] * len(shown) + [1.35])
+        figure = style.new_figure(11.0, 1.55 + 1.35 * sum(heights), layout="constrained")
+        blocks = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+        grid = blocks[0].subgridspec(len(shown), 3)
         for row, index in enumerate(shown):
             _draw_receiver(figure, grid, row, comparison, int(index), last=row == len(shown) - 1)
-        _draw_misfits(figure.add_subplot(grid[len(shown), :]), comparison, order[::-1])
-        figure.suptitle(
-            f"Ground {comparison.quantity}: relative L2 misfit {comparison.overall_l2:.2%} over "
-            f"{len(comparison.names)} receivers",
-            x=0.01,
-            ha="left",
-            size=12,
-            weight="bold",
-        )
+        if worst is not None:
+            _draw_maps(figure, blocks[1].subgridspec(1, 2), comparison, *worst)
+        _draw_misfits(figure.add_subplot(blocks[len(heights) - 1]), comparison, order[::-1])
+        figure.suptitle(title(comparison), x=0.01, ha="left", size=12, weight="bold")
         return style.save(figure, path)
+
+
+def title(comparison: Comparison) -> str:
+    """What was compared, over which frequencies, the misfit of all together and, where they are known, the methods."""
+    below = f" below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""
+    misfit = f"relative L2 misfit {comparison.overall_l2:.2%} over {len(comparison.names)} receivers"
+    text = f"Ground {comparison.quantity}{below}: {misfit}"
+    if any(comparison.methods):
+        text += "\n" + " against ".join(method or "unknown method" for method in comparison.methods)
+    return text
 
 
 def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, index: int, last: bool) -> None:
@@ -89,12 +102,49 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, ind
             panel.set_ylabel(f"{comparison.names[index]}\n({unit})")
 
 
+def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, component: int) -> None:
+    """TFEM and TFPM of one component, in percent, each on a colour scale of its own."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    traces = comparison.data_a[index], comparison.data_b[index]
+    time = comparison.time
+    frequency, *maps = wavelet_misfit_maps(*traces, float(time[1] - time[0]), comparison.band)
+    shown = style.spread(len(time), MOST_COLUMNS)
+    maps = [values[component][:, shown] for values in maps]
+    whole = comparison.envelope_misfit[index, component], comparison.phase_misfit[index, component]
+    place = f"{comparison.names[index]} {style.COMPONENT_NAMES['ENZ'[component]].lower()}"
+    for number, (name, values) in enumerate(zip(("Envelope", "Phase"), maps, strict=True)):
+        panel = figure.add_subplot(grid[0, number])
+        largest = max(100 * float(np.abs(values).max()), LEAST_PERCENT)
+        picture = panel.pcolormesh(
+            time[shown],
+            frequency,
+            100 * values,
+            cmap=style.colormap("misfit", style.WAVE_COLORS),
+            vmin=-largest,
+            vmax=largest,
+            shading="nearest",
+            rasterized=True,
+        )
+        figure.colorbar(picture, ax=panel, label="%", pad=0.01)
+        panel.set_yscale("log")
+        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panel.yaxis.set_minor_locator(NullLocator())
+        panel.set_ylim(frequency[0], frequency[-1])
+        panel.set_xlim(time[0], time[-1])
+        panel.set_title(f"{name} misfit, {place}: {whole[number]:.2%}")
+        panel.set_xlabel("Time (s)")
+        if number == 0:
+            panel.set_ylabel("Frequency (Hz)")
+
+
 def _draw_misfits(panel: Any, comparison: Comparison, order: np.ndarray) -> None:
     places = np.arange(len(order))
     for values, color, marker, label in (
         (comparison.relative_l2, style.INK, "o", "relative L2"),
-        (_largest(comparison.envelope_misfit), style.P_COLOR, "^", "envelope"),
-        (_largest(comparison.phase_misfit), style.S_COLOR, "s", "phase"),
+        (comparison.largest("envelope_misfit"), style.P_COLOR, "^", "envelope"),
+        (comparison.largest("phase_misfit"), style.S_COLOR, "s", "phase"),
     ):
         if values is not None:
             panel.plot(
@@ -109,7 +159,7 @@ def _draw_misfits(panel: Any, comparison: Comparison, order: np.ndarray) -> None
     panel.set_ylabel("Misfit (%)")
     panel.set_ylim(bottom=0)
     panel.set_xlim(-0.7, len(order) - 0.3)
-    panel.legend(loc="upper right", ncols=3)
+    panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
     panel.grid(axis="y")
     if len(order) <= MOST_NAMES:
         panel.set_xticks(
@@ -117,15 +167,6 @@ def _draw_misfits(panel: Any, comparison: Comparison, order: np.ndarray) -> None
         )
     else:
         panel.set_xlabel("Receivers, from the largest misfit to the smallest")
-
-
-def _largest(misfit: np.ndarray | None) -> np.ndarray | None:
-    """Largest over the components; NaN where none was computed."""
-    return (
-        None
-        if misfit is None
-        else np.where(np.isnan(misfit[:, 0]), np.nan, np.nan_to_num(misfit).max(axis=1))
-    )
 
 
 def _short(label: str) -> str:
