@@ -37,7 +37,11 @@ grid that is too coarse: each is refused before any work, with the line in the f
 is allowed and, where there is one, the nearest valid name. All problems are told at once.
 
 **Axes.** x points East, y North, z Up. The flat surface is z = 0 and depth is negative z. Vectors are ordered
-East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz.
+East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz. With `domain.topography` z = 0 is the level that heights
+count from; `depth` of sources and receivers, and the burial of stations, count from the surface where they are.
+
+**Methods.** `solver.method` is `finite_difference` or `spectral_element`. A key that the tables give to one of them
+only is refused with the other; those of `boundaries.layer` are without effect, which is told.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
 
@@ -68,7 +72,7 @@ DESCRIPTIONS = {
         "area; for a force it is the amplitude, a factor to the force."
     ),
 }
-DIMENSIONS = ("length", "time", "frequency", "speed", "density", "force", "moment", "angle")
+DIMENSIONS = ("length", "time", "frequency", "speed", "density", "pressure", "force", "moment", "angle")
 NUMBER_WORDS = {2: "two", 3: "three"}
 
 
@@ -110,6 +114,8 @@ def _references(entry: dict[str, Any], many: bool = False) -> Iterator[tuple[str
         yield entry["$ref"].rpartition("/")[2], many
     if "items" in entry:
         yield from _references(entry["items"], True)
+    if isinstance(entry.get("additionalProperties"), dict):
+        yield from _references(entry["additionalProperties"], True)
     alternatives = [list(_references(choice, many)) for choice in entry.get("anyOf", [])]
     # One item or a list of them: the list is the general case.
     found = {name: is_list for choice in alternatives for name, is_list in choice}
@@ -169,6 +175,11 @@ def _value(entry: dict[str, Any], titles: dict[str, str]) -> str:
         choices = [_value(choice, titles) for choice in entry["anyOf"] if choice.get("type") != "null"]
         return " or ".join(dict.fromkeys(choices))
     kind = entry.get("type")
+    if kind == "object":
+        return f"names, each with {_value(entry['additionalProperties'], titles)}"
+    if kind == "array" and "maxItems" in entry:
+        fewest, most = (NUMBER_WORDS[entry[key]] for key in ("minItems", "maxItems"))
+        return f"{fewest} or {most} numbers, {_value(entry['items'], titles)}"
     if kind == "array":
         return f"list of {_value(entry['items'], titles)}"
     if kind == "boolean":

@@ -104,8 +104,8 @@ CASES = {
         ["small.yaml:10: receivers[0]: station 'STATION1' has 8 characters", "MiniSEED takes at most 5"],
     ),
     "method of a later version": (
-        [(SOLVER, "{method: spectral_element, spacing: 100, order: 4}")],
-        ["small.yaml:13: solver.method: spectral_element is not available", "available: finite_difference"],
+        [(SOLVER, "{method: discontinuous_galerkin, spacing: 100, order: 4}")],
+        ["small.yaml:13: solver.method: discontinuous_galerkin is not available", "available: finite_difference"],
     ),
     "backend that is none": (
         [("backend: cpu", "backend: gpu")],

@@ -183,8 +183,11 @@ SOLVER = [
     ),
     (
         "  order: 4",
-        "  method: spectral_element",
-        ["solver.method: spectral_element is not available in this version", "available: finite_difference"],
+        "  method: discontinuous_galerkin",
+        [
+            "solver.method: discontinuous_galerkin is not available in this version",
+            "available: finite_difference, spectral_element",
+        ],
     ),
     (
         "  order: 4",

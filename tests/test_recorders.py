@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
+from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import load_snapshots
 from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
@@ -107,3 +110,73 @@ def test_snapshots_end_with_the_samples(tmp_path: Path, quantity: str) -> None:
     with load_snapshots(tmp_path / "run" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
         assert len(snapshots) == steps + 1
         assert snapshots.times == pytest.approx([n * step for n in range(steps + 1)])
+
+
+class Oscillation:
+    """A solver whose tensors at a receiver are cosines of time, known half a step before the velocities."""
+
+    step = 0.01
+
+    def __init__(self) -> None:
+        self.now, self.kept, self.with_stress = 0, {}, None
+
+    def start_records(self, capacity: int, stress: bool) -> None:
+        self.with_stress = stress
+
+    def record(self, slot: int) -> None:
+        phase = 3.0 * (self.now - 0.5) * self.step
+        size = np.cos(phase) if self.now > 0 else 0.0
+        tensor = size * np.arange(1.0, 7.0)[None]
+        self.kept[slot] = {"velocity": np.zeros((1, 3)), "stress": tensor, "strain": 1e-9 * tensor}
+
+    def records(self, count: int) -> SimpleNamespace:
+        names = ("velocity", "stress", "strain")
+        block = {name: np.stack([self.kept[slot][name] for slot in range(count)]) for name in names}
+        return SimpleNamespace(wait=lambda: block)
+
+
+@pytest.mark.parametrize("stop", [None, 37])
+@pytest.mark.parametrize("asked", [{"strain": True}, {"strain": True, "stress": True, "pressure": True}])
+def test_strain_is_treated_as_stress_is(tmp_path: Path, asked: dict[str, bool], stop: int | None) -> None:
+    """Means of values half a step before and after, over blocks, and over a checkpoint."""
+    output = lw.Output(**asked)
+    assert output.tensors and record_lag("velocity", output.tensors) == 1
+    schedule = SimpleNamespace(time_step=Oscillation.step, sample_every=2, sample_count=41)
+    receiver = SimpleNamespace(network="XX", station="A", position=(0.0, 0.0, 0.0))
+    path = tmp_path / "seismograms.h5"
+    writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)
+    solver, recorder = Oscillation(), SeismogramRecorder(writer, schedule, output, 1)
+    recorder.capacity = 7
+    recorder.start(solver)
+    assert solver.with_stress is True
+    for solver.now in range(1, 82):
+        clock = SimpleNamespace(step=solver.now)
+        assert recorder.due(clock)
+        recorder.write(solver, clock)
+        if solver.now == stop:
+            recorder.flush(solver)
+            state = recorder.state()
+            recorder.close()
+            recorder = SeismogramRecorder(SeismogramWriter.resume(writer.path), schedule, output, 1)
+            recorder.restore(state, clock)
+    recorder.finish(solver)
+    recorder.close()
+    read = load_seismograms(tmp_path)
+    exact = np.cos(3.0 * read.time) * np.cos(1.5 * Oscillation.step) * np.arange(1.0, 7.0)[:, None]
+    np.testing.assert_allclose(read.strain[0][:, 1:], 1e-9 * exact[:, 1:], rtol=1e-9, atol=1e-20)
+    if output.stress:
+        np.testing.assert_allclose(read.stress[0][:, 1:], exact[:, 1:], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(read.pressure[0, 1:], -2.0 * exact[0, 1:], rtol=1e-9, atol=1e-12)
+    else:
+        assert read.stress is None and "strain" in recorder.state()
+
+
+def test_strain_takes_room_as_stress_does() -> None:
+    schedule = SimpleNamespace(sample_count=100)
+
+    def size(**output: bool) -> int:
+        compute, receivers = SimpleNamespace(precision="single"), [None] * 3
+        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, receiver_list=lambda: receivers)
+        return output_bytes(simulation, schedule, [])
+
+    assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4

@@ -78,6 +78,25 @@ def test_everything_written_comes_back(tmp_path, precision, dtype):
     assert np.array_equal(read["XX.S02"], block["motion"][2])
 
 
+def test_strain_is_kept_beside_stress(tmp_path):
+    block = blocks()
+    block["strain"] = 1e-6 * block["stress"]
+    with writer_at(tmp_path / "seismograms.h5", stress=True, pressure=True, strain=True) as writer:
+        writer.write(0, piece(block, 0, 60))
+    with SeismogramWriter.resume(tmp_path / "seismograms.h5") as writer:
+        with pytest.raises(ValueError, match="lacks strain"):
+            writer.write(60, {name: block[name][..., 60:] for name in ("motion", "stress", "pressure")})
+        writer.write(60, piece(block, 60, 100))
+    read = load_seismograms(tmp_path)
+    assert np.array_equal(read.strain, block["strain"]) and np.array_equal(read.stress, block["stress"])
+    with h5py.File(tmp_path / "seismograms.h5") as file:
+        assert file["strain"].attrs["units"] == "1"
+        assert file["strain"].attrs["axes"] == file["stress"].attrs["axes"]
+        assert "xx,yy,zz,xy,xz,yz" in file["strain"].attrs["axes"]
+    writer_at(tmp_path / "seismograms.h5").close()
+    assert load_seismograms(tmp_path).strain is None
+
+
 def test_units_axes_and_origins_stand_on_the_file(tmp_path):
     writer_at(tmp_path / "s.h5", stress=True, pressure=True).close()
     with h5py.File(tmp_path / "s.h5") as file:

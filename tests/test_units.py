@@ -132,7 +132,7 @@ def test_whole_numbers_may_be_floats_or_digits():
 
 def test_every_unit_is_parsed_and_none_has_two_dimensions():
     seen: dict[str, str] = {}
-    for dimension in ("length", "time", "frequency", "speed", "density", "force", "moment", "angle"):
+    for dimension in ("length", "time", "frequency", "speed", "density", "pressure", "force", "moment", "angle"):
         assert parse_quantity(f"1 {units.si_unit(dimension)}", dimension) == 1.0
         for name in units.unit_names(dimension):
             assert parse_quantity(f"2 {name}", dimension) > 0.0

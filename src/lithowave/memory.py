@@ -75,13 +75,14 @@ def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -
 
 
 def _with_stress(simulation: Simulation) -> bool:
-    return simulation.output.stress or simulation.output.pressure
+    return simulation.output.tensors
 
 
 def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
     """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
     output, count = simulation.output, len(simulation.receiver_list())
-    records = 8 * (9 if _with_stress(simulation) else 3) * count * block_length(count)
+    values = (9 if _with_stress(simulation) else 3) + 6 * output.strain
+    records = 8 * values * count * block_length(count)
     value = 4 if simulation.compute.precision == "single" else 8
     snapshots = sum(
         value * plan.raster_point_count(selection) * sum(COMPONENTS[name] for name in selection.fields)

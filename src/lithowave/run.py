@@ -170,7 +170,7 @@ def _execute(
     """The way of the data: solver arrays, time loop, run folder."""
     stopwatch = Stopwatch()
     schedule, recorders = plan.schedule, []
-    lag = record_lag(simulation.output.quantity, simulation.output.stress or simulation.output.pressure)
+    lag = record_lag(simulation.output.quantity, simulation.output.tensors)
     clock = Clock(schedule.time_step, schedule.steps + lag)
     with _ending(folder, clock, stopwatch, recorders), stop_signals() as signals:
         folder.write_report(**backend.facts())

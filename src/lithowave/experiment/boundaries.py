@@ -11,15 +11,23 @@ from .domain import FACES
 from .units import Count, PositiveFrequency, quantity
 
 Face = Literal["free", "absorbing", "rigid"]
+Absorption = Literal["auto", "layer", "stacey"]
 
 
 class AbsorbingLayer(DescriptionModel):
-    """Parameters of the convolutional perfectly matched layers; they are added outside the box.
+    """Parameters of the absorbing layers, which are added outside the box.
 
-    Damping profile, kappa and alpha after Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167.
+    Finite differences have convolutional perfectly matched layers: damping profile, kappa and alpha after
+    Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements have layers of ``elements`` elements
+    with a damping that rises smoothly, ended by the condition of Stacey; the other keys are not theirs.
     """
 
-    cells: Count = Field(default=10, description="Thickness of each layer in grid cells.")
+    cells: Count = Field(
+        default=10, description="Thickness of each layer in grid cells (finite_difference)."
+    )
+    elements: Count = Field(
+        default=4, description="Thickness of each layer in elements (spectral_element with absorption: layer)."
+    )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
         description="Theoretical reflection coefficient at normal incidence; sets the damping.",
@@ -45,8 +53,14 @@ class Boundaries(DescriptionModel):
     y_max: Face | None = Field(default=None, description="The north face; null: as sides.")
     z_min: Face | None = Field(default=None, description="The lower face; null: as bottom.")
     z_max: Face | None = Field(default=None, description="The upper face; null: as top.")
+    absorption: Absorption = Field(
+        default="auto",
+        description="How absorbing faces absorb. layer: by layers around the box, perfectly matched with "
+        "finite_difference, damping with spectral_element; stacey: by a condition at the face (spectral_element "
+        "only); auto: layer with finite_difference, stacey with spectral_element.",
+    )
     layer: AbsorbingLayer = Field(
-        default_factory=AbsorbingLayer, description="How the absorbing faces absorb."
+        default_factory=AbsorbingLayer, description="The absorbing layers, where there are any."
     )
 
     def face(self, name: str) -> Face:
@@ -60,3 +74,9 @@ class Boundaries(DescriptionModel):
     def faces(self) -> dict[str, Face]:
         """The kind of all six faces by name."""
         return {name: self.face(name) for name in FACES}
+
+    def resolved_absorption(self, method: str) -> Literal["layer", "stacey"]:
+        """How absorbing faces absorb with a numerical method: ``layer`` or ``stacey``."""
+        if self.absorption != "auto":
+            return self.absorption
+        return "stacey" if method == "spectral_element" else "layer"

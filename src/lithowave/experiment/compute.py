@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from .base import DescriptionModel, refusal
 from .units import Count
@@ -21,7 +21,13 @@ class Compute(DescriptionModel):
     )
     moduli: Literal["full", "compact"] = Field(
         default="full",
-        description="compact: 16 bits for a number of the material on a GPU, the same rounded numbers on a CPU.",
+        description="compact: 16 bits for a number of the material on a GPU, the same rounded numbers on a CPU "
+        "(finite_difference only).",
+    )
+    deterministic: StrictBool = Field(
+        default=False,
+        description="true: bitwise the same result in every run; slower on a GPU with spectral_element. "
+        "finite_difference always gives it.",
     )
     threads: Count | None = Field(default=None, description="Threads of the CPU backend; null: all cores.")
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import InputError
 from .base import Problem
 from .document import parse_path
 from .domain import AXES, Domain
+from .method_limits import find_limits, find_unused_keys
 from .places import Point
-from .receivers import Receiver
-from .solver import RECOMMENDED_POINTS_PER_WAVELENGTH, SMALLEST_POINTS_PER_WAVELENGTH
+from .receivers import Receiver, Receivers
 from .sources import ONSET_LIMIT, PointSource
 from .units import with_unit
 
@@ -24,13 +26,19 @@ if TYPE_CHECKING:
 _MOST_OF_A_KIND = 5
 """How many receivers with the same trouble are listed one by one."""
 
+_ROUNDING = 1e-9
+"""Part of the depth of the box by which a point may lie above the topography: rounding of what it was made from."""
+
+_ELEVATION_DIFFERENCE = 50.0
+"""Difference (m) between a station's elevation and the topography from which on it is told."""
+
 
 def find_problems(simulation: Simulation) -> list[Problem]:
     """Everything in which the parts do not fit each other."""
     surface = list(_surface(simulation))
     if surface:
         return surface  # with the box in the wrong place every other place would be refused as well
-    checks = (_material, _sources, _event_times, _receivers, _resolution, _outputs)
+    checks = (find_limits, _material, _sources, _event_times, _receivers, _resolution, _outputs)
     return [problem for check in checks for problem in check(simulation)]
 
 
@@ -48,7 +56,14 @@ def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
 
 def _surface(simulation: Simulation) -> Iterator[Problem]:
     low, high = simulation.domain.z
-    if simulation.boundaries.face("z_max") != "free" or high == 0.0:
+    top = simulation.boundaries.face("z_max")
+    if simulation.domain.topography is not None and top != "free":
+        yield Problem(
+            ("domain", "topography"),
+            f"a topography is given, but the top of the box is {top}",
+            "a topography is a free surface: boundaries: {top: free}",
+        )
+    if top != "free" or high == 0.0 or simulation.solver.mesh is not None:
         return
     if low >= 0.0:
         hint = f"depth is negative z; did you mean [{-high:.12g}, {0.0 - low:.12g}]?"
@@ -77,25 +92,42 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
         )
 
 
-def misplacement(point: Point, domain: Domain, faces: dict[str, str]) -> tuple[str, str, str] | None:
-    """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can."""
+def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
+    """z of the topography at each point; None for all without one."""
+    if domain.surface is None or not points:
+        return [None] * len(points)
+    x, y, _ = np.array(points).T
+    return domain.surface(x, y).tolist()
+
+
+def misplacement(
+    point: Point, domain: Domain, faces: dict[str, str], height: float | None = None
+) -> tuple[str, str, str] | None:
+    """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can.
+
+    ``height`` is z of the topography at the point, None without one.
+    """
     x, y, z = point
-    if faces["z_max"] == "free" and z > 0.0:
+    if height is None and faces["z_max"] == "free" and z > 0.0:
         hint = f"Depth is negative z; did you mean {-z:.12g}?" if -z >= domain.z[0] else "Depth is negative z"
         return f"z = {with_unit(z, 'length')} is above the free surface (z = 0)", "", hint
     outside, beyond = [], []
-    for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, domain.z), strict=True):
+    top = domain.z[1] if height is None else max(z, domain.z[0])
+    for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, (domain.z[0], top)), strict=True):
         if not low <= value <= high:
+            upper = f"{high:.12g} m" if axis != "z" or height is None else f"the surface, {height:.6g} m"
             outside.append(
-                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:.12g} to "
-                f"{high:.12g} m)"
+                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:.12g} to {upper})"
             )
             beyond.append(f"{axis}_min" if value < low else f"{axis}_max")
-    if not outside:
-        return None
-    absorbing = [name for name in beyond if faces[name] == "absorbing"]
-    allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
-    return " and ".join(outside), allowed, ""
+    if outside:
+        absorbing = [name for name in beyond if faces[name] == "absorbing"]
+        allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
+        return " and ".join(outside), allowed, ""
+    if height is not None and z > height + _ROUNDING * (domain.z[1] - domain.z[0]):
+        got = f"z = {with_unit(z, 'length')} is above the ground"
+        return got, f"The surface is at z = {height:.6g} m at x = {x:.12g} m, y = {y:.12g} m", ""
+    return None
 
 
 def _sources(simulation: Simulation) -> Iterator[Problem]:
@@ -108,9 +140,10 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
             yield refused(error, path)
             continue
         key = "file" if entry.file is not None else "position" if entry.position is not None else None
-        for source in sources:
-            trouble = misplacement(source.position, simulation.domain, faces)
-            if trouble is not None:
+        heights = surface_heights(simulation.domain, [source.position for source in sources])
+        for source, height in zip(sources, heights, strict=True):
+            trouble = misplacement(source.position, simulation.domain, faces, height)
+            if trouble is not None and simulation.solver.mesh is None:  # a mesh has its own ends
                 got, *rest = trouble
                 yield Problem(
                     (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
@@ -189,7 +222,9 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
         except (ValueError, InputError) as error:
             yield refused(error, path)
             continue
-        yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
+        if simulation.solver.mesh is None:  # a mesh has its own ends
+            yield from _without_surface(entry, (*path, entry.kind), faces)
+            yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
         for receiver in receivers:
             other = first.setdefault(receiver.name, receiver)
             if other is receiver:
@@ -204,10 +239,25 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
                 )
 
 
+def _without_surface(
+    entry: Receivers, path: tuple[str | int, ...], faces: dict[str, str]
+) -> Iterator[Problem]:
+    if entry.on_surface and faces["z_max"] != "free":
+        yield Problem(
+            path,
+            "two numbers are a point on the free surface, and there is none",
+            f"the top of the box is {faces['z_max']}: give three numbers, [x, y, z]",
+        )
+
+
 def _misplaced_receivers(
     receivers: list[Receiver], path: tuple[str | int, ...], domain: Domain, faces: dict[str, str]
 ) -> Iterator[Problem]:
-    found = ((receiver, misplacement(receiver.position, domain, faces)) for receiver in receivers)
+    heights = surface_heights(domain, [receiver.position for receiver in receivers])
+    found = (
+        (receiver, misplacement(receiver.position, domain, faces, height))
+        for receiver, height in zip(receivers, heights, strict=True)
+    )
     misplaced = [(receiver, trouble) for receiver, trouble in found if trouble is not None]
     for receiver, (got, allowed, hint) in misplaced[:_MOST_OF_A_KIND]:
         line = f" ({receiver.where.partition('(')[2]}" if "(" in receiver.where else ""
@@ -224,16 +274,17 @@ def _resolution(simulation: Simulation) -> Iterator[Problem]:
     wavelength = simulation.shortest_wavelength
     if wavelength is None:
         return
-    points, smallest = wavelength / solver.spacing, SMALLEST_POINTS_PER_WAVELENGTH[solver.order]
+    points, smallest = solver.resolution_points(wavelength), solver.smallest_points
     if points < smallest * (1.0 - 1e-6):
-        usual = RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
+        largest = solver.steps_per_spacing * wavelength
         yield Problem(
             ("solver", "spacing"),
             f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
             f"{wavelength:.6g} m (vs = {simulation.material_extremes['vs_min']:.6g} m/s at "
             f"{solver.max_frequency:g} Hz)",
-            f"order {solver.order} needs at least {smallest:g}, that is spacing: {wavelength / smallest:.4g}",
-            f"{wavelength / usual:.4g} is usual; a lower max_frequency or a higher order helps as well",
+            f"{solver.accuracy} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
+            f"{largest / solver.recommended_points:.4g} is usual; a lower max_frequency or a higher "
+            f"{solver.accuracy.split()[0]} helps as well",
         )
 
 
@@ -249,8 +300,8 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
         if snapshots.plane is None:
             continue
         axis, value = snapshots.plane.axis, snapshots.plane.coordinate
-        low, high = domain.bounds[axis]
-        if not low <= value <= high:
+        low, high = getattr(domain.ground, axis)
+        if not low <= value <= high and simulation.solver.mesh is None:
             yield Problem(
                 ("output", "snapshots", index, "plane"),
                 f"{axis} = {with_unit(value, 'length')} is outside the domain",
@@ -271,13 +322,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
         for source in entry.point_sources(simulation.domain, f"sources[{index}]"):
             found.extend(_source_warnings(simulation, f"sources[{index}]", source))
     receivers = simulation.receiver_list()
-    raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
-    if raised:
-        found.append(
-            f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
-            f"{raised[0].elevation:g} m); "
-            "the surface is flat, so they stand at their burial below z = 0."
-        )
+    found.extend(_elevation_warnings(simulation, receivers))
     if not simulation.sources:
         found.append("sources: there are none, so nothing will move.")
     if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
@@ -285,7 +330,37 @@ def find_warnings(simulation: Simulation) -> list[str]:
             "receivers: there are none, nor snapshots or peak motion: the run would leave no result."
         )
     found.extend(_resolution_warnings(simulation))
+    found.extend(find_unused_keys(simulation))
     return found
+
+
+def _elevation_warnings(simulation: Simulation, receivers: list[Receiver]) -> Iterator[str]:
+    """Stations whose elevation is not that of the surface on which, or below which, they stand."""
+    surface, mesh = simulation.domain.surface, simulation.solver.mesh
+    if surface is None:
+        raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
+        if raised:
+            why = "the surface is flat, so they" if mesh is None else "they"
+            yield (
+                f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
+                f"{raised[0].elevation:g} m); {why} stand at their burial below z = 0."
+            )
+        return
+    for index, entry in enumerate(simulation.receivers):
+        if entry.file is None:
+            continue
+        stations = entry.receivers(simulation.domain, f"receivers[{index}]")
+        x, y, _ = np.array([station.position for station in stations]).T
+        heights = surface(x, y)
+        differences = np.abs(heights - [station.elevation for station in stations])
+        apart = np.flatnonzero(differences > _ELEVATION_DIFFERENCE)
+        if apart.size:
+            worst = int(differences.argmax())
+            yield (
+                f"receivers[{index}].file: the elevation of {apart.size} of {len(stations)} stations differs by more "
+                f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they stand (most at "
+                f"{stations[worst].name}: {stations[worst].elevation:g} m, the surface is at {heights[worst]:.6g} m)."
+            )
 
 
 def _source_warnings(simulation: Simulation, where: str, source: PointSource) -> Iterator[str]:
@@ -311,11 +386,11 @@ def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
     solver = simulation.solver
     wavelength = simulation.shortest_wavelength
     points = solver.points_per_wavelength
-    if points is None and wavelength is not None and solver.spacing is not None:
-        points = wavelength / solver.spacing
-    usual = RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
+    if points is None and wavelength is not None:
+        points = solver.resolution_points(wavelength)
+    usual = solver.recommended_points
     if points is not None and points < usual * (1.0 - 1e-6):
-        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at order {solver.order}."
+        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at {solver.accuracy}."
     interval = simulation.output.sampling_interval
     if (
         interval is not None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, field_validator
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, field_validator, model_validator
 
-from .base import DescriptionModel, refusal
+from ..formats.surfaces import Surface, read_surface
+from .base import DescriptionModel, InputFile, reading, refusal
 from .units import Interval, Latitude, Longitude, with_unit
 
 if TYPE_CHECKING:
@@ -33,10 +37,20 @@ class GeographicOrigin(DescriptionModel):
         )
 
 
+@dataclass(frozen=True)
+class Ground:
+    """A box that holds all of the ground: the domain, up to the highest point of a topography. Ends in m."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    z: tuple[float, float]
+
+
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in metres; the flat free surface is z = 0.
 
-    Absorbing layers are added around the box, so that all of the box is free for sources and receivers.
+    Absorbing layers are added around the box, so that all of the box is free for sources and receivers. With a
+    ``topography`` z = 0 is the level that heights count from, and the ground ends at the surface, above or below.
     """
 
     x: Interval = Field(description="West and east end of the box, m.")
@@ -47,6 +61,11 @@ class Domain(DescriptionModel):
     crs: GeographicOrigin | None = Field(
         default=None,
         description="Origin of the local transverse Mercator; needed for geographic sources and receivers.",
+    )
+    topography: InputFile | None = Field(
+        default=None,
+        description="File with the height of the surface (spectral_element only): `elevation` in m on axes x and y "
+        "(NetCDF, HDF5, .npz: order y, x). Material goes on above z = 0 as its description says.",
     )
 
     @field_validator("x", "y", "z", mode="after")
@@ -64,6 +83,61 @@ class Domain(DescriptionModel):
             "expected [minimum, maximum]",
             hint,
         )
+
+    @model_validator(mode="after")
+    def _topography_fits(self) -> Self:
+        surface = self.surface  # read now, so that what is wrong with it is told with its place
+        if surface is None:
+            return self
+        if self.z[1] != 0.0:
+            raise refusal(
+                f"the box ends at z = {with_unit(self.z[1], 'length')}",
+                "with a topography it ends at 0, the level that heights count from",
+                at=("z",),
+            )
+        for name, (first, last) in zip("xy", surface.extent, strict=True):
+            low, high = self.bounds[name]
+            tolerance = 1e-6 * (last - first)
+            if first > low + tolerance or last < high - tolerance:
+                raise refusal(
+                    f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
+                    f"it must cover the domain, {low:.12g} to {high:.12g} m",
+                    at=("topography",),
+                )
+        low, _ = self._surface_range
+        if low <= self.z[0]:
+            raise refusal(
+                f"{surface.path} goes down to z = {with_unit(low, 'length')} in the domain",
+                f"the surface must be above the bottom of the domain, z = {with_unit(self.z[0], 'length')}",
+                at=("topography",),
+            )
+        return self
+
+    @functools.cached_property
+    def surface(self) -> Surface | None:
+        """The surface of the ground; None without a topography."""
+        return None if self.topography is None else reading(read_surface, self.topography, ("topography",))
+
+    def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """z in m of the surface at points in m: of the topography, or the top of the box.
+
+        An array of the broadcast shape of x and y.
+        """
+        if self.surface is not None:
+            return self.surface(x, y)
+        return np.full(np.broadcast_shapes(np.shape(x), np.shape(y)), self.z[1])
+
+    @property
+    def ground(self) -> Ground:
+        """The box that holds all of the ground: the domain, with a topography up to its highest point."""
+        top = self.z[1] if self.surface is None else max(self.z[1], self._surface_range[1])
+        return Ground(self.x, self.y, (self.z[0], top))
+
+    @functools.cached_property
+    def _surface_range(self) -> tuple[float, float]:
+        """The lowest and the greatest height of the surface within the domain, m."""
+        assert self.surface is not None
+        return self.surface.range_in(self.x, self.y)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:

@@ -14,26 +14,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ..formats.gridded_model import read_gridded_model
 from .base import DescriptionModel, InputFile, reading, refusal
-from .media import Box, FunctionMedium, GriddedMedium, LayeredMedium, Medium, Sample, value_problem
-from .units import Length, NonNegativeSpeed, PositiveDensity, PositiveSpeed, with_unit
+from .elastic_properties import ElasticProperties
+from .media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from .units import Length, with_unit
 
-_KINDS = ("layers", "homogeneous", "file", "function")
-
-
-class ElasticProperties(DescriptionModel):
-    """Wave speeds and density of an isotropic medium; vp^2 > 4/3 vs^2."""
-
-    vp: PositiveSpeed = Field(description="Speed of P waves, m/s.")
-    vs: NonNegativeSpeed = Field(description="Speed of S waves, m/s; 0 is a fluid.")
-    rho: PositiveDensity = Field(description="Density, kg/m^3.")
-
-    @model_validator(mode="after")
-    def _positive_bulk_modulus(self) -> Self:
-        problem = value_problem(*(np.array([value]) for value in (self.vp, self.vs, self.rho)), lambda _: "")
-        if problem:
-            least = 2.0 / np.sqrt(3.0) * self.vs
-            raise refusal(problem[0].strip(), problem[1], f"for this vs, vp must be above {least:.6g} m/s")
-        return self
+_KINDS = ("layers", "homogeneous", "file", "groups", "function")
 
 
 class _Top(DescriptionModel):
@@ -47,11 +32,11 @@ class Layer(ElasticProperties, _Top):
 
 
 class Material(DescriptionModel):
-    """The ground, in exactly one way: layers, homogeneous, a gridded model file, or (in Python) a function.
+    """The ground, in exactly one way: layers, homogeneous, a gridded model file, groups of a mesh, or a function.
 
-    ``function`` is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives arrays of
-    that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond the
-    domain.
+    ``function`` (in Python) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives
+    arrays of that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond
+    the domain.
     """
 
     layers: list[Layer] | None = Field(
@@ -61,6 +46,10 @@ class Material(DescriptionModel):
     file: InputFile | None = Field(
         default=None,
         description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth).",
+    )
+    groups: dict[str, ElasticProperties] | None = Field(
+        default=None,
+        description="With solver.mesh: a name and its properties for each group of elements of the mesh.",
     )
     function: SkipJsonSchema[Callable[..., Any] | None] = Field(
         default=None, description="Python only: f(x, y, z) -> (vp, vs, rho)."
@@ -75,7 +64,9 @@ class Material(DescriptionModel):
                 if given
                 else "no material is given"
             )
-            raise refusal(got, "give exactly one of layers, homogeneous and file (in Python also function)")
+            raise refusal(got, "give exactly one of layers, homogeneous, file and groups (in Python also function)")
+        if self.groups is not None and not self.groups:
+            raise refusal("there is no group", "at least one is needed", at=("groups",))
         if self.layers is not None:
             self._check_layers(self.layers)
         _ = self.medium  # a file is read now, so that what is wrong with it is told with its place
@@ -101,7 +92,7 @@ class Material(DescriptionModel):
 
     @property
     def kind(self) -> str:
-        """``"layers"``, ``"homogeneous"``, ``"file"`` or ``"function"``."""
+        """``"layers"``, ``"homogeneous"``, ``"file"``, ``"groups"`` or ``"function"``."""
         return next(name for name in _KINDS if getattr(self, name) is not None)
 
     @cached_property
@@ -111,22 +102,34 @@ class Material(DescriptionModel):
             return FunctionMedium(self.function)
         if self.file is not None:
             return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
-        layers = self.layers or [self.homogeneous]
-        tops = tuple(layer.top if isinstance(layer, Layer) else np.inf for layer in layers)
-        return LayeredMedium(
-            tops, *(tuple(getattr(layer, name) for layer in layers) for name in ("vp", "vs", "rho"))
-        )
+        parts = list(self.properties.values())
+        slowest, fastest = zip(*(part.speed_range for part in parts), strict=True)
+        vp, vs, rho = (tuple(getattr(part, name) for part in parts) for name in ("vp", "vs", "rho"))
+        if self.groups is not None:
+            return GroupedMedium(tuple(self.groups), slowest, fastest, rho)
+        tops = tuple(part.top if isinstance(part, Layer) else np.inf for part in parts)
+        return LayeredMedium(tops, vp, vs, rho, slowest, fastest)
+
+    @property
+    def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
+        """The properties of layers, groups or the one medium, by the keys that lead to them; else none."""
+        if self.homogeneous is not None:
+            return {("homogeneous",): self.homogeneous}
+        if self.groups is not None:
+            return {("groups", name): part for name, part in self.groups.items()}
+        return {("layers", index): layer for index, layer in enumerate(self.layers or ())}
 
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
         """(vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
 
         Layers: the value at a layer's top is that of the layer below it; above the first top it is the first
-        layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid.
+        layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid. Of an anisotropic
+        medium vp and vs are what :class:`ElasticProperties` has under these names.
 
         Raises
         ------
         InputError
-            when a function fails or gives values that cannot be.
+            when a function fails or gives values that cannot be, and for groups, whose places the mesh knows.
         """
         return _arrays(self.medium.sample(*_points(x, y, z)))
 
@@ -166,9 +169,10 @@ class Material(DescriptionModel):
         """Least and largest values within the domain, SI.
 
         Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``; ``vs_min`` is 0 where
-        there is a fluid, and ``vs_min_solid`` is the least vs above 0 (infinite where all is fluid). Layers
-        are cut to the domain; of a gridded model the points in and next to the domain count; a function is
-        tried on a regular grid of points, so that its extremes may be missed.
+        there is a fluid, and ``vs_min_solid`` is the least vs above 0 (infinite where all is fluid). Of an
+        anisotropic medium vp and vs are the fastest and the slowest phase speed. Layers are cut to the domain; all
+        groups count; of a gridded model the points in and next to the domain count; a function is tried on a
+        regular grid of points, so that its extremes may be missed.
         """
         return {name: value for name, (value, _) in self._extremes(domain).items()}
 

@@ -1,6 +1,6 @@
-"""Elastic media as functions of position: layers, gridded values, a Python function.
+"""Elastic media as functions of position: layers, groups of a mesh, gridded values, a Python function.
 
-All three answer the same questions, for points given by arrays that broadcast against each other (for one
+All answer the same questions, for points given by arrays that broadcast against each other (for one
 plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results of the broadcast shape.
 """
 
@@ -54,7 +54,10 @@ class Medium(ABC):
 
     @abstractmethod
     def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
-        """Flat arrays of the values that occur in the box, and a text for the place of each."""
+        """Flat arrays of the values that occur in the box, and a text for the place of each.
+
+        In an anisotropic medium vp and vs are here the fastest and the slowest phase speed.
+        """
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Bulk modulus, shear modulus and rho at points."""
@@ -89,12 +92,15 @@ class LayeredMedium(Medium):
     ----------
     tops : z of the top of each layer in m, descending; a point at a top belongs to the layer below it.
     vp, vs, rho : one value a layer.
+    slowest, fastest : the extreme speeds of each layer, m/s; left out where they are vs and vp.
     """
 
     tops: tuple[float, ...]
     vp: tuple[float, ...]
     vs: tuple[float, ...]
     rho: tuple[float, ...]
+    slowest: tuple[float, ...] | None = None
+    fastest: tuple[float, ...] | None = None
 
     @cached_property
     def _table(self) -> Sample:
@@ -147,7 +153,8 @@ class LayeredMedium(Medium):
     def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
         tops = (np.inf, *self.tops[1:], -np.inf)
         inside = [i for i in range(len(self.tops)) if tops[i] > box.z[0] and tops[i + 1] < box.z[1]]
-        vp, vs, rho = (values[inside] for values in self._table)
+        speeds = (self.fastest or self.vp, self.slowest or self.vs, self.rho)
+        vp, vs, rho = (np.array(values)[inside] for values in speeds)
 
         def place(index: int) -> str:
             if len(self.tops) == 1:
@@ -157,6 +164,37 @@ class LayeredMedium(Medium):
             )
 
         return (vp, vs, rho), place
+
+
+@dataclass(frozen=True)
+class GroupedMedium(Medium):
+    """One material for each group of a mesh; where the groups are only the mesh knows.
+
+    Attributes
+    ----------
+    names : of the groups. rho : one value a group.
+    slowest, fastest : the extreme speeds of each group, m/s.
+    """
+
+    names: tuple[str, ...]
+    slowest: tuple[float, ...]
+    fastest: tuple[float, ...]
+    rho: tuple[float, ...]
+
+    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
+        raise InputError(
+            "material.groups",
+            "groups have no places of their own: the mesh says which group a point is in",
+            "for values at points use layers, homogeneous or file",
+        )
+
+    def validate_domain(self, box: Box) -> None:
+        """Nothing to check: the mesh covers what it covers."""
+
+    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
+        """The values of all groups."""
+        values = tuple(np.array(each) for each in (self.fastest, self.slowest, self.rho))
+        return values, lambda index: f"group {self.names[index]}"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,6 +111,9 @@ class Output(DescriptionModel):
     quantity: Quantity = Field(default="velocity", description="What the seismograms hold.")
     stress: StrictBool = Field(default=False, description="true: the six stresses at the receivers as well.")
     pressure: StrictBool = Field(default=False, description="true: the pressure at the receivers as well.")
+    strain: StrictBool = Field(
+        default=False, description="true: the six strains at the receivers as well (spectral_element only)."
+    )
     formats: list[WaveformFormat] = Field(
         default=[], description="Formats beside seismograms.h5, which is always written: miniseed, sac."
     )
@@ -127,3 +130,8 @@ class Output(DescriptionModel):
     progress_interval: PositiveDuration = Field(
         default=5.0, description="Time on the clock between two progress reports, s."
     )
+
+    @property
+    def tensors(self) -> bool:
+        """Whether anything besides motion is recorded at the receivers: stress, pressure or strain."""
+        return self.stress or self.pressure or self.strain

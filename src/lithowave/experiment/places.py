@@ -30,10 +30,20 @@ def check_one_place(position: Any, longitude: Any, latitude: Any, depth: Any, *,
 
 
 def local_point(
-    domain: Domain, position: Point | None, longitude: float, latitude: float, depth: float
+    domain: Domain, position: tuple[float, ...] | None, longitude: float, latitude: float, depth: float
 ) -> Point:
-    """(x, y, z) in m of a point that :func:`check_one_place` has accepted; z = -depth."""
+    """(x, y, z) in m of a point that :func:`check_one_place` has accepted.
+
+    A position [x, y] is the point of the surface there. Depth counts from :func:`depth_origin`.
+    """
     if position is not None:
-        return position
+        x, y = position[:2]
+        z = position[2] if len(position) == 3 else float(domain.surface_height(x, y))
+        return (x, y, z)
     x, y = domain.to_local(longitude, latitude)
-    return (float(x), float(y), 0.0 - depth)
+    return (float(x), float(y), depth_origin(domain, float(x), float(y)) - depth)
+
+
+def depth_origin(domain: Domain, x: float, y: float) -> float:
+    """z in m from which depth counts: the topography at (x, y), else z = 0."""
+    return 0.0 if domain.surface is None else float(domain.surface(x, y))

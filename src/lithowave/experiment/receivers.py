@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from .base import DescriptionModel, InputFile, reading, refusal, shown
 from .domain import Domain
 from .places import Point, check_one_place, local_point
-from .units import Latitude, Length, Longitude, Position, WholeNumber
+from .units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
 
 if TYPE_CHECKING:
     from ..formats.stations import StationRecord
@@ -27,7 +28,8 @@ class Receiver:
     """One receiver, in local coordinates.
 
     ``position`` is (x, y, z) in m, ``where`` the entry of the description it comes from, ``elevation`` what a
-    station file says; the receiver itself stands at its burial below the flat surface.
+    station file says; the receiver itself stands at its burial below the surface, which is flat without a
+    topography.
     """
 
     network: str
@@ -74,20 +76,28 @@ class ReceiverLine(DescriptionModel):
     """Equally spaced receivers from ``start`` to ``end``, both included; numbered from 1."""
 
     prefix: Code = Field(description="Names are the prefix and a number: L001, L002 ...")
-    start: Position = Field(description="The first receiver [x, y, z], m.")
-    end: Position = Field(description="The last receiver [x, y, z], m.")
+    start: PositionOnSurface = Field(
+        description="The first receiver [x, y, z], m; or [x, y]: all on the surface."
+    )
+    end: PositionOnSurface = Field(description="The last receiver, as start.")
     count: PairCount = Field(description="How many receivers, at least 2.")
 
     @model_validator(mode="after")
     def _has_length(self) -> Self:
+        _check_alike(self.start, self.end)
         if self.start == self.end:
             raise refusal("the line ends where it starts", "start and end must differ", at=("end",))
         return self
 
+    @property
+    def on_surface(self) -> bool:
+        """Whether the receivers stand on the surface."""
+        return len(self.start) == 2
+
     def points(self) -> Iterator[Point]:
-        """The positions, from the start on."""
+        """The positions, from the start on; z is 0 where they are to stand on the surface."""
         for index in range(self.count):
-            yield _between(self.start, self.end, (index / (self.count - 1),) * 3)
+            yield _between(_with_height(self.start), _with_height(self.end), (index / (self.count - 1),) * 3)
 
 
 class ReceiverPlane(DescriptionModel):
@@ -98,15 +108,17 @@ class ReceiverPlane(DescriptionModel):
     """
 
     prefix: Code = Field(description="Names are the prefix and a number: P001, P002 ...")
-    start: Position = Field(description="One corner [x, y, z], m.")
-    end: Position = Field(description="The opposite corner [x, y, z], m; one coordinate as in start.")
+    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: all on the surface.")
+    end: PositionOnSurface = Field(description="The opposite corner, as start; of x, y and z one agrees.")
     counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
         description="Receivers along the two sides, in the order x, y, z."
     )
 
     @model_validator(mode="after")
     def _is_plane(self) -> Self:
-        same = [axis for axis, low, high in zip("xyz", self.start, self.end, strict=True) if low == high]
+        _check_alike(self.start, self.end)
+        ends = (_with_height(self.start), _with_height(self.end))
+        same = [axis for axis, low, high in zip("xyz", *ends, strict=True) if low == high]
         if len(same) != 1:
             got = (
                 f"start and end agree in {' and '.join(same)}"
@@ -123,14 +135,34 @@ class ReceiverPlane(DescriptionModel):
         """How many receivers there are."""
         return self.counts[0] * self.counts[1]
 
+    @property
+    def on_surface(self) -> bool:
+        """Whether the receivers stand on the surface."""
+        return len(self.start) == 2
+
     def points(self) -> Iterator[Point]:
-        """The positions, along the first side fastest."""
-        first, second = (index for index in range(3) if self.start[index] != self.end[index])
+        """The positions, along the first side fastest; z is 0 where they are to stand on the surface."""
+        start, end = _with_height(self.start), _with_height(self.end)
+        first, second = (index for index in range(3) if start[index] != end[index])
         for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
             fractions = [0.0, 0.0, 0.0]
             fractions[first] = i / (self.counts[0] - 1)
             fractions[second] = j / (self.counts[1] - 1)
-            yield _between(self.start, self.end, tuple(fractions))
+            yield _between(start, end, tuple(fractions))
+
+
+def _check_alike(start: tuple[float, ...], end: tuple[float, ...]) -> None:
+    if len(start) != len(end):
+        raise refusal(
+            f"start has {len(start)} numbers and end {len(end)}",
+            "both are [x, y, z], or both [x, y] for receivers on the surface",
+            at=("end",),
+        )
+
+
+def _with_height(point: tuple[float, ...]) -> Point:
+    x, y, *z = point
+    return (x, y, z[0] if z else 0.0)
 
 
 def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
@@ -142,6 +174,13 @@ def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
     return (x, y, z)
 
 
+def _on_surface(domain: Domain, points: Iterator[Point]) -> Iterator[Point]:
+    """The same points at the height of the surface."""
+    x, y, _ = np.array(list(points)).T
+    for point in zip(x, y, domain.surface_height(x, y), strict=True):
+        yield tuple(map(float, point))  # type: ignore[misc]
+
+
 class Receivers(DescriptionModel):
     """One entry of ``receivers``: a point, a line, a plane, or a file of stations."""
 
@@ -149,8 +188,8 @@ class Receivers(DescriptionModel):
         default=None, description="Network code; XX unless given. Files have their own."
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
-    position: Position | None = Field(
-        default=None, description="A point [x, y, z], m; z is negative below the surface."
+    position: PositionOnSurface | None = Field(
+        default=None, description="A point [x, y, z], m, z negative below z = 0; or [x, y]: on the surface."
     )
     longitude: Longitude | None = Field(
         default=None, description="In place of position, degrees East; needs domain.crs."
@@ -218,14 +257,21 @@ class Receivers(DescriptionModel):
         grid = self.line or self.plane
         if grid is not None:
             width = len(str(grid.count))
+            points = _on_surface(domain, grid.points()) if grid.on_surface else grid.points()
             return [
                 Receiver(network, f"{grid.prefix}{number:0{width}d}", point, where)
-                for number, point in enumerate(grid.points(), start=1)
+                for number, point in enumerate(points, start=1)
             ]
         point = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
         )
         return [Receiver(network, self.name or "", point, where)]
+
+    @property
+    def on_surface(self) -> bool:
+        """Whether positions without z ask for the surface."""
+        grid = self.line or self.plane
+        return grid.on_surface if grid is not None else self.position is not None and len(self.position) == 2
 
     def _from_file(self, domain: Domain, where: str) -> list[Receiver]:
         from ..formats.stations import read_stations
@@ -233,12 +279,15 @@ class Receivers(DescriptionModel):
         assert self.file is not None
         records = reading(read_stations, self.file)
         kind = self._column_kind(records, domain)
+        places = [(record.second, record.first) for record in records]
+        if kind == "geographic":
+            places = [domain.to_local(*place) for place in places]
+        x, y = (np.array(values, dtype=float) for values in zip(*places, strict=True))
+        surface = np.zeros(x.shape) if domain.surface is None else domain.surface(x, y)
         receivers = []
-        for record in records:
-            x, y = record.second, record.first
-            if kind == "geographic":
-                x, y = domain.to_local(record.second, record.first)
-            position = (float(x), float(y), 0.0 - record.burial)
+        for record, *point in zip(records, x, y, surface, strict=True):
+            x, y, z = map(float, point)
+            position = (x, y, z - record.burial)
             place = f"{where}.file ({self.file.name}:{record.line_number})"
             receivers.append(Receiver(record.network, record.name, position, place, record.elevation))
         return receivers

@@ -31,7 +31,7 @@ from .material import Material
 from .outputs import Output
 from .problems import input_error
 from .receivers import Receiver, Receivers
-from .solver import RECOMMENDED_POINTS_PER_WAVELENGTH, Solver
+from .solver import Solver
 from .sources import PointSource, Source
 from .units import PositiveDuration
 
@@ -156,8 +156,8 @@ class Simulation(DescriptionModel):
 
     @cached_property
     def material_extremes(self) -> Mapping[str, float]:
-        """Least and largest wave speeds and density in the domain: ``vp_min``, ``vp_max``, ``vs_min`` ..."""
-        return self.material.extremes(self.domain)
+        """Least and largest wave speeds and density in the ground: ``vp_min``, ``vp_max``, ``vs_min`` ..."""
+        return self.material.extremes(self.domain.ground)
 
     @property
     def shortest_wavelength(self) -> float | None:
@@ -172,13 +172,13 @@ class Simulation(DescriptionModel):
 
     @property
     def resolved_frequency(self) -> float | None:
-        """``solver.max_frequency``, or what ``solver.spacing`` resolves with the usual points, Hz."""
+        """``solver.max_frequency``, or what ``solver.spacing`` resolves with the usual points, Hz; else None."""
         if self.solver.max_frequency is not None:
             return self.solver.max_frequency
         if self.solver.spacing is None:
             return None
-        points = RECOMMENDED_POINTS_PER_WAVELENGTH[self.solver.order]
-        return self.material_extremes["vs_min"] / (points * self.solver.spacing)
+        shortest = self.solver.recommended_points * self.solver.spacing / self.solver.steps_per_spacing
+        return self.material_extremes["vs_min"] / shortest
 
     @property
     def origin_time(self) -> str | None:

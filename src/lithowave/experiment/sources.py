@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from .base import DescriptionModel, InputFile, reading, refusal, shown
 from .domain import Domain
 from .mechanisms import DoubleCouple, MomentTensor, MomentTuple
-from .places import Point, check_one_place, local_point
+from .places import Point, check_one_place, depth_origin, local_point
 from .time_functions import TimeFunction
 from .units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 
@@ -182,7 +182,7 @@ class Source(DescriptionModel):
 
     def _from_event(self, event: CMTSolution, domain: Domain, where: str) -> PointSource:
         x, y = domain.to_local(event.longitude, event.latitude) if event.geographic else (event.x, event.y)
-        place = (float(x), float(y), 0.0 - event.depth)
+        place = (float(x), float(y), depth_origin(domain, float(x), float(y)) - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
         return PointSource(self.name or event.event_name, place, event.moment, None, function, where)
 

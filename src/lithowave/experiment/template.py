@@ -12,6 +12,7 @@ _TEMPLATE = """\
 #
 # Numbers are in SI units; text may carry a unit: "15 km", "2.7 g/cm^3", "5 Hz".
 # x points East, y North, z Up. The flat surface is z = 0, depth is negative z. Time 0 is the origin time.
+# What says (spectral_element) is refused with finite_difference.
 
 schema_version: 1
 title: first steps
@@ -22,6 +23,7 @@ domain:                                  # the box; absorbing layers are added a
   z: [-3000, 0]
   # crs: {{longitude: -117.76, latitude: 33.95}}     # where x = y = 0 lies (origin of a local transverse
   #                                                # Mercator); needed for longitudes and latitudes below
+  # topography: ground.nc                # (spectral_element) height of the surface: elevation(y, x) in m
 
 boundaries:                              # each: free | absorbing | rigid
   top: free
@@ -34,18 +36,25 @@ boundaries:                              # each: free | absorbing | rigid
   # y_max: absorbing                     # north
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
-  layer:                                 # how absorbing faces absorb (C-PML)
+  absorption: auto                       # auto | layer | stacey (spectral_element)
+  layer:                                 # layers that absorb: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
+    # elements: 4                        # thickness in elements (spectral_element, with absorption: layer)
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; more than 1 helps against grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 
-material:                                # exactly one of layers, homogeneous, file
+material:                                # exactly one of layers, homogeneous, file, groups
   layers:                                # from the top down; `top` is z of the layer's top
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz
+  # groups: {{salt: {{vp: 4500, vs: 2600, rho: 2150}}}}     # for each group of elements of solver.mesh
+  #
+  # Anisotropy (spectral_element), in homogeneous, layers and groups; axis: the direction of symmetry:
+  #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen's; vp, vs along axis
+  #   stiffness: ["54 GPa", ...]         # in place of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
 
 sources:                                 # any number
   - name: earthquake                     # for messages and figures; may be left out
@@ -73,7 +82,7 @@ sources:                                 # any number
   #   samples: {{file: stf.txt, interval: 0.01, delay: 0}}      # or values: [0, 0.5, 1, 0] without a file
 
 receivers:
-  - {{network: XX, name: S01, position: [1000, 1500, 0]}}
+  - {{network: XX, name: S01, position: [1000, 1500, 0]}}       # or [1000, 1500]: on the surface
   - {{network: XX, line: {{prefix: L, start: [0, 0, 0], end: [2500, 0, 0], count: 11}}}}
   # - {{network: XX, plane: {{prefix: P, start: [-2000, -2000, 0], end: [2000, 2000, 0], counts: [5, 5]}}}}
   # - {{network: XX, name: S02, longitude: -117.75, latitude: 33.96, depth: 0}}
@@ -83,23 +92,24 @@ receivers:
 duration: 5.0
 
 solver:
-  method: finite_difference
+  method: finite_difference              # finite_difference | spectral_element
   max_frequency: 2.6                     # Hz: the grid is sized from this ...
   points_per_wavelength: 8               # ... and this; or give the grid step itself:
-  # spacing: 75
+  # spacing: 75                          # m; of an element with spectral_element
   order: 4                               # in space: 2 | 4 | 6 | 8
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
   passes: auto                           # over memory in a step: auto | one (on a GPU) | two
   time_step: null                        # s; null: the largest stable one, times safety
   safety: 0.9
-  # degree and mesh are keys of other methods, refused with finite_difference:
-  # degree: 4
-  # mesh: model.msh
+  # With spectral_element these in place of order, coefficients and passes:
+  # degree: 4                            # of the polynomials, 2 to 8
+  # mesh: model.msh                      # hexahedra; in place of points_per_wavelength and spacing
 
 compute:
   backend: auto                          # auto | cpu | cuda
   precision: single                      # single | double
   moduli: full                           # or compact: the material in 16 bits a number on a GPU
+  deterministic: false                   # true: the same bits in every run (spectral_element on a GPU: slower)
   threads: null                          # null: all cores
 
 output:
@@ -108,6 +118,7 @@ output:
   quantity: velocity                     # displacement | velocity | acceleration
   stress: false                          # true: stresses at the receivers as well
   pressure: false                        # true: pressure at the receivers as well
+  # strain: true                         # (spectral_element) strains at the receivers as well
   formats: []                            # miniseed, sac: beside seismograms.h5, which is always written
   snapshots:                             # one, or a list of them
     interval: 0.1

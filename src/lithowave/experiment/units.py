@@ -27,6 +27,7 @@ _UNITS: Mapping[str, Mapping[str, str]] = {
     "frequency": {"Hz": "1", "mHz": "1e-3", "kHz": "1e3", "MHz": "1e6", "1/s": "1"},
     "speed": {"m/s": "1", "km/s": "1e3", "cm/s": "1e-2", "mm/s": "1e-3", "mm/us": "1e3", "ft/s": "0.3048"},
     "density": {"kg/m^3": "1", "g/cm^3": "1e3", "g/cc": "1e3", "t/m^3": "1e3"},
+    "pressure": {"Pa": "1", "kPa": "1e3", "MPa": "1e6", "GPa": "1e9", "bar": "1e5"},
     "force": {"N": "1", "kN": "1e3", "MN": "1e6", "GN": "1e9", "dyn": "1e-5"},
     "moment": {"N m": "1", "kN m": "1e3", "MN m": "1e6", "GN m": "1e9", "dyn cm": "1e-7"},
     "angle": {"deg": "1", "rad": repr(180.0 / math.pi)},
@@ -68,8 +69,8 @@ def parse_quantity(value: Any, dimension: str) -> float:
     Parameters
     ----------
     value : a real number (taken as SI) or text such as ``"15 km"`` or ``"1e18"``.
-    dimension : ``length``, ``time``, ``frequency``, ``speed``, ``density``, ``force``, ``moment``, ``angle``
-        (degrees) or ``number``.
+    dimension : ``length``, ``time``, ``frequency``, ``speed``, ``density``, ``pressure``, ``force``,
+        ``moment``, ``angle`` (degrees) or ``number``.
 
     Raises
     ------
@@ -244,13 +245,19 @@ class NumberList:
     def parse(self, value: Any) -> Any:
         """The sequence as a list when its length is right, else a refusal that names the items."""
         items = value.tolist() if hasattr(value, "tolist") else value
-        expected = f"expected {len(self.names)} numbers: [{', '.join(self.names)}]"
+        expected = self._expectation()
         if not isinstance(items, (list, tuple)):
             raise refusal(f"{shown(value)} is not a list of numbers", expected)
-        if len(items) != len(self.names):
+        if len(items) not in self._counts():
             count = f"{len(items)} item" + ("" if len(items) == 1 else "s")
             raise refusal(f"{shown(items)} has {count}", expected)
         return items
+
+    def _counts(self) -> tuple[int, ...]:
+        return (len(self.names),)
+
+    def _expectation(self) -> str:
+        return f"expected {len(self.names)} numbers: [{', '.join(self.names)}]"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.parse, handler(source))
@@ -259,12 +266,26 @@ class NumberList:
         return handler(schema)
 
 
+class SurfacePlace(NumberList):
+    """Annotation for ``[x, y, z]``, or ``[x, y]`` for the point of the surface above or below."""
+
+    def _counts(self) -> tuple[int, ...]:
+        return (2, 3)
+
+    def _expectation(self) -> str:
+        return f"{super()._expectation()}, or [x, y] for a point on the surface"
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), "minItems": 2, "maxItems": 3}
+
+
 Number = Annotated[float, Quantity("number")]
 Length = Annotated[float, Quantity("length")]
 Duration = Annotated[float, Quantity("time")]
 Frequency = Annotated[float, Quantity("frequency")]
 Speed = Annotated[float, Quantity("speed")]
 Density = Annotated[float, Quantity("density")]
+Pressure = Annotated[float, Quantity("pressure")]
 Force = Annotated[float, Quantity("force")]
 Moment = Annotated[float, Quantity("moment")]
 Angle = Annotated[float, Quantity("angle")]
@@ -287,5 +308,7 @@ Latitude = Annotated[float, Quantity("angle", ge=-90, le=90)]
 Count = Annotated[int, WholeNumber(ge=1)]
 
 Position = Annotated[tuple[Length, Length, Length], NumberList(("x", "y", "z"))]
+PositionOnSurface = Annotated[tuple[Length, ...], SurfacePlace(("x", "y", "z"))]
+Direction = Annotated[tuple[Number, Number, Number], NumberList(("x", "y", "z"))]
 ForceVector = Annotated[tuple[Force, Force, Force], NumberList(("East", "North", "Up"))]
 Interval = Annotated[tuple[Length, Length], NumberList(("minimum", "maximum"))]

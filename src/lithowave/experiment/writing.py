@@ -10,7 +10,6 @@ import yaml
 
 from ..errors import InputError
 from ..version import __version__
-from .solver import OTHER_METHODS_KEYS
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -39,7 +38,8 @@ def resolved_yaml(simulation: Simulation) -> str:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
     data["output"]["snapshots"] = _without_empty(data["output"]["snapshots"])
-    data["solver"] = {key: value for key, value in data["solver"].items() if key not in OTHER_METHODS_KEYS}
+    foreign = simulation.solver.foreign_keys
+    data["solver"] = {key: value for key, value in data["solver"].items() if key not in foreign}
     header = (
         f"# Written by lithowave {__version__}: every default is there. SI units; x East, y North, z Up.\n"
     )

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..errors import InputError
 
-_WHAT = "gridded model"
 DAMAGE = (
     OSError,
     RuntimeError,
@@ -70,8 +69,12 @@ class ArrayEntry:
 
 
 @contextmanager
-def open_arrays(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, ArrayEntry]]:
     """The arrays at the top level of a file, by name.
+
+    Parameters
+    ----------
+    what : what the file should be, for messages.
 
     Raises
     ------
@@ -81,16 +84,14 @@ def open_arrays(path: Path) -> Iterator[dict[str, ArrayEntry]]:
     try:
         with path.open("rb") as file:
             head = file.read(8)
-        with _opener(head, path)(path) as entries:
+        with _opener(head, path, what)(path) as entries:
             yield entries
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(
-            _WHAT, f"cannot be read: {reason}", hint="is the file complete?", file=path
-        ) from None
+        raise InputError(what, f"cannot be read: {reason}", hint="is the file complete?", file=path) from None
 
 
-def _opener(head: bytes, path: Path) -> Callable[[Path], Any]:
+def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
     if head == b"\x89HDF\r\n\x1a\n":
         return _open_hdf5
     if head[:3] == b"CDF":
@@ -99,7 +100,7 @@ def _opener(head: bytes, path: Path) -> Callable[[Path], Any]:
         return _open_npz
     kinds = "expected NetCDF, HDF5 or NumPy's .npz"
     raise InputError(
-        _WHAT, "the file is empty" if not head else "the file is of no known kind", kinds, file=path
+        what, "the file is empty" if not head else "the file is of no known kind", kinds, file=path
     )
 
 

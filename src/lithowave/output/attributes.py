@@ -33,6 +33,7 @@ UNITS = {
     "acceleration": "m/s^2",
     "stress": "Pa",
     "pressure": "Pa",
+    "strain": "1",
     "divergence": "1/s",
     "curl": "1/s",
 }

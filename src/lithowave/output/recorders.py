@@ -57,7 +57,7 @@ class Recorder:
 
 
 def record_lag(quantity: str, with_stress: bool) -> int:
-    """Steps after which a sample is known: acceleration and stress are centred on it, so they lag."""
+    """Steps after which a sample is known: acceleration, stress and strain are centred on it, so they lag."""
     return 1 if quantity == "acceleration" or with_stress else 0
 
 
@@ -69,30 +69,33 @@ def block_length(receiver_count: int) -> int:
 class SeismogramRecorder(Recorder):
     r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity wanted.
 
-    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress the mean
-    of its values half a step before and after; all of second order in time, as the scheme is.
+    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress and strain the
+    mean of their values half a step before and after; all of second order in time, as the scheme is.
     """
 
     def __init__(
         self, writer: SeismogramWriter, schedule: Schedule, output: Any, receiver_count: int
     ) -> None:
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
-        self.with_stress, self.stress, self.pressure = (
-            output.stress or output.pressure,
+        self.tensors, self.stress, self.pressure, self.strain = (
+            output.tensors,
             output.stress,
             output.pressure,
+            output.strain,
         )
-        self.lag = record_lag(self.quantity, self.with_stress)
-        only_velocity = self.quantity == "velocity" and not self.with_stress
+        self.lag = record_lag(self.quantity, self.tensors)
+        only_velocity = self.quantity == "velocity" and not self.tensors
         self.every = schedule.sample_every if only_velocity else 1
         self.capacity = block_length(receiver_count)
         self.count = 0
-        # The last two velocities, the displacement and the stress before the block, at rest in the beginning.
+        # The last two velocities, the displacement and the tensors before the block, at rest in the beginning.
         self.carry = {
             "velocity": np.zeros((2, receiver_count, 3)),
             "displacement": np.zeros((receiver_count, 3)),
             "stress": np.zeros((receiver_count, 6)),
         }
+        if self.strain:
+            self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step = 0
         self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
         if writer.samples_written == 0 and self.lag == 0:
@@ -100,7 +103,7 @@ class SeismogramRecorder(Recorder):
 
     def start(self, solver: Solver) -> None:
         """Make room on the device; the record taken now only loads the kernel, and is overwritten."""
-        solver.start_records(self.capacity, self.with_stress)
+        solver.start_records(self.capacity, self.tensors)
         solver.record(0)
 
     def due(self, clock: Clock) -> bool:
@@ -152,14 +155,20 @@ class SeismogramRecorder(Recorder):
         else:
             motion = (line[2:] - line[:-2]) / (2.0 * dt)
         block = {"motion": np.moveaxis(motion[wanted], 0, 2)}
-        if self.with_stress:
-            around = np.concatenate([self.carry["stress"][None], records["stress"]])
-            stress = np.moveaxis(0.5 * (around[:-1] + around[1:])[wanted], 0, 2)
+        if self.stress or self.pressure:
+            stress = self._centred("stress", records)[..., wanted]
             block |= {"stress": stress} if self.stress else {}
             block |= {"pressure": -stress[:, :3].mean(axis=1)} if self.pressure else {}
-            self.carry["stress"] = around[-1].copy()
+        if self.strain:
+            block["strain"] = self._centred("strain", records)[..., wanted]
         self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
         return block
+
+    def _centred(self, name: str, records: dict[str, np.ndarray]) -> np.ndarray:
+        """(n_receivers, 6, n): a tensor at the steps, from its values half a step before each and after."""
+        around = np.concatenate([self.carry[name][None], records[name]])
+        self.carry[name] = around[-1].copy()
+        return np.moveaxis(0.5 * (around[:-1] + around[1:]), 0, 2)
 
     def sync(self) -> None:
         """See `Recorder`."""
@@ -279,7 +288,7 @@ def make_recorders(
         writer = SeismogramWriter(
             path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
             output.stress, output.pressure, attributes, sources=simulation.point_sources(),
-            precision=precision,
+            precision=precision, strain=output.strain,
         )  # fmt: skip
     else:
         writer = SeismogramWriter.resume(path, int(resume["seismograms"]["samples"]))
@@ -313,7 +322,7 @@ def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) 
     """Bytes that the recorders will write, checkpoints aside."""
     output = simulation.output
     value = 4 if simulation.compute.precision == "single" else 8
-    components = 3 + 6 * output.stress + output.pressure
+    components = 3 + 6 * output.stress + output.pressure + 6 * output.strain
     total = len(simulation.receiver_list()) * components * schedule.sample_count * value
     for selection, points in zip(output.snapshots, raster_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)

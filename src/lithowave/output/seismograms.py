@@ -9,6 +9,7 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /motion                 (n_receivers, 3, n_samples) E, N, Z
     /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; when asked for
     /pressure               (n_receivers, n_samples)    Pa; when asked for
+    /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; when asked for
     /receivers/network, station, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
 
@@ -53,7 +54,7 @@ class SeismogramWriter:
     sampling_interval : s; sample k is at time k * sampling_interval.
     sample_count : number of samples of the complete run, for which room is made now.
     quantity : ``displacement``, ``velocity`` or ``acceleration``.
-    stress, pressure : whether these are kept too.
+    stress, pressure, strain : whether these are kept too.
     attributes : see `attributes.standard_attributes`; missing ones are filled in.
     sources : objects with `name`, `position`, `moment` and `force`, for figures and headers.
     precision : ``single`` (float32) or ``double`` (float64).
@@ -76,6 +77,7 @@ class SeismogramWriter:
         *,
         sources: Iterable[Any] = (),
         precision: str = "single",
+        strain: bool = False,
     ) -> None:
         if quantity not in QUANTITIES:
             raise InputError("output.quantity", repr(quantity), f"one of {', '.join(QUANTITIES)}")
@@ -87,6 +89,8 @@ class SeismogramWriter:
             shapes["stress"] = (receiver_count, 6, sample_count)
         if pressure:
             shapes["pressure"] = (receiver_count, sample_count)
+        if strain:
+            shapes["strain"] = (receiver_count, 6, sample_count)
         size = sum(int(np.prod(shape)) for shape in shapes.values()) * dtype.itemsize
         hdf5.require_space(self.path, size)
         with hdf5.creating(self.path) as file:
@@ -98,7 +102,7 @@ class SeismogramWriter:
 
     def _open(self) -> None:
         with hdf5.open_file(self.path) as file:
-            names = ("motion", "stress", "pressure")
+            names = ("motion", "stress", "pressure", "strain")
             self._pieces = {name: hdf5.Piece.of(file[name]) for name in names if name in file}
             self._counter = hdf5.Piece.of(file["samples_written"])
             self.samples_written = int(file["samples_written"][()])
@@ -137,8 +141,8 @@ class SeismogramWriter:
         Parameters
         ----------
         start : index of the block's first sample; may lie before what is written (that is then overwritten).
-        block : ``motion`` (n_receivers, 3, n) and, where the file keeps them, ``stress`` (n_receivers, 6, n)
-            and ``pressure`` (n_receivers, n).
+        block : ``motion`` (n_receivers, 3, n) and, where the file keeps them, ``stress`` and ``strain``
+            (n_receivers, 6, n) and ``pressure`` (n_receivers, n).
 
         Raises
         ------
@@ -197,11 +201,12 @@ class SeismogramWriter:
 def _lay_out(
     file: Any, shapes: dict[str, tuple[int, ...]], dtype: Any, quantity: str, interval: float, count: int
 ) -> None:
-    units = {"motion": UNITS[quantity], "stress": UNITS["stress"], "pressure": UNITS["pressure"]}
+    units = {"motion": UNITS[quantity], **{name: UNITS[name] for name in ("stress", "pressure", "strain")}}
     axes = {
         "motion": f"receiver, component ({COMPONENTS}), time",
         "stress": f"receiver, component ({TENSOR_COMPONENTS}), time",
         "pressure": "receiver, time",
+        "strain": f"receiver, component ({TENSOR_COMPONENTS}), time",
     }
     hdf5.preallocate(file, "samples_written", (), np.int64, units="1")
     time = file.create_dataset("time", data=np.arange(count) * interval)
@@ -261,6 +266,7 @@ class Seismograms:
     positions : (n_receivers, 3), m.
     stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz, or None.
     pressure : (n_receivers, n_samples), Pa, or None.
+    strain : (n_receivers, 6, n_samples), without unit, order as in stress, or None; xy is half of the shear angle.
     origin_time : ISO 8601 UTC time of t = 0, or None where it has no date.
     geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
     sample_count : number of samples of the complete run.
@@ -277,6 +283,7 @@ class Seismograms:
     sample_count: int
     stress: np.ndarray | None = None
     pressure: np.ndarray | None = None
+    strain: np.ndarray | None = None
     origin_time: str | None = None
     geographic_origin: tuple[float, float] | None = None
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
@@ -374,6 +381,7 @@ def _read(file: Any) -> Seismograms:
         sample_count=int(attributes["sample_count"]),
         stress=samples("stress"),
         pressure=samples("pressure"),
+        strain=samples("strain"),
         origin_time=attributes.get("origin_time"),
         geographic_origin=geographic_origin(attributes),
         sources=SourceTable(

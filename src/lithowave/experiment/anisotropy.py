@@ -1,0 +1,170 @@
+"""Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
+
+Stiffness is a symmetric 6 x 6 matrix in Pa after Voigt, rows and columns in the order xx, yy, zz, yz, xz, xy, so that
+stress = matrix @ (exx, eyy, ezz, 2 eyz, 2 exz, 2 exy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+VOIGT_PAIRS = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
+"""The two axes of each row of a stiffness matrix."""
+
+MODULI_COUNT = 21
+"""Independent moduli: the upper triangle of the matrix."""
+
+_ROW_OF = np.array([[0, 5, 4], [5, 1, 3], [4, 3, 2]])
+_UPPER = np.triu_indices(6)
+
+_DIRECTIONS = 4000
+"""Directions over a half sphere among which the extreme speeds are looked for first."""
+
+_REFINEMENTS = 4
+_CONE = 13
+
+
+def isotropic_stiffness(vp: float, vs: float, rho: float) -> np.ndarray:
+    """Stiffness (6, 6) in Pa of an isotropic medium from vp, vs (m/s) and rho (kg/m^3)."""
+    mu = rho * vs**2
+    stiffness = np.diag([2.0 * mu] * 3 + [mu] * 3)
+    stiffness[:3, :3] += rho * vp**2 - 2.0 * mu
+    return stiffness
+
+
+def thomsen_stiffness(
+    vp: float,
+    vs: float,
+    rho: float,
+    epsilon: float = 0.0,
+    delta: float = 0.0,
+    gamma: float = 0.0,
+    axis: Sequence[float] = (0.0, 0.0, 1.0),
+) -> np.ndarray:
+    """Stiffness (6, 6) in Pa of a transversely isotropic medium (Thomsen 1986, Geophysics 51(10), 1954-1966).
+
+    Along the symmetry axis C33 = rho vp^2 and C44 = rho vs^2; C11 = C33 (1 + 2 epsilon), C66 = C44 (1 + 2 gamma) and
+    (C13 + C44)^2 = (C33 - C44)^2 + 2 delta C33 (C33 - C44), with C13 + C44 >= 0.
+
+    Parameters
+    ----------
+    vp, vs : speeds of P and S waves along the symmetry axis, m/s.
+    rho : density, kg/m^3.
+    axis : direction (x, y, z) of the symmetry axis, of any length above 0.
+
+    Raises
+    ------
+    ValueError : delta is so far below 0 that (C13 + C44)^2 would be negative, or the axis has no length.
+    """
+    c33, c44 = rho * vp**2, rho * vs**2
+    c11, c66 = c33 * (1.0 + 2.0 * epsilon), c44 * (1.0 + 2.0 * gamma)
+    square = (c33 - c44) * (c33 - c44 + 2.0 * delta * c33)
+    if square < 0.0:
+        raise ValueError("delta makes C13 imaginary")
+    c13 = np.sqrt(square) - c44
+    stiffness = np.diag([c11, c11, c33, c44, c44, c66])
+    stiffness[0, 1] = stiffness[1, 0] = c11 - 2.0 * c66
+    stiffness[:2, 2] = stiffness[2, :2] = c13
+    return rotated_stiffness(stiffness, rotation_to(axis))
+
+
+def stiffness_from_moduli(moduli: Sequence[float]) -> np.ndarray:
+    """The symmetric matrix (6, 6) of 21 moduli: its upper triangle by rows, C11, C12, ..., C16, C22, ..., C66."""
+    stiffness = np.zeros((6, 6))
+    stiffness[_UPPER] = moduli
+    return stiffness + np.triu(stiffness, 1).T
+
+
+def stiffness_tensor(stiffness: np.ndarray) -> np.ndarray:
+    """The tensor c_ijkl (3, 3, 3, 3) of a matrix (6, 6)."""
+    return stiffness[_ROW_OF[:, :, None, None], _ROW_OF[None, None]]
+
+
+def rotation_to(axis: Sequence[float]) -> np.ndarray:
+    """A rotation (3, 3) that turns the z axis to a direction (x, y, z); none at all for the z axis itself.
+
+    Raises
+    ------
+    ValueError : the direction has no length.
+    """
+    direction = np.asarray(axis, dtype=float)
+    length = np.linalg.norm(direction)
+    if not length > 0.0:
+        raise ValueError("the axis has no length")
+    x, y, z = direction / length
+    across = np.hypot(x, y)
+    if across == 0.0:
+        return np.diag([1.0, np.sign(z), np.sign(z)])
+    east, north = x / across, y / across
+    return np.array([[z * east, -north, x], [z * north, east, y], [-across, 0.0, z]])
+
+
+def rotated_stiffness(stiffness: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """The matrix (6, 6) of the medium turned by a rotation (3, 3): c'_ijkl = R_ia R_jb R_kc R_ld c_abcd."""
+    turn = "ia,jb,kc,ld,abcd->ijkl"
+    tensor = np.einsum(turn, *[rotation] * 4, stiffness_tensor(stiffness), optimize=True)
+    rows, columns = np.array(VOIGT_PAIRS).T
+    turned = tensor[rows[:, None], columns[:, None], rows, columns]
+    return 0.5 * (turned + turned.T)
+
+
+def smallest_eigenvalue(stiffness: np.ndarray) -> float:
+    """The smallest eigenvalue of a matrix (6, 6), Pa: a solid is stable where it is above 0.
+
+    It is that of the matrix after Voigt as it stands; a rotation changes its size, but never its sign.
+    """
+    return float(np.linalg.eigvalsh(stiffness)[0])
+
+
+def christoffel_matrix(stiffness: np.ndarray, directions: ArrayLike) -> np.ndarray:
+    """Christoffel matrices (..., 3, 3) in Pa for unit vectors (..., 3): G_ik = c_ijkl n_j n_l."""
+    normals = np.asarray(directions, dtype=float)
+    return np.einsum("ijkl,...j,...l->...ik", stiffness_tensor(stiffness), normals, normals, optimize=True)
+
+
+def phase_speeds(stiffness: np.ndarray, rho: float, directions: ArrayLike) -> np.ndarray:
+    """Phase speeds (..., 3) in m/s along unit vectors (..., 3), rising: the slower S, the faster S, P."""
+    squares = np.linalg.eigvalsh(christoffel_matrix(stiffness, directions)) / rho
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def speed_range(stiffness: np.ndarray, rho: float) -> tuple[float, float]:
+    """The slowest and the fastest phase speed over all directions, m/s.
+
+    The best of some thousand directions, then of ever narrower cones around it: right to about 1e-8 of a speed. The
+    coordinate axes are among the directions.
+    """
+    directions = _half_sphere(_DIRECTIONS)
+    speeds = phase_speeds(stiffness, rho, directions)
+    slowest, fastest = speeds[:, 0].argmin(), speeds[:, 2].argmax()
+    low = -_refined(lambda n: -phase_speeds(stiffness, rho, n)[:, 0], directions[slowest])
+    return low, _refined(lambda n: phase_speeds(stiffness, rho, n)[:, 2], directions[fastest])
+
+
+def _refined(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> float:
+    """The largest value near a direction."""
+    best, width = start, 2.0 * np.sqrt(2.0 * np.pi / _DIRECTIONS)
+    value = float(function(best[None])[0])
+    for _ in range(_REFINEMENTS):
+        across = rotation_to(best)[:, :2]
+        offsets = np.linspace(-width, width, _CONE)
+        u, v = (offset.reshape(-1, 1) for offset in np.meshgrid(offsets, offsets))
+        around = best + u * across[:, 0] + v * across[:, 1]
+        around /= np.linalg.norm(around, axis=1, keepdims=True)
+        values = function(around)
+        largest = int(values.argmax())
+        if values[largest] > value:
+            best, value = around[largest], float(values[largest])
+        width *= 2.5 / (_CONE - 1)
+    return value
+
+
+def _half_sphere(count: int) -> np.ndarray:
+    """Unit vectors (count + 3, 3), evenly spread over a half sphere, after the three axes."""
+    z = (np.arange(count) + 0.5) / count
+    angle = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
+    radius = np.sqrt(1.0 - z**2)
+    return np.concatenate([np.eye(3), np.column_stack([radius * np.cos(angle), radius * np.sin(angle), z])])
