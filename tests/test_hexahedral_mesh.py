@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, curved, layered_box
 from lithowave.mesh.numbering import FACES, exterior_faces, number_faces
+from lithowave.solvers.spectral_element.geometry import bad_elements, gll_positions, reference_nodes, shape_functions
+from lithowave.solvers.spectral_element.gll import gll_points
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -18,6 +21,10 @@ def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def valley(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -400 - 50 * np.cos(x / 240 + y / 310)
+
+
+def bend(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+    return 8 * np.sin(x / 90 + y / 70), 7 * np.cos(z / 100), 9 * np.cos(y / 120 + x / 80)
 
 
 BOXES = {
@@ -183,3 +190,45 @@ def test_boxes_that_cannot_be(interfaces: list, sizes: list, message: str) -> No
 def test_an_extent_must_have_a_length() -> None:
     with pytest.raises(InputError, match="mesh: y"):
         layered_box((0, 4), (4, 4), [0, -1], [(1, 1)])
+
+
+def test_curved_elements_share_their_nodes_and_interpolate_the_displacement() -> None:
+    mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
+    bent = curved(mesh, bend)
+    np.testing.assert_array_equal(bent.nodes[:, :8], mesh.elements)
+    corners, nodes = mesh.vertices[mesh.elements], bent.element_nodes()
+    straight = shape_functions(reference_nodes(27), 8) @ corners
+    np.testing.assert_allclose(nodes, straight + np.stack(bend(*np.moveaxis(straight, -1, 0)), axis=-1), atol=1e-9)
+    assert len(np.unique(bent.nodes)) == len(bent.vertices)
+    assert len(np.unique(bent.vertices.round(6), axis=0)) == len(bent.vertices)
+    assert not bad_elements(nodes).element.size
+
+
+def test_points_of_curved_elements() -> None:
+    bent = curved(layered_box(X, Y, *BOXES["doubled"]), bend)
+    np.testing.assert_allclose(bent.positions(gll_points(4)), gll_positions(bent.element_nodes(), 4), atol=1e-9)
+
+
+def test_no_displacement_leaves_the_elements_trilinear() -> None:
+    mesh = layered_box(X, Y, *BOXES["curved"])
+    bent = curved(mesh, lambda x, y, z: (0, 0, 0))
+    np.testing.assert_allclose(bent.positions(gll_points(5)), mesh.positions(gll_points(5)), atol=1e-9)
+    np.testing.assert_array_equal(bent.vertices[: len(mesh.vertices)], mesh.vertices)
+
+
+def test_a_curved_mesh_cannot_be_curved_again() -> None:
+    mesh = curved(layered_box(X, Y, *BOXES["straight"]), bend)
+    with pytest.raises(ValueError, match="27 nodes already"):
+        curved(mesh, bend)
+
+
+def test_reordering_carries_nodes_numbers_and_groups() -> None:
+    mesh = curved(layered_box(X, Y, *BOXES["doubled"]), bend)
+    mesh = replace(mesh, ids=1000 + np.arange(mesh.element_count), groups=("soil", "rock"))
+    other = mesh.local()
+    order = other.ids - 1000
+    assert (order != np.arange(len(order))).any() and other.groups == mesh.groups
+    np.testing.assert_array_equal(other.element_nodes(), mesh.element_nodes(order))
+    np.testing.assert_array_equal(other.materials, mesh.materials[order])
+    np.testing.assert_array_equal(other.element_nodes(slice(3, 5)), mesh.element_nodes(order[3:5]))
+    assert [other.element_id(7), layered_box(X, Y, *BOXES["straight"]).element_id(7)] == [other.ids[7], 7]

@@ -10,7 +10,15 @@ import pytest
 
 from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color, outer_and_inner
 from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
-from lithowave.mesh.numbering import CORNERS, exterior_faces, morton_order, number_points, touching_elements
+from lithowave.mesh.numbering import (
+    CORNERS,
+    exterior_faces,
+    morton_order,
+    number_points,
+    on_surface,
+    shared_count,
+    touching_elements,
+)
 
 POINTS = {
     1: np.array([-1.0, 1.0]),
@@ -78,7 +86,7 @@ def test_points_of_a_box(degree: int, mixed: bool) -> None:
     mesh = shuffled(box(4, 3, 5)) if mixed else box(4, 3, 5)
     numbers, count = number_points(mesh.elements, degree)
     assert count == (4 * degree + 1) * (3 * degree + 1) * (5 * degree + 1)
-    assert numbers.dtype == np.int64
+    assert numbers.dtype == np.int32
     assert numbers.shape == (60, degree + 1, degree + 1, degree + 1)
     np.testing.assert_array_equal(np.unique(numbers), np.arange(count))
 
@@ -98,17 +106,22 @@ def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, 
 def test_i_is_fastest_and_corners_are_in_their_places() -> None:
     mesh = box(1, 1, 1)
     numbers, _ = number_points(mesh.elements, 2)
-    np.testing.assert_array_equal(numbers.ravel(), np.arange(27))
+    expected = np.concatenate([np.arange(13), [26], np.arange(13, 26)])  # the point inside comes last
+    np.testing.assert_array_equal(numbers.ravel(), expected)
     places = mesh.positions(np.array([-1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(places[0, 1, 2, 0], [0, 1, -0.5])
     np.testing.assert_array_equal(places[0, 0, 0, :, 0], [0, 0.5, 1])
 
 
 def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
-    flat = number_points(shuffled(mesh).elements, 4)[0].ravel()
+    numbers, count = number_points(shuffled(mesh).elements, 4)
+    shared = shared_count(count, mesh.element_count, 4)
+    flat = numbers.reshape(-1, 125)[:, on_surface(4)].ravel()
     highest = np.maximum.accumulate(np.concatenate([[-1], flat]))
     new = flat > highest[:-1]
-    np.testing.assert_array_equal(flat[new], np.arange(new.sum()))
+    np.testing.assert_array_equal(flat[new], np.arange(shared))
+    inside = numbers[:, 1:4, 1:4, 1:4].ravel()
+    np.testing.assert_array_equal(inside, np.arange(shared, count))
 
 
 def test_numbers_of_many_chunks_agree_with_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:

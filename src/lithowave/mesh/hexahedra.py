@@ -8,19 +8,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.numbering import CORNERS, FACES, morton_order
+from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, morton_order, number_faces
+from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
 
 SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 # An interface: a constant z, m, or z(x, y) of arrays.
 Interface = float | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
+# A displacement: (dx, dy, dz), m, of arrays x, y, z, m.
+Displacement = Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray | float]]
+
 
 @dataclass(frozen=True)
 class HexahedralMesh:
-    """Hexahedra with eight corners and trilinear sides.
+    """Hexahedra with eight corners: trilinear, or with 27 nodes triquadratic, which may be curved.
 
-    vertices : positions (n, 3), m.
+    vertices : positions (n, 3), m; of curved elements those of all nodes.
     elements : vertices (m, 8) of each element in the order of VTK and Gmsh: the face of low local k counterclockwise
         seen from high k, then the face of high k (`numbering.CORNERS`).
     materials : number of each element's material (m,); in a layered box the number of its layer, from the top.
@@ -32,11 +36,27 @@ class HexahedralMesh:
     elements: np.ndarray
     materials: np.ndarray
     boundaries: dict[str, np.ndarray] = field(default_factory=dict)
+    nodes: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    groups: tuple[str, ...] = ()
 
     @property
     def element_count(self) -> int:
         """Number of elements."""
         return len(self.elements)
+
+    @property
+    def node_indices(self) -> np.ndarray:
+        """Vertices (m, 8 or 27) of each element, those between its corners included."""
+        return self.elements if self.nodes is None else self.nodes
+
+    def element_nodes(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Positions (k, 8 or 27, 3), m, of the nodes of all elements, or of a part of them."""
+        return self.vertices[self.node_indices[part]]
+
+    def element_id(self, element: int) -> int:
+        """The number by which the file knows an element; its index where it came from no file."""
+        return int(element if self.ids is None else self.ids[element])
 
     def reordered(self, order: np.ndarray) -> HexahedralMesh:
         """The same mesh; its element n is this one's element order[n]."""
@@ -46,7 +66,9 @@ class HexahedralMesh:
         for name, faces in self.boundaries.items():
             moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
             boundaries[name] = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
-        return replace(self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries)
+        per_element = {name: getattr(self, name) for name in ("elements", "materials", "nodes", "ids")}
+        moved = {name: None if values is None else values[order] for name, values in per_element.items()}
+        return replace(self, boundaries=boundaries, **moved)
 
     def local(self) -> HexahedralMesh:
         """The same mesh with its elements along a Morton curve."""
@@ -54,15 +76,17 @@ class HexahedralMesh:
 
     def positions(self, points: np.ndarray) -> np.ndarray:
         """Positions [element, k, j, i, 3], m, of points on the lines of local coordinates `points`, from -1 to 1."""
-        weights = np.stack([(1 - points) / 2, (1 + points) / 2])
-        i, j, k = CORNERS.T
-        shapes = np.einsum("ac,ab,aA->acbA", weights[k], weights[j], weights[i])
         n = len(points)
-        found = np.tensordot(self.vertices[self.elements], shapes.reshape(8, -1), axes=(1, 0))
+        nodes = self.node_indices
+        values = shape_tables(lattice(np.asarray(points, float)), nodes.shape[1])[0]
+        found = np.tensordot(self.vertices[nodes], values, axes=(1, 1))
         return np.moveaxis(found.reshape(-1, 3, n, n, n), 1, -1)
 
     def corner_jacobians(self) -> np.ndarray:
-        """Determinant (m, 8), m3, of d(x, y, z)/d(i, j, k), i, j, k from 0 to 1, at the corners of the elements."""
+        """Determinant (m, 8), m3, of d(x, y, z)/d(i, j, k), i, j, k from 0 to 1, at the corners.
+
+        Of the trilinear elements: nodes between the corners are left out.
+        """
         return corner_jacobians(self.vertices, self.elements)
 
 
@@ -95,6 +119,42 @@ def check_jacobians(mesh: HexahedralMesh) -> None:
         "it must be positive everywhere",
         "Are there interfaces that touch, or slopes too steep for elements of this height?",
     )
+
+
+def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
+    """The same mesh of 27 nodes in each element, all moved by a smooth displacement(x, y, z) -> (dx, dy, dz), m.
+
+    Nodes are put half-way along the edges, into the middle of the faces and of the elements, once for all elements
+    that share them, and then moved. The map of each element is the triquadratic interpolant of the trilinear map and
+    the displacement.
+    ValueError: the mesh has 27 nodes already.
+    """
+    if mesh.nodes is not None:
+        raise ValueError("the elements of the mesh have 27 nodes already")
+    count, corners = mesh.element_count, mesh.elements
+    edges, edge_count = identify(corners[:, EDGES].reshape(-1, 2))
+    faces, face_count = number_faces(corners)
+    edge_base = len(mesh.vertices)
+    face_base = edge_base + edge_count
+    centre_base = face_base + face_count
+    vertices = np.empty((centre_base + count, 3))
+    vertices[:edge_base] = mesh.vertices
+    for places, local_corners, base in ((edges.reshape(-1, 12), EDGES, edge_base), (faces, FACES, face_base)):
+        for place, local in zip(places.T, local_corners, strict=True):
+            vertices[base + place] = mean_position(mesh.vertices, corners[:, local])
+    vertices[centre_base:] = mean_position(mesh.vertices, corners)
+    vertices += np.stack(np.broadcast_arrays(*displacement(*vertices.T), vertices[:, 0])[:3], axis=-1)
+    between = [edge_base + edges.reshape(-1, 12)[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
+    nodes = np.concatenate([corners, *between, centre_base + np.arange(count)[:, None]], axis=1)
+    return replace(mesh, vertices=vertices, nodes=nodes)
+
+
+def mean_position(vertices: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Means (m, 3), m, of the vertices in each row of `indices` (m, count)."""
+    total = vertices[indices[:, 0]]
+    for column in indices.T[1:]:
+        total += vertices[column]
+    return total / indices.shape[1]
 
 
 @dataclass(frozen=True)

@@ -106,14 +106,14 @@ def entity_points(corners: np.ndarray, degree: int) -> tuple[int | slice, ...]:
 
 
 def raw_numbers(elements: np.ndarray, edges: np.ndarray, faces: np.ndarray, bases: tuple[int, ...]) -> np.ndarray:
-    """Unique but scattered numbers [element, k, j, i] of the points of some elements.
+    """Unique but scattered numbers [element, k, j, i] of the points of some elements; 0 inside the elements.
 
-    edges, faces : numbers of their edges and faces. bases : degree, first number of the points inside edges, inside
-    faces, and inside the first of these elements.
+    edges, faces : numbers of their edges and faces. bases : degree, first number of the points inside edges and inside
+    faces.
     """
-    degree, edge_base, face_base, interior_base = bases
+    degree, edge_base, face_base = bases
     inner = degree - 1
-    numbers = np.empty((len(elements), degree + 1, degree + 1, degree + 1), np.int64)
+    numbers = np.zeros((len(elements), degree + 1, degree + 1, degree + 1), np.int64)
     for corner, (i, j, k) in enumerate(CORNERS * degree):
         numbers[:, k, j, i] = elements[:, corner]
     if not inner:
@@ -127,17 +127,16 @@ def raw_numbers(elements: np.ndarray, edges: np.ndarray, faces: np.ndarray, base
     for face, corners in enumerate(FACES):
         start = face_base + faces[:, face, None, None] * inner**2
         numbers[:, *entity_points(corners, degree)] = start + orders[orientations[:, face]]
-    inside = interior_base + np.arange(len(elements) * inner**3).reshape(-1, inner, inner, inner)
-    numbers[:, 1:degree, 1:degree, 1:degree] = inside
     return numbers
 
 
 def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
-    """Global number of each point of each element, int64 [element, k, j, i], and how many points there are.
+    """Global number of each point of each element, int32 [element, k, j, i], and how many points there are.
 
-    elements : vertices (n, 8) of the elements, as `HexahedralMesh.elements`. Points are counted as they are first
-    touched, going through the elements in order and through each with i fastest.
-    ValueError: the degree is below 1.
+    elements : vertices (n, 8) of the elements, as `HexahedralMesh.elements`. First come the points on corners, edges
+    and faces, counted as they are first touched, going through the elements in order and through each with i fastest;
+    then those inside elements, (degree - 1)^3 of each, element by element (`shared_count` tells where they begin).
+    ValueError: the degree is below 1, or there are 2^31 points or more.
     """
     if degree < 1:
         raise ValueError(f"degree: {degree}; a GLL element has degree 1 or higher")
@@ -149,16 +148,35 @@ def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
     edge_base = int(elements.max(initial=-1)) + 1
     face_base = edge_base + edge_count * inner
     interior_base = face_base + face_count * inner**2
-    final = np.full(interior_base + len(elements) * inner**3, -1, np.int64)
-    numbers = np.empty((len(elements), degree + 1, degree + 1, degree + 1), np.int64)
+    if interior_base + len(elements) * inner**3 >= 2**31:
+        raise ValueError(f"{len(elements)} elements of degree {degree} have more than 2^31 points")
+    final = np.full(interior_base, -1, np.int32)
+    numbers = np.empty((len(elements), degree + 1, degree + 1, degree + 1), np.int32)
+    surface = np.flatnonzero(on_surface(degree))
     count = 0
     for first in range(0, len(elements), CHUNK):
         some = slice(first, first + CHUNK)
-        bases = (degree, edge_base, face_base, interior_base + first * inner**3)
-        raw = raw_numbers(elements[some], edges[some], faces[some], bases)
-        count = count_first_touches(raw.ravel(), final, count)
-        numbers[some] = final[raw]
-    return numbers, count
+        raw = raw_numbers(elements[some], edges[some], faces[some], (degree, edge_base, face_base))
+        raw = raw.reshape(-1, (degree + 1) ** 3)
+        outside = raw[:, surface]
+        count = count_first_touches(outside.ravel(), final, count)
+        raw[:, surface] = final[outside]
+        numbers[some] = raw.reshape(-1, degree + 1, degree + 1, degree + 1)
+    inside = count + np.arange(len(elements) * inner**3, dtype=np.int32).reshape(len(elements), inner, inner, inner)
+    numbers[:, 1:degree, 1:degree, 1:degree] = inside
+    return numbers, count + inside.size
+
+
+def shared_count(count: int, elements: int, degree: int) -> int:
+    """Points on corners, edges and faces among `count` points of so many elements: they are the first ones."""
+    return count - elements * (degree - 1) ** 3
+
+
+def on_surface(degree: int) -> np.ndarray:
+    """Whether each point [k, j, i] of an element lies on its surface, flattened."""
+    inside = np.zeros((degree + 1,) * 3, bool)
+    inside[1:degree, 1:degree, 1:degree] = True
+    return ~inside.ravel()
 
 
 def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:

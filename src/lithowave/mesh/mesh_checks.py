@@ -1,0 +1,381 @@
+"""Is a mesh of hexahedra fit for waves? Elements not inside out, faces that fit together, one piece, no holes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.numbering import FACES, identify, number_faces
+from lithowave.mesh.shapes import EDGE_CORNERS, MIDDLE_FACES, jacobians, lattice_slopes
+
+PART = 1024  # elements whose Jacobians are computed at a time
+
+# Vertices closer than this part of the shortest edge at them are taken for one that was not merged.
+UNMERGED = 1e-6
+# A vertex this close to the middle or a third of another face's edge, in parts of the edge, hangs there; but not if
+# its own edges are less than ten times as long as the distance.
+HANGING = 1e-3
+
+
+@dataclass(frozen=True)
+class MeshFaces:
+    """Which elements share which faces.
+
+    numbers : number (m, 6) of each local face. owners : how many elements (count,) have each.
+    first, last : places 6 x element + local face (count,) of the first and the last element that has it.
+    """
+
+    numbers: np.ndarray
+    owners: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    @classmethod
+    def of(cls, elements: np.ndarray) -> MeshFaces:
+        """The faces of elements (m, 8)."""
+        numbers, count = number_faces(elements)
+        flat, places = numbers.reshape(-1), np.arange(numbers.size)
+        first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+        first[flat[::-1]] = places[::-1]  # of equal numbers the last value stays
+        last[flat] = places
+        return cls(numbers, np.bincount(flat, minlength=count), first, last)
+
+    @property
+    def exterior(self) -> np.ndarray:
+        """The faces (f, 2) that only one element has: element, local face; in rising order."""
+        return np.stack(np.divmod(np.sort(self.first[self.owners == 1]), 6), axis=-1)
+
+    @property
+    def shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places 6 x element + local face, on both sides, of the faces that two elements have."""
+        two = self.owners == 2
+        return self.first[two], self.last[two]
+
+
+def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
+    """Refuse a mesh that cannot carry waves; what is known about its faces where it can.
+
+    where : name of the mesh in the errors.
+
+    InputError: no elements; a position that is not a number; a material without group; an element that is inverted,
+    folded or flat; a face of more than two elements; vertices that coincide but are not merged; hanging nodes; curved
+    faces that differ on their two sides; parts that no face connects; holes.
+    """
+    if not mesh.element_count:
+        raise InputError(where, "there are no elements", "it must have hexahedra")
+    check_positions(mesh, where)
+    check_materials(mesh, where)
+    check_shapes(mesh, where)
+    faces = MeshFaces.of(mesh.elements)
+    check_owners(mesh, faces, where)
+    surface = ExteriorSurface.of(mesh, faces.exterior)
+    check_unmerged(mesh, surface, where)
+    check_hanging(mesh, surface, where)
+    check_curved_faces(mesh, faces, where)
+    check_connected(mesh, faces, where)
+    check_holes(mesh, surface, where)
+    return faces
+
+
+def place_text(position: np.ndarray) -> str:
+    """A position in words."""
+    return "x = {:.6g} m, y = {:.6g} m, z = {:.6g} m".format(*np.asarray(position).tolist())
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """So many things, in words: one or many."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def element_text(mesh: HexahedralMesh, element: int) -> str:
+    """An element by its number and the position of its centre."""
+    centre = mesh.vertices[mesh.elements[element]].mean(axis=0)
+    return f"element {mesh.element_id(element)} (centre at {place_text(centre)})"
+
+
+def box_text(positions: np.ndarray) -> str:
+    """The box that holds positions (n, 3)."""
+    ends = zip("xyz", positions.min(axis=0).tolist(), positions.max(axis=0).tolist(), strict=True)
+    return ", ".join(f"{axis} from {low:.6g} to {high:.6g} m" for axis, low, high in ends)
+
+
+def check_positions(mesh: HexahedralMesh, where: str) -> None:
+    """InputError: a vertex is not at a finite position."""
+    bad = ~np.isfinite(mesh.vertices).all(axis=1)
+    if bad.any():
+        element = int(np.flatnonzero(bad[mesh.node_indices].any(axis=1))[:1].sum())
+        got = counted(np.count_nonzero(bad), "vertex has", "vertices have") + " a position that is not a finite number"
+        got += f"; the first belongs to element {mesh.element_id(element)}"
+        raise InputError(where, got, "positions must be finite, in m")
+
+
+def check_materials(mesh: HexahedralMesh, where: str) -> None:
+    """InputError: a material has no name, where materials have names."""
+    bad = (mesh.materials < 0) | (mesh.materials >= len(mesh.groups))
+    if mesh.groups and bad.any():
+        element = int(np.argmax(bad))
+        got = f"material {mesh.materials[element]} of {element_text(mesh, element)} has no group name"
+        allowed = f"there are {len(mesh.groups)} groups, from 0: {', '.join(mesh.groups)}"
+        raise InputError(where, got, allowed)
+
+
+# Shapes of the elements
+
+
+def jacobian_range(mesh: HexahedralMesh) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest Jacobian (m,), m3, of each element, local coordinates from -1 to 1.
+
+    Of 3 x 3 x 3 points; of 6 x 6 x 6, which determine it, where it varies so much that it may vanish between them.
+    """
+    low, high = np.empty(mesh.element_count), np.empty(mesh.element_count)
+    columns, nodes = np.ascontiguousarray(mesh.vertices.T), mesh.node_indices
+
+    def sample(elements: np.ndarray, size: int, part: int) -> None:
+        slopes = lattice_slopes(size, nodes.shape[1])
+        for start in range(0, len(elements), part):
+            some = elements[start : start + part]
+            found = jacobians(columns, nodes[some], slopes)
+            low[some], high[some] = found.min(axis=0), found.max(axis=0)
+
+    sample(np.arange(mesh.element_count), 3, PART)
+    safe = 0.4 if nodes.shape[1] == 8 else 0.6
+    sample(np.flatnonzero((low > 0) & (low < safe * high)), 6, PART // 4)
+    return low, high
+
+
+def check_shapes(mesh: HexahedralMesh, where: str) -> None:
+    """InputError: an element is inverted, folded or flat; the worst is named; or all are left-handed."""
+    low, high = jacobian_range(mesh)
+    bad = np.flatnonzero(~(low > 0.0))
+    if not bad.size:
+        return
+    if high.max() < 0:
+        got = f"all {mesh.element_count} elements have a negative Jacobian: their corners go round the wrong way"
+        hint = "Is z positive downwards in the file? Change its sign, or swap corners 0 to 3 with corners 4 to 7"
+        raise InputError(where, got, "corners go counter-clockwise round the bottom, seen from the top", hint)
+    worst = int(bad[np.argmin(low[bad])])
+    corners = mesh.vertices[mesh.elements[worst]].tolist()
+    listed = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in corners)
+    got = counted(bad.size, "element is", "elements are") + " inverted, folded or flat; the worst is element "
+    got += f"{mesh.element_id(worst)}, of Jacobian {low[worst]:.4g} m^3 and corners {listed} m"
+    hint = "Corners go counter-clockwise round the bottom, seen from above, then round the top"
+    raise InputError(where, got, "the Jacobian must be positive at every point of an element", hint)
+
+
+# Faces
+
+
+def check_owners(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
+    """InputError: a face belongs to more than two elements, or an element stands in the mesh twice."""
+    crowded = np.flatnonzero(faces.owners > 2)
+    if crowded.size:
+        holders = np.argwhere(faces.numbers == crowded[0])
+        corners = mesh.elements[holders[0, 0], FACES[holders[0, 1]]]
+        listed = ", ".join(str(mesh.element_id(element)) for element in holders[:, 0].tolist())
+        got = counted(crowded.size, "face belongs", "faces belong") + " to more than two elements; the first, around "
+        got += f"{place_text(mesh.vertices[corners].mean(axis=0))}, to elements {listed}"
+        raise InputError(where, got, "a face has one or two elements", "Do elements stand in the mesh twice?")
+    if not (faces.owners == 1).any():
+        raise InputError(where, "it has no exterior faces", hint="Does every element stand in the mesh twice?")
+
+
+@dataclass(frozen=True)
+class ExteriorSurface:
+    """The faces that only one element has, and their vertices.
+
+    faces : element, local face (f, 2). corners : their vertices (f, 4), going around. vertices : all of them (v,),
+    each once. shortest : length (v,), m, of the shortest exterior edge at each. edges : number (f, 4) of the edge from
+    each corner to the next.
+    """
+
+    faces: np.ndarray
+    corners: np.ndarray
+    vertices: np.ndarray
+    shortest: np.ndarray
+    edges: np.ndarray
+
+    @classmethod
+    def of(cls, mesh: HexahedralMesh, faces: np.ndarray) -> ExteriorSurface:
+        """The surface of these exterior faces of a mesh."""
+        corners = np.take_along_axis(mesh.elements[faces[:, 0]], FACES[faces[:, 1]], axis=1)
+        following = np.roll(corners, -1, axis=1)
+        vertices, ranks = np.unique(corners, return_inverse=True)
+        ranks = ranks.reshape(corners.shape)
+        lengths = np.linalg.norm(mesh.vertices[following] - mesh.vertices[corners], axis=-1)
+        shortest = np.full(len(vertices), np.inf)
+        np.minimum.at(shortest, ranks.reshape(-1), lengths.reshape(-1))
+        np.minimum.at(shortest, np.roll(ranks, -1, axis=1).reshape(-1), lengths.reshape(-1))
+        edges, _ = identify(np.stack([corners, following], axis=-1).reshape(-1, 2))
+        return cls(faces, corners, vertices, shortest, edges.reshape(-1, 4))
+
+
+def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (point, other) that contain all closer than a distance, m, and some that are farther, in eight portions.
+
+    Cells twice as wide as the distance sort the points; each of the others looks into the eight cells around it.
+    """
+    origin = np.minimum(points.min(axis=0), others.min(axis=0)) - 4 * distance
+    factors = np.array([1, 0x9E3779B1, 0xC2B2AE3D27D4EB4F], np.uint64)
+
+    def keys(cells: np.ndarray) -> np.ndarray:
+        return (cells.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)  # equal keys by chance do no harm
+
+    own = keys((points - origin) // (2 * distance))
+    order = np.argsort(own, kind="stable")
+    ordered = own[order]
+    corner = np.rint((others - origin) / (2 * distance))  # the cells around are this one and its lower neighbours
+    for shift in np.ndindex(2, 2, 2):
+        wanted = keys(corner - shift)
+        starts = np.searchsorted(ordered, wanted)
+        counts = np.searchsorted(ordered, wanted, side="right") - starts
+        other = np.repeat(np.arange(len(others)), counts)
+        rank = np.arange(len(other)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield order[starts[other] + rank], other
+
+
+def check_unmerged(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
+    """InputError: two exterior vertices lie at the same place (inside a mesh that fits together none can)."""
+    positions = mesh.vertices[surface.vertices]
+    found = np.zeros(len(positions), bool)
+    for first, second in close_pairs(positions, positions, UNMERGED * float(surface.shortest.max())):
+        limit = UNMERGED * np.minimum(surface.shortest[first], surface.shortest[second])
+        near = np.linalg.norm(positions[first] - positions[second], axis=1) <= limit
+        found[first[near & (first < second)]] = True
+    if found.any():
+        got = counted(np.count_nonzero(found), "vertex coincides", "vertices coincide")
+        got += " with another that is not the same; the first is at "
+        got += place_text(positions[np.argmax(found)])
+        hint = "Merge them in the mesh generator (Gmsh: Coherence Mesh, or fragment the volumes before meshing)"
+        raise InputError(where, got, "elements that touch must share their vertices", hint)
+
+
+# Node between each corner of a local face and the next.
+FACE_EDGE_NODES = np.array(
+    [
+        [8 + EDGE_CORNERS.tolist().index(sorted(ends)) for ends in zip(corners, corners[1:] + corners[:1], strict=True)]
+        for corners in FACES.tolist()
+    ]
+)
+# Node in the middle of each local face.
+FACE_CENTRE_NODES = 20 + np.argsort(MIDDLE_FACES)
+
+
+def check_hanging(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
+    """InputError: an exterior vertex lies at the middle or a third of an exterior edge, or in the middle of a face."""
+    candidates, lengths, faces = splitting_points(mesh, surface)
+    positions = mesh.vertices[surface.vertices]
+    for vertex, candidate in close_pairs(positions, candidates, HANGING * float(lengths.max())):
+        limit = np.minimum(HANGING * lengths[candidate], 0.1 * surface.shortest[vertex])
+        near = np.linalg.norm(positions[vertex] - candidates[candidate], axis=1) < limit
+        near &= (surface.corners[faces[candidate]] != surface.vertices[vertex][:, None]).all(axis=1)
+        if near.any():
+            place = int(np.argmax(near))
+            element = int(surface.faces[faces[candidate[place]], 0])
+            got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} lies on an edge or "
+            got += f"face of {element_text(mesh, element)} and is none of its corners"
+            hint = "Do elements of different sizes meet? Use a transition that keeps whole faces together"
+            raise InputError(where, got, "elements that touch must share a whole face", hint)
+
+
+def splitting_points(mesh: HexahedralMesh, surface: ExteriorSurface) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (p, 3), m, where finer neighbours would have their vertices; length, m, of the edge; face in `surface`."""
+    _, chosen = np.unique(surface.edges, return_index=True)
+    face, side = np.divmod(chosen, 4)
+    start = mesh.vertices[surface.corners[face, side]]
+    end = mesh.vertices[surface.corners[face, (side + 1) % 4]]
+    if mesh.nodes is None:
+        middle, centre = (start + end) / 2, mesh.vertices[surface.corners].mean(axis=1)
+    else:
+        element, local = surface.faces.T
+        middle = mesh.vertices[mesh.nodes[element[face], FACE_EDGE_NODES[local[face], side]]]
+        centre = mesh.vertices[mesh.nodes[element, FACE_CENTRE_NODES[local]]]
+    thirds = [(2 * a + 8 * middle - b) / 9 for a, b in ((start, end), (end, start))]
+    lengths = np.linalg.norm(end - start, axis=1)
+    corners = mesh.vertices[surface.corners]
+    across = np.linalg.norm(corners[:, 2] - corners[:, 0], axis=1)
+    return (
+        np.concatenate([middle, *thirds, centre]),
+        np.concatenate([lengths, lengths, lengths, across]),
+        np.concatenate([face, face, face, np.arange(len(surface.faces))]),
+    )
+
+
+def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
+    """InputError: the nodes between the corners of a face lie elsewhere on its other side."""
+    if mesh.nodes is None:
+        return
+    one, two = faces.shared
+    local_nodes = np.column_stack([FACE_EDGE_NODES, FACE_CENTRE_NODES])
+    sums = np.zeros((mesh.element_count, 6, 3))
+    indices = np.zeros((mesh.element_count, 6), np.int64)
+    for column in local_nodes.T:
+        indices += mesh.nodes[:, column]
+        sums += mesh.vertices[mesh.nodes[:, column]]
+    sums = sums.reshape(-1, 3)
+    differ = np.flatnonzero(indices.reshape(-1)[one] != indices.reshape(-1)[two])
+    one, two = one[differ], two[differ]
+    diagonal = mesh.vertices[mesh.elements[one // 6, 6]] - mesh.vertices[mesh.elements[one // 6, 0]]
+    gap = np.abs(sums[one] - sums[two]).max(axis=1, initial=0.0)
+    apart = gap > UNMERGED * np.abs(diagonal).max(axis=1, initial=0.0)
+    if apart.any():
+        first = np.argmax(apart)
+        got = counted(np.count_nonzero(apart), "curved face differs", "curved faces differ")
+        got += " on the two sides; the first is between "
+        got += f"{element_text(mesh, int(one[first]) // 6)} and element {mesh.element_id(int(two[first]) // 6)}"
+        raise InputError(where, got, "elements that share a face must share all nine nodes of it")
+
+
+# Pieces
+
+
+def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Lowest member (count,) of the component of each of `count` things that pairs (first, second) connect."""
+    labels = np.arange(count)
+    while len(first):
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        np.minimum.at(labels, high, low)
+        while True:
+            shorter = labels[labels]
+            if (shorter == labels).all():
+                break
+            labels = shorter
+        first, second = labels[first], labels[second]
+        open_ones = first != second
+        first, second = first[open_ones], second[open_ones]
+    return labels
+
+
+def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
+    """InputError: there are parts that no face connects; the smallest is told."""
+    one, two = faces.shared
+    labels = components(mesh.element_count, one // 6, two // 6)
+    parts, sizes = np.unique(labels, return_counts=True)
+    if len(parts) > 1:
+        part = np.flatnonzero(labels == parts[np.argmin(sizes)])
+        box = box_text(mesh.vertices[mesh.elements[part]].reshape(-1, 3))
+        got = f"it falls into {len(parts)} parts that share no face; the smallest has "
+        got += counted(len(part), "element", "elements")
+        got += f", among them element {mesh.element_id(int(part[0]))}, in {box}"
+        hint = "Are the volumes apart, or meshed without common faces where they touch?"
+        raise InputError(where, got, "all elements must be connected through faces", hint)
+
+
+def check_holes(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
+    """InputError: there are surfaces inside the outer one; the smallest is told."""
+    flat = surface.edges.reshape(-1)
+    face = np.arange(len(flat)) // 4
+    first = np.empty(int(flat.max()) + 1, np.int64)
+    first[flat[::-1]] = face[::-1]
+    labels = components(len(surface.faces), first[flat], face)
+    pieces, sizes = np.unique(labels, return_counts=True)
+    if len(pieces) > 1:
+        inner = labels == pieces[np.argmin(sizes)]
+        box = box_text(mesh.vertices[surface.corners[inner]].reshape(-1, 3))
+        element = mesh.element_id(int(surface.faces[np.argmax(inner), 0]))
+        got = f"it has {counted(len(pieces) - 1, 'hole', 'holes')}; the smallest has "
+        got += f"{counted(inner.sum(), 'face', 'faces')}, among them one of element {element}, and is in {box}"
+        raise InputError(where, got, "the exterior faces must make one surface", "Are elements missing there?")

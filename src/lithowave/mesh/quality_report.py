@@ -1,0 +1,148 @@
+"""How good are the elements of a mesh? Edges, Jacobians, angles, distances of points, and where they are worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.numbering import CORNERS, EDGES
+from lithowave.mesh.shapes import jacobians, lattice, shape_tables
+
+PART = 1024  # elements at a time
+
+# The 24 angles of the faces: at each corner between the three edges there, as pairs of numbers of EDGES.
+EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in range(8)])
+ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))])
+
+
+def quality_report(
+    mesh: HexahedralMesh, degree: int, vp: np.ndarray | float | None = None, bins: int = 0
+) -> dict[str, Any]:
+    """Measures of a mesh for elements of a polynomial degree: plain numbers, lists and dictionaries.
+
+    degree : of the elements, for the distances of neighbouring Gauss-Lobatto-Legendre points.
+    vp : wave speed, m/s, of all or of each element (m,).
+    bins : of histograms of jacobian_ratio and skewness; 0 for none.
+
+    The entries, of all elements together:
+    elements : their number. nodes_per_element : 8 or 27.
+    shortest_edge, longest_edge : straight distance of neighbouring corners, m.
+    edge_ratio : largest ratio of longest to shortest edge in one element.
+    jacobian : smallest determinant of d(x, y, z)/d(i, j, k), m3, i, j, k from -1 to 1, at the nodes and the centre.
+    jacobian_ratio : smallest ratio, within an element, of its least to its greatest Jacobian there; 1 for a box.
+    skewness : largest, over the angles a of straight-edged faces, of |a - 90| / 90 degrees; 0 for right angles.
+    point_distance : smallest distance of neighbouring points, m. travel_time : smallest distance over vp, s (with vp).
+    worst : for each of these but the first two, the element with that value: element (index), id, centre (x, y, z), m.
+    worst_element : the element of lowest min(jacobian_ratio, 1 - skewness); as above, and measure, value.
+    histograms : for jacobian_ratio and skewness edges (bins + 1) and counts (bins); with bins.
+
+    ValueError: the degree is below 1.
+    """
+    measures = element_measures(mesh, degree)
+    if vp is not None:
+        measures["travel_time"] = measures["point_distance"] / np.broadcast_to(vp, mesh.element_count)
+    largest = {"longest_edge", "edge_ratio", "skewness"}
+    report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
+    worst = {}
+    for name, values in measures.items():
+        element = int(values.argmax() if name in largest else values.argmin())
+        report[name] = float(values[element])
+        worst[name] = described(mesh, element)
+    report["worst"] = worst
+    goodness = np.minimum(measures["jacobian_ratio"], 1 - measures["skewness"])
+    element = int(goodness.argmin())
+    by_jacobian = measures["jacobian_ratio"][element] <= 1 - measures["skewness"][element]
+    measure = "jacobian_ratio" if by_jacobian else "skewness"
+    value = float(measures[measure][element])
+    report["worst_element"] = {**described(mesh, element), "measure": measure, "value": value}
+    if bins:
+        report["histograms"] = {name: histogram(measures[name], bins) for name in ("jacobian_ratio", "skewness")}
+    return report
+
+
+def described(mesh: HexahedralMesh, element: int) -> dict[str, Any]:
+    """Index, number in the file and centre (x, y, z), m, of an element."""
+    centre = mesh.vertices[mesh.elements[element]].mean(axis=0)
+    return {"element": element, "id": mesh.element_id(element), "centre": centre.tolist()}
+
+
+def histogram(values: np.ndarray, bins: int) -> dict[str, list]:
+    """Counts of values between 0 and 1 in equal bins; values beyond fall into the outermost."""
+    counts, edges = np.histogram(np.clip(values, 0, 1), bins, (0, 1))
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
+
+
+def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]:
+    """The measures (m,) of each element by their names in `quality_report`."""
+    names = ("shortest_edge", "longest_edge", "edge_ratio", "jacobian", "jacobian_ratio", "skewness", "point_distance")
+    found = {name: np.empty(mesh.element_count) for name in names}
+    count = mesh.node_indices.shape[1]
+    slopes = shape_tables(lattice(np.linspace(-1, 1, 3)), count)[1]
+    if count == 8:
+        slopes = slopes[:, [*np.ravel_multi_index(2 * CORNERS.T[::-1], (3, 3, 3)), 13]]
+    slopes = np.ascontiguousarray(slopes.reshape(-1, count))
+    steps = point_steps(degree, count)
+    columns = np.ascontiguousarray(mesh.vertices.T)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for part, nodes in parts(mesh.node_indices):
+            squares, cosine = edges_and_angles(columns, nodes)
+            shortest, longest = np.sqrt(squares.min(axis=0)), np.sqrt(squares.max(axis=0))
+            jacobian = jacobians(columns, nodes, slopes)
+            found["shortest_edge"][part], found["longest_edge"][part] = shortest, longest
+            found["edge_ratio"][part] = longest / shortest
+            found["jacobian"][part] = jacobian.min(axis=0)
+            found["jacobian_ratio"][part] = jacobian.min(axis=0) / jacobian.max(axis=0)
+            found["skewness"][part] = np.arcsin(np.minimum(cosine, 1)) / (np.pi / 2)
+            found["point_distance"][part] = shortest_steps(columns, nodes, steps)
+    return found
+
+
+def parts(nodes: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """The elements in parts small enough for the cache."""
+    for first in range(0, len(nodes), PART):
+        part = slice(first, first + PART)
+        yield part, nodes[part]
+
+
+def edges_and_angles(columns: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squares (12, m), m2, of the straight edges, and the largest |cosine| (m,) of an angle between two of a face.
+
+    The angle that is farthest from 90 degrees has it.
+    """
+    low, high = nodes[:, EDGES[:, 0]].T, nodes[:, EDGES[:, 1]].T
+    along = [column[high] - column[low] for column in columns]
+    squares = along[0] ** 2 + along[1] ** 2 + along[2] ** 2
+    first, second = ANGLES.T
+    products = sum(component[first] * component[second] for component in along)
+    return squares, np.sqrt((products**2 / (squares[first] * squares[second])).max(axis=0))
+
+
+def gll_points(degree: int) -> np.ndarray:
+    """The points of Gauss-Lobatto-Legendre, -1 to 1: the ends and the zeros of the Legendre polynomial's slope."""
+    if degree < 1:
+        raise ValueError(f"degree: {degree}; a GLL element has degree 1 or higher")
+    inner = np.polynomial.legendre.Legendre.basis(degree).deriv().roots()
+    return np.concatenate([[-1.0], np.sort(inner.real), [1.0]])
+
+
+def point_steps(degree: int, count: int) -> np.ndarray:
+    """Weights (steps, count) of the nodes in the vectors from points to their neighbours along i, j and k.
+
+    In trilinear elements only the first step of each line: the others are as long or longer.
+    """
+    n = degree + 1
+    values = shape_tables(lattice(gll_points(degree)), count)[0].reshape(n, n, n, count)
+    steps = [np.diff(values, axis=axis) for axis in range(3)]
+    if count == 8:
+        steps = [step.take([0], axis=axis) for axis, step in enumerate(steps)]
+    return np.concatenate([step.reshape(-1, count) for step in steps])
+
+
+def shortest_steps(columns: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Smallest distance (m,), m, of neighbouring points in each element."""
+    turned = nodes.T
+    squares = sum((steps @ column[turned]) ** 2 for column in columns)
+    return np.sqrt(squares.min(axis=0))
