@@ -12,7 +12,6 @@ import numpy as np
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.solvers import load_method
-from lithowave.solvers.finite_difference import FiniteDifferencePlan, Solver
 
 DOCS = Path(__file__).parents[1] / "docs" / "verification"
 ABSORBING_TOP = {"top": "absorbing"}
@@ -23,11 +22,11 @@ def relative_l2(values: np.ndarray, exact: np.ndarray) -> float:
     return float(np.linalg.norm(values - exact) / np.linalg.norm(exact))
 
 
-def make(simulation: lw.Simulation) -> tuple[FiniteDifferencePlan, Solver]:
+def make(simulation: lw.Simulation) -> tuple[Any, Any]:
     """Plan and solver, for tests that look inside."""
-    plan = load_method(simulation.solver.method).plan(simulation)
-    compute = simulation.compute
-    return plan, Solver(plan, simulation, make_backend(compute.backend, compute.precision, compute.threads))
+    method, compute = load_method(simulation.solver.method), simulation.compute
+    plan = method.plan(simulation)
+    return plan, method.Solver(plan, simulation, make_backend(compute.backend, compute.precision, compute.threads))
 
 
 def velocities(simulation: lw.Simulation) -> tuple[np.ndarray, np.ndarray]:

@@ -41,11 +41,15 @@ class CpuBackend:
         self.threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
         numba.set_num_threads(self.threads)
 
-    def kernels(self, package: str, *modules: str, **_sizes: Any) -> SimpleNamespace:
-        """The kernels of a solver package, gathered from its modules by name; they work for all sizes."""
-        found = {}
+    def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
+        """The kernels of a solver package, gathered from its modules by name.
+
+        They work for all sizes, but for what a module's ``make_kernels(**sizes)`` returns by name.
+        """
+        found: dict[str, Any] = {}
         for module in modules:
-            found.update(vars(importlib.import_module(f"{package}.{module}")))
+            names = vars(importlib.import_module(f"{package}.{module}"))
+            found |= names | (names["make_kernels"](**sizes) if "make_kernels" in names else {})
         return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> np.ndarray:

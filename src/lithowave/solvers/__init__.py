@@ -11,7 +11,10 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-METHODS = {"finite_difference": "lithowave.solvers.finite_difference"}
+METHODS = {
+    "finite_difference": "lithowave.solvers.finite_difference",
+    "spectral_element": "lithowave.solvers.spectral_element",
+}
 
 
 def load_method(name: str) -> ModuleType:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from numba import prange
 
+from lithowave.backends.loops import U, parallel, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.finite_difference.kernels import parallel
-from lithowave.solvers.finite_difference.rows import U, compliance_square, density_pair, row
+from lithowave.solvers.finite_difference.rows import compliance_square, density_pair
 
 
 @row

@@ -7,27 +7,22 @@ their own.
 
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.loops import U, parallel, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.rows import (
-    FAST,
     ONE,
     THREE,
     ZERO,
-    U,
     X,
     Y,
     Z,
     absorb_stress_row,
     absorb_velocity_row,
-    row,
     stress_row,
     velocity_row,
 )
-
-parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
-
 
 TILE_ROWS, FEWEST_ROWS = 24, 8
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from lithowave.solvers.finite_difference.kernels import parallel
-from lithowave.solvers.finite_difference.rows import FAST, U, row
+from lithowave.backends.loops import FAST, U, parallel, row
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)

@@ -4,10 +4,8 @@ Fields are arrays ``f[k, j, i]`` (z, y, x; x contiguous) with a halo of M = orde
 Staggering: normal stresses, lambda, density and 1/mu at nodes (i, j, k); vx half a cell towards +x, vy towards +y, vz
 towards +z; sxy half a cell towards +x and +y, and so on.
 
-Three things make Numba vectorize these loops: every index and offset is unsigned (no wraparound test), errors follow
-NumPy (no test for division by zero), and rows are inlined by force into the parallel kernel, where the compiler knows
-that its arrays do not overlap. The coefficients come as a tuple, so each order is compiled by itself with its stencil
-unrolled. An *axis* is the unit step (k, j, i) along it.
+`lithowave.backends.loops` tells what makes Numba vectorize these loops. The coefficients come as a tuple, so each order
+is compiled by itself with its stencil unrolled. An *axis* is the unit step (k, j, i) along it.
 
 Half nodes beyond the last node of a direction are outside: density and 1/mu are immense there, so that the fields at
 them stay zero without a test.
@@ -15,15 +13,10 @@ them stay zero without a test.
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from lithowave.backends.loops import U, row
 
-U = np.uint64
 ZERO, ONE, TWO, THREE = U(0), U(1), U(2), U(3)
 X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))
-# Everything but the assumption that infinities and NaN never occur: the watch must be able to see them.
-FAST = {"contract", "reassoc", "nsz", "arcp"}
-row = njit(fastmath=FAST, error_model="numpy", forceinline=True)
 
 
 @row

@@ -1,1 +1,7 @@
-"""Spectral elements on hexahedra."""
+"""Spectral elements on hexahedra: Gauss-Lobatto-Legendre points, diagonal mass, explicit Newmark."""
+
+from lithowave.solvers.spectral_element.measure import predict_loop_time
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan, plan
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver as Solver
+
+__all__ = ["Solver", "SpectralElementPlan", "plan", "predict_loop_time"]

@@ -195,12 +195,14 @@ def _newton_step(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.nd
 class PlacesInElements:
     """Which elements hold which points, sorted by point and then element.
 
-    point, element : indices, shape (m,). reference : xi in that element, (m, 3), within [-1, 1].
+    point, element : indices, shape (m,). reference : xi in that element, (m, 3), within [-1, 1]. excess : how far
+    beyond 1 the largest |xi_d| was before it was brought back.
     """
 
     point: np.ndarray
     element: np.ndarray
     reference: np.ndarray
+    excess: np.ndarray
 
 
 def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8) -> PlacesInElements:
@@ -216,7 +218,9 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN is not
     element, point, xi = element[inside], point[inside], xi[inside]
     order = np.lexsort((element, point))
-    return PlacesInElements(point[order], element[order], np.clip(xi[order], -1.0, 1.0))
+    xi = xi[order]
+    excess = np.maximum(np.abs(xi).max(axis=1, initial=0.0) - 1.0, 0.0)
+    return PlacesInElements(point[order], element[order], np.clip(xi, -1.0, 1.0), excess)
 
 
 def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,43 @@
+"""Damping of a plan's absorbing faces and of the layer around its domain."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.spectral_element.faces import Damping, absorbing_matrices, impedances, joined
+from lithowave.solvers.spectral_element.geometry import gll_positions
+
+PART = 10_000
+POWER = 2  # damping rises with this power of the depth in the layer
+ROUND_TRIP = 1e-3  # what the damping alone leaves of a wave of the fastest speed that goes through and back
+
+
+def make_damping(plan: Any) -> Damping:
+    """G = dt / 2 M^-1 C at the points of absorbing faces and of the absorbing layer."""
+
+    def impedance(elements: np.ndarray, places: np.ndarray, normal: np.ndarray) -> np.ndarray:
+        return impedances(*plan.materials.at(elements, places), normal)
+
+    sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
+    half = 0.5 * plan.schedule.time_step
+    sides = Damping(sides.point, half * sides.matrix / plan.survey.mass[sides.point, None, None])
+    return sides if plan.layer is None else joined(sides, layer_damping(plan))
+
+
+def layer_damping(plan: Any) -> Damping:
+    r"""G = dt s / 2 with s = s_1 d^2, d the part of the layer's thickness L that lies inwards of a point.
+
+    A wave of speed c that goes through the layer and back keeps exp(-int s / c) of its amplitude, so s_1 = 3 c ln(1/R) / L.
+    """
+    speed = float(plan.materials.fastest.max())
+    strength = np.zeros(plan.total_points)
+    for first in range(0, plan.element_count, PART):
+        some = slice(first, first + PART)
+        depth, thickness = plan.layer.depth(gll_positions(plan.mesh.element_nodes(some), plan.degree))
+        strength[plan.numbers[some]] = (POWER + 1) * speed * math.log(1 / ROUND_TRIP) / thickness * depth**POWER
+    point = np.flatnonzero(strength)
+    scale = 0.5 * plan.schedule.time_step * strength[point]
+    return Damping(point, scale[:, None, None] * np.eye(3))

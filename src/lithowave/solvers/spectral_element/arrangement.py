@@ -1,0 +1,83 @@
+"""How the points of elements lie in memory: blocks of elements, arranged as a device works on them.
+
+On a CPU the elements of a block are the fastest index, so that a vector instruction does the same for all of them; on a
+GPU a block is what a block of threads works on, a thread for each line of points along the third local axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Places of elements and their points.
+
+    points : n, GLL points along an axis of an element. elements : in a block. lanes : threads of a block on a GPU;
+    0 for the arrangement of a CPU.
+
+    Arrays of points are (blocks, n, n, n, elements) on a CPU, indexed [block, k, j, i, element], and (blocks, n, lanes)
+    on a GPU, indexed [block, k, lane] with lane = (element * n + j) * n + i. Element number s in the order of the
+    arrays is element s % elements of block s // elements.
+    """
+
+    points: int
+    elements: int
+    lanes: int = 0
+
+    def block_count(self, elements: int) -> int:
+        """Blocks that hold so many elements."""
+        return -(-elements // self.elements)
+
+    @property
+    def block_size(self) -> int:
+        """Numbers in a block of an array of points."""
+        return self.points * (self.lanes or self.points**2 * self.elements)
+
+    @property
+    def strides(self) -> tuple[int, int, int]:
+        """Steps in a flattened array of points to the next point along k, j and i."""
+        n = self.points
+        return (self.lanes, n, 1) if self.lanes else (n * n * self.elements, n * self.elements, self.elements)
+
+    def base(self, place: np.ndarray) -> np.ndarray:
+        """Index in a flattened array of points of the first point of elements at these places."""
+        block, element = np.divmod(np.asarray(place, np.int64), self.elements)
+        return block * self.block_size + element * (self.points**2 if self.lanes else 1)
+
+    def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+        """An array of points from values (elements, k, j, i); slots : element at each place, -1 where there is none."""
+        n, blocks = self.points, self.block_count(len(slots))
+        shape = (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
+        arranged = np.full(shape, fill, values.dtype)
+        for first in range(0, blocks, 1024):
+            some = slice(first * self.elements, (first + 1024) * self.elements)
+            arranged[first : first + 1024] = self._arranged(values, slots[some], fill)
+        return arranged
+
+    def _arranged(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+        n, blocks = self.points, self.block_count(len(slots))
+        held = np.full((blocks * self.elements, n, n, n), fill, values.dtype)
+        there = slots >= 0
+        held[: len(slots)][there] = values[slots[there]]
+        held = held.reshape(blocks, self.elements, n, n, n)
+        if not self.lanes:
+            return held.transpose(0, 2, 3, 4, 1)
+        arranged = np.full((blocks, n, self.lanes), fill, values.dtype)
+        arranged[:, :, : self.elements * n * n] = held.transpose(0, 2, 1, 3, 4).reshape(blocks, n, -1)
+        return arranged
+
+    def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Numbers of elements (elements, c) as (blocks, c, elements) on a CPU, (places, c) on a GPU.
+
+        Places without an element get the numbers of the first one.
+        """
+        blocks = self.block_count(len(slots))
+        padded = np.zeros(blocks * self.elements, np.int64)
+        padded[: len(slots)] = np.maximum(slots, 0)
+        held = values[padded]
+        if self.lanes:
+            return held
+        return np.ascontiguousarray(held.reshape(blocks, self.elements, -1).transpose(0, 2, 1))

@@ -1,0 +1,232 @@
+r"""Forces of the elements on the CPU: the readable specification.
+
+An element of degree N has n = N + 1 points along each local axis. With D_il = l_l'(xi_i), cofactors M = J inv(dx/dxi)
+and weights w, an element adds to the momenta of its points
+
+.. math::
+    -\sum_d \sum_q w_q\, \partial_d N_a(q)\, F^d(q), \qquad
+    F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
+
+(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products that their eq. 39-44 lead to). All arrays hold `LANES`
+elements side by side as their fastest index (see `arrangement.py`), so that a vector instruction does the same for all
+of them; inside `block` they are flattened. The map x(xi) comes as monomials: [component, power of zeta, of eta, of xi].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, prange
+
+from lithowave.backends.loops import FAST, U, row
+from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.spectral_element.arrangement import Arrangement
+from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
+
+LANES = 16
+
+
+@row
+def dot(c, f, at, step):
+    """Sum over l of c[l] f[at + l step]."""
+    total = c[0] * f[at]
+    for l in range(U(1), U(len(c))):  # noqa: E741
+        total += c[l] * f[at + l * step]
+    return total
+
+
+@row
+def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
+    """Polynomials in xi of x, dx/deta and dx/dzeta on the line of points that `values` ... stand for."""
+    lanes, p = U(LANES), U(powers)
+    cube, square = p * p * p * lanes, p * lanes
+    for component in range(U(3)):
+        for power in range(p):
+            at = base + component * cube + power * lanes
+            out = (component * p + power) * lanes
+            for w in range(lanes):
+                line[out + w] = dot(values, coefficients, at + w, square)
+                line[U(3) * square + out + w] = dot(slopes_y, coefficients, at + w, square)
+                line[U(6) * square + out + w] = dot(slopes_z, coefficients, at + w, square)
+
+
+def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, ...]:
+    """For each (k, j): weights [power of zeta, of eta] of a value and of its slopes along eta and zeta; for each i:
+    powers of xi, and their slopes."""
+    exponents = np.arange(powers)
+    value = points[:, None] ** exponents
+    slope = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
+
+    def pairs(z: np.ndarray, y: np.ndarray) -> tuple:
+        table = np.einsum("kc,jb->kjcb", z, y).reshape(len(points) ** 2, -1).astype(dtype)
+        return tuple(map(tuple, table))
+
+    lines = (tuple(map(tuple, table.astype(dtype))) for table in (value, slope))
+    return pairs(value, value), pairs(value, slope), pairs(slope, value), *lines
+
+
+@lru_cache
+def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
+    """The kernel for elements of this degree, a map of degree `powers` - 1, and this kind of material.
+
+    varying : moduli at each point; otherwise one set for an element.
+
+    The constants of the loops below are known when they are compiled: only so do they become vector instructions.
+    """
+    dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+    n = degree + 1
+    derivative = derivative_matrix(degree).astype(dtype)
+    rows, columns = tuple(map(tuple, derivative)), tuple(map(tuple, derivative.T.copy()))
+    weights = tuple(gll_weights(degree).astype(dtype))
+    values, slopes_y, slopes_z, lines, line_slopes = monomials(gll_points(degree), powers, dtype)
+    make_law = make_anisotropic_law if anisotropic else make_isotropic_law
+    stress = make_law(n**3 * LANES if varying else LANES)
+    moduli_count = U(21 if anisotropic else 2)
+    N, W, P = U(n), U(LANES), U(n**3 * LANES)
+    SPREAD = P if varying else W
+    LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
+
+    @row
+    def forces_at(u, f, line, moduli, first, weight, i, k_row, j_row, i_row, line_i, line_j, line_k, slope, value):
+        """F^d at a point of all lanes: d, then component, are the slow indices of f."""
+        at = line_i + i * W
+        for w in range(W):
+            ax, ay, az = dot(slope, line, w, W), dot(slope, line, LINE + w, W), dot(slope, line, U(2) * LINE + w, W)
+            bx, by, bz = dot(value, line, U(3) * LINE + w, W), dot(value, line, U(4) * LINE + w, W), dot(value, line, U(5) * LINE + w, W)
+            cx, cy, cz = dot(value, line, U(6) * LINE + w, W), dot(value, line, U(7) * LINE + w, W), dot(value, line, U(8) * LINE + w, W)
+            a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+            b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
+            c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+            scale = weight / (ax * a0 + ay * a1 + az * a2)
+            ux, vx, wx = dot(i_row, u, line_i + w, W), dot(i_row, u, P + line_i + w, W), dot(i_row, u, U(2) * P + line_i + w, W)
+            uy, vy, wy = dot(j_row, u, line_j + w, STEP_J), dot(j_row, u, P + line_j + w, STEP_J), dot(j_row, u, U(2) * P + line_j + w, STEP_J)
+            uz, vz, wz = dot(k_row, u, line_k + w, STEP_K), dot(k_row, u, P + line_k + w, STEP_K), dot(k_row, u, U(2) * P + line_k + w, STEP_K)
+            xx, xy, xz, yy, yz, zz = stress(
+                ux * a0 + uy * b0 + uz * c0, ux * a1 + uy * b1 + uz * c1, ux * a2 + uy * b2 + uz * c2,
+                vx * a0 + vy * b0 + vz * c0, vx * a1 + vy * b1 + vz * c1, vx * a2 + vy * b2 + vz * c2,
+                wx * a0 + wy * b0 + wz * c0, wx * a1 + wy * b1 + wz * c1, wx * a2 + wy * b2 + wz * c2,
+                scale, moduli, first + w,
+            )  # fmt: skip
+            o = at + w
+            f[o], f[P + o], f[U(2) * P + o] = xx * a0 + xy * a1 + xz * a2, xy * a0 + yy * a1 + yz * a2, xz * a0 + yz * a1 + zz * a2
+            f[U(3) * P + o], f[U(4) * P + o], f[U(5) * P + o] = xx * b0 + xy * b1 + xz * b2, xy * b0 + yy * b1 + yz * b2, xz * b0 + yz * b1 + zz * b2
+            f[U(6) * P + o], f[U(7) * P + o], f[U(8) * P + o] = xx * c0 + xy * c1 + xz * c2, xy * c0 + yy * c1 + yz * c2, xz * c0 + yz * c1 + zz * c2
+
+    @row
+    def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
+        """Minus the sum over the points of the three lines of D F."""
+        at = line_i + i * W
+        for c in range(U(3)):
+            x, y, z = c * P, (c + U(3)) * P, (c + U(6)) * P
+            for w in range(W):
+                a[x + at + w] = -(
+                    dot(i_column, f, x + line_i + w, W)
+                    + dot(j_column, f, y + line_j + w, STEP_J)
+                    + dot(k_column, f, z + line_k + w, STEP_K)
+                )
+
+    @row
+    def gather(first, points, displacement, momentum, shared, u):
+        """Displacements of the points of a block; those of points that it alone has are brought up to date."""
+        for q in range(P):
+            point = points[first + q]
+            if point >= shared:
+                scale = displacement[point, 3]
+                for c in range(3):
+                    displacement[point, c] += scale * momentum[point, c]
+            for c in range(U(3)):
+                u[c * P + q] = displacement[point, c]
+
+    @row
+    def block(first, points, displacement, momentum, shared, moduli, moduli_first, coefficients, base, u, f, a, line):
+        gather(first, points, displacement, momentum, shared, u)
+        for k in range(N):
+            for j in range(N):
+                collapse(coefficients, base, line, values[k * N + j], slopes_y[k * N + j], slopes_z[k * N + j], powers)
+                for i in range(N):
+                    at = k * STEP_K + j * STEP_J
+                    forces_at(
+                        u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
+                        weights[k] * weights[j] * weights[i], i, rows[k], rows[j], rows[i],
+                        at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
+                    )  # fmt: skip
+        for k in range(N):
+            for j in range(N):
+                for i in range(N):
+                    divergence_at(
+                        f, a, i, columns[i], columns[j], columns[k],
+                        k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
+                    )  # fmt: skip
+        for q in range(P):
+            point = points[first + q]
+            for c in range(U(3)):
+                momentum[point, c] += a[c * P + q]
+
+    @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+    def add_forces(
+        displacement, momentum, points, moduli, geometry, first_block, shared, order, begin, u_room, f_room, a_room, line_room
+    ):  # fmt: skip
+        moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
+        flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
+        tasks = u_room.shape[0]
+        for color in range(begin.size - 1):
+            start, count = begin[color], begin[color + 1] - begin[color]
+            for task in prange(tasks):
+                before = flush_denormals()
+                u, f, a, line = u_room[task], f_room[task], a_room[task], line_room[task]
+                for number in range(start + count * task // tasks, start + count * (task + 1) // tasks):
+                    b = U(order[number])
+                    own = b - U(first_block)
+                    block(
+                        b * P, flat_points, displacement, momentum, U(shared), flat_moduli, own * moduli_size,
+                        flat_geometry, own * geometry_size, u, f, a, line,
+                    )  # fmt: skip
+                restore_rounding(before)
+
+    def add(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin):
+        """See `arguments.py`. Blocks of one colour share no point; order[begin[c]] ... are those of colour c."""
+        rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
+        add_forces(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin, *rooms)
+
+    return add
+
+
+@lru_cache(maxsize=4)
+def room(threads: int, block: int, line: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Arrays that threads work in: displacements, F, forces, and the polynomials of a line."""
+    return tuple(np.empty((threads, size), dtype) for size in (3 * block, 9 * block, 3 * block, line))
+
+
+def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Any]:
+    """What depends on the degree: how blocks are arranged and packed, and the kernel for each kind of elements.
+
+    Results are the same in every run, with any number of threads: `deterministic` changes nothing here.
+    """
+    arrangement = Arrangement(degree + 1, LANES)
+
+    def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """(blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""
+        if moduli.ndim > 2:
+            parts = [arrangement.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
+            return np.stack(parts, axis=1)
+        packed = arrangement.of_elements(moduli, slots)
+        blank = (np.append(slots, np.full(-len(slots) % LANES, -1)) < 0).reshape(-1, 1, LANES)
+        return np.where(blank, 0, packed)
+
+    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: Kind) -> np.ndarray:
+        """(blocks, 3 q^3, lanes)."""
+        return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
+
+    def add_forces(kind: Kind) -> Callable[..., None]:
+        powers = 3 if kind.map == "triquadratic" else 2
+        return make_add_forces(degree, powers, kind.anisotropic, kind.varying, precision)
+
+    return {
+        "arrangement": arrangement, "pack_moduli": pack_moduli, "pack_maps": pack_maps, "add_forces": add_forces
+    }  # fmt: skip

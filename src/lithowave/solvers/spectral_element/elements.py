@@ -1,0 +1,141 @@
+"""Elements as the kernels take them: groups of one kind of map and material, their points, moduli and maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.coloring import color_elements
+from lithowave.solvers.spectral_element.arrangement import Arrangement
+from lithowave.solvers.spectral_element.block_colors import color_greedily
+from lithowave.solvers.spectral_element.materials import ElementMaterials
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kernel must know of its elements: compiled for each apart.
+
+    map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
+    moduli at every point, else one set for an element.
+    """
+
+    map: str
+    anisotropic: bool
+    varying: bool
+
+
+def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tuple[list[Kind], np.ndarray]:
+    """The kinds of elements that there are, and the place of each element's kind in that list.
+
+    coefficients : of the maps, see `survey.map_coefficients`.
+    """
+    q = coefficients.shape[-1]
+    size = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
+    powers = np.indices((q, q, q)).sum(axis=0)
+    affine = (np.abs(coefficients[:, :, powers > 1]) <= 1e-9 * size[:, None, None]).all(axis=(1, 2))
+    curved = "trilinear" if q == 2 else "triquadratic"
+    code = 2 * affine.astype(np.int64) + materials.anisotropic[materials.number]
+    found, place = np.unique(code, return_inverse=True)
+    kinds = [Kind("affine" if one >= 2 else curved, bool(one % 2), materials.varying) for one in found]
+    return kinds, place
+
+
+@dataclass(frozen=True)
+class ElementGroup:
+    """Blocks of elements of one kind, and the order in which they may be worked on.
+
+    order : block numbers by colour; begin : where in it each colour starts, and the end.
+    """
+
+    kind: Kind
+    first_block: int
+    order: Any
+    begin: np.ndarray
+    moduli: Any
+    geometry: Any
+
+    def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[Any, ...]:
+        """Of `add_forces`."""
+        return (
+            displacement, momentum, points, self.moduli, self.geometry, self.first_block, shared, self.order, self.begin
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Which element stands at each place of a group's blocks (-1: none), the blocks by colour, and colours' begins."""
+
+    elements: np.ndarray
+    order: np.ndarray
+    begin: np.ndarray
+
+
+def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: Arrangement, conflict_free: bool) -> Slots:
+    """Places for the elements of a group.
+
+    corners : vertices (elements, 8) of all elements. On a CPU elements keep their order, and blocks get colours, so that
+    threads never meet at a point. On a GPU blocks may meet, since adding is atomic there, unless conflict_free is
+    asked for: then the elements of a block, and all blocks of a colour, have one colour.
+    """
+    size = arrangement.elements
+    if arrangement.lanes and conflict_free:
+        colors = color_elements(corners[members])
+        parts = [_filled(members[colors == color], size) for color in range(int(colors.max(initial=-1)) + 1)]
+        counts = [len(part) // size for part in parts]
+        slots = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return Slots(slots, np.arange(len(slots) // size), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+    slots = _filled(members, size)
+    blocks = len(slots) // size
+    if arrangement.lanes:
+        return Slots(slots, np.arange(blocks), np.array([0, blocks]))
+    held = np.where(slots[:, None] >= 0, corners[np.maximum(slots, 0)], -1).reshape(blocks, -1)
+    colors = color_greedily(held)
+    begin = np.concatenate([[0], np.cumsum(np.bincount(colors))]) if blocks else np.array([0, 0])
+    return Slots(slots, np.argsort(colors, kind="stable"), begin)
+
+
+def _filled(elements: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([elements, np.full(-len(elements) % size, -1, np.int64)])
+
+
+class ElementTables:
+    """All groups on a device, and where each element's points stand.
+
+    Parameters
+    ----------
+    backend, kernels : of the run; `kernels` tells the arrangement and packs moduli and maps. plan : mesh, numbers,
+    materials, maps.
+    """
+
+    def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
+        self.arrangement: Arrangement = kernels.arrangement
+        kinds, place = plan.kinds
+        parts, self.groups, block = [], [], 0
+        for number, kind in enumerate(kinds):
+            members = np.flatnonzero(place == number)
+            slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
+            moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
+            inside = np.full(plan.element_count, -1, np.int64)
+            inside[members] = np.arange(len(members))
+            own = np.where(slots.elements >= 0, inside[slots.elements], -1)
+            self.groups.append(
+                ElementGroup(
+                    kind, block, backend.upload(slots.order + block, np.int64), slots.begin,
+                    backend.upload(kernels.pack_moduli(moduli, own)),
+                    backend.upload(kernels.pack_maps(plan.coefficients[members], own, kind)),
+                )
+            )  # fmt: skip
+            parts.append(slots.elements)
+            block += len(slots.elements) // self.arrangement.elements
+        order = np.concatenate(parts)
+        packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
+        self.points = backend.upload(packed, np.uint32)
+        places = np.empty(plan.element_count, np.int64)
+        places[order[order >= 0]] = np.flatnonzero(order >= 0)
+        self._base = self.arrangement.base(places)
+
+    def base(self, elements: np.ndarray) -> np.ndarray:
+        """Index in `points`, flattened, of the first point of elements."""
+        return self._base[elements]

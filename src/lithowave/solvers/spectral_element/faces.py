@@ -1,0 +1,117 @@
+r"""What the faces of a mesh do: points held at rest, and points whose motion is damped.
+
+An absorbing face takes the traction that a plane wave at normal incidence would exert (Clayton & Engquist 1977, BSSA 67;
+Stacey 1988, BSSA 78),
+
+.. math:: \sigma \cdot n = -Z v, \qquad Z = \sqrt{\rho}\,\sqrt{\Gamma}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l,
+
+which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n. In
+an absorbing layer the ground is braked by rho s v, s rising smoothly outward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.mesh.numbering import FACES
+from lithowave.solvers.spectral_element.geometry import shape_derivatives
+from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
+
+VOIGT = np.array([[0, 5, 4], [5, 1, 3], [4, 3, 2]])
+COMPONENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+PART = 20_000
+
+
+@dataclass(frozen=True)
+class Damping:
+    """Points whose motion is damped, each once, and the matrices G = dt / 2 M^-1 C (points, 3, 3)."""
+
+    point: np.ndarray
+    matrix: np.ndarray
+
+    def kernel_matrix(self) -> np.ndarray:
+        """B = (1 + G)^-1 as (points, 6): xx, yy, zz, xy, xz, yz."""
+        inverse = np.linalg.inv(np.eye(3) + self.matrix)
+        return np.stack([inverse[:, a, b] for a, b in COMPONENTS], axis=1)
+
+
+def face_places(face: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices (k, j, i) of the points of a local face (n * n, 3), and the weights of its quadrature."""
+    axis, high = divmod(face, 2)
+    n = degree + 1
+    a, b = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    places = np.empty((n * n, 3), np.int64)
+    others = [other for other in range(3) if other != axis]
+    places[:, 2 - axis] = high * degree
+    places[:, 2 - others[0]], places[:, 2 - others[1]] = a.ravel(), b.ravel()
+    weights = gll_weights(degree)
+    return places, (weights[:, None] * weights).ravel()
+
+
+def face_areas(nodes: np.ndarray, face: int, degree: int) -> np.ndarray:
+    """Outward normal times area of quadrature (elements, points, 3), m^2, at the points of a face of elements."""
+    places, weights = face_places(face, degree)
+    reference = gll_points(degree)[places[:, ::-1]]
+    slopes = shape_derivatives(reference, nodes.shape[1])  # (points, 3, count)
+    axis, high = divmod(face, 2)
+    first, second = ((nodes.transpose(0, 2, 1) @ slopes[:, (axis + step) % 3].T).transpose(0, 2, 1) for step in (1, 2))
+    return np.cross(first, second) * (weights[:, None] * (1 if high else -1))
+
+
+def impedances(stiffness: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Z (..., 3, 3), kg/(m^2 s). stiffness (..., 6, 6) in Pa, rho (...), unit normals (..., 3)."""
+    tensor = stiffness[..., VOIGT[:, :, None, None], VOIGT]
+    christoffel = np.einsum("...ijkl,...j,...l->...ik", tensor, normal, normal)
+    values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
+    return np.einsum("...ia,...a,...ka->...ik", vectors, np.sqrt(np.maximum(values, 0)), vectors)
+
+
+def isotropic_impedances(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """rho (vp n n + vs (1 - n n)), shape (..., 3, 3)."""
+    along = normal[..., :, None] * normal[..., None, :]
+    return (rho * (vp - vs))[..., None, None] * along + (rho * vs)[..., None, None] * np.eye(3)
+
+
+def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Numbers of the points on faces (element, local face), each once."""
+    degree, found = numbers.shape[1] - 1, [np.zeros(0, np.int64)]
+    for face in range(len(FACES)):
+        elements = faces[faces[:, 1] == face, 0]
+        k, j, i = face_places(face, degree)[0].T
+        found.append(np.unique(numbers[elements][:, k, j, i]))
+    return np.unique(np.concatenate(found))
+
+
+def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, impedance: object) -> Damping:
+    """Sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
+
+    impedance : function (elements, places (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
+    """
+    degree = numbers.shape[1] - 1
+    points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, 3, 3))]
+    for face in range(len(FACES)):
+        members = faces[faces[:, 1] == face, 0]
+        places, _ = face_places(face, degree)
+        for first in range(0, len(members), PART):
+            some = members[first : first + PART]
+            area = face_areas(mesh.element_nodes(some), face, degree)
+            size = np.linalg.norm(area, axis=-1)
+            z = impedance(some, places, area / size[..., None])
+            points.append(numbers[some][:, *places.T].ravel())
+            matrices.append((z * size[..., None, None]).reshape(-1, 3, 3))
+    point, place = np.unique(np.concatenate(points), return_inverse=True)
+    total = np.zeros((len(point), 9))
+    flat = np.concatenate(matrices).reshape(-1, 9)
+    for column in range(9):
+        total[:, column] = np.bincount(place, flat[:, column], len(point))
+    return Damping(point, total.reshape(-1, 3, 3))
+
+
+def joined(a: Damping, b: Damping) -> Damping:
+    """Both together: matrices of common points are added."""
+    point, place = np.unique(np.concatenate([a.point, b.point]), return_inverse=True)
+    total = np.zeros((len(point), 3, 3))
+    np.add.at(total, place, np.concatenate([a.matrix, b.matrix]))
+    return Damping(point, total)

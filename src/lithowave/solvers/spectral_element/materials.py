@@ -1,0 +1,119 @@
+"""Moduli and density of elements: one set for each material, or values at every point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+UPPER = np.triu_indices(6)
+
+
+@dataclass(frozen=True)
+class ElementMaterials:
+    """What the elements are made of.
+
+    number : material of each element, of those in the tables. stiffness : (materials, 6, 6), Pa, Voigt's order xx, yy,
+    zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase speeds, m/s. Where the
+    ground varies, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and there is one material, which
+    only tells extremes.
+    """
+
+    number: np.ndarray
+    stiffness: np.ndarray
+    rho: np.ndarray
+    anisotropic: np.ndarray
+    fastest: np.ndarray
+    slowest: np.ndarray
+    values: np.ndarray | None = None
+
+    @property
+    def varying(self) -> bool:
+        """Whether there are values at every point."""
+        return self.values is not None
+
+    def moduli(self, elements: np.ndarray | None) -> np.ndarray:
+        """Of some elements (None: all): (elements, c), or (elements, c, k, j, i) where they vary.
+
+        c is lambda, mu, or, for anisotropic elements, which never stand among isotropic ones, the 21 of the upper
+        triangle by rows.
+        """
+        some = slice(None) if elements is None else elements
+        if self.values is not None:
+            return np.moveaxis(self.values[:2, some], 0, 1)
+        number = self.number[some]
+        if len(number) and self.anisotropic[number[0]]:
+            return self.stiffness[:, UPPER[0], UPPER[1]][number]
+        mu = self.stiffness[:, 5, 5]
+        return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1)[number]
+
+    def density(self) -> np.ndarray:
+        """(elements, 1), or (elements, points) where it varies, kg/m^3."""
+        if self.values is not None:
+            return self.values[2].reshape(len(self.number), -1)
+        return self.rho[self.number][:, None]
+
+    def speed(self) -> np.ndarray:
+        """Fastest wave, m/s: (elements, 1), or (elements, points)."""
+        if self.values is not None:
+            lam, mu, rho = self.values.reshape(3, len(self.number), -1)
+            return np.sqrt((lam + 2 * mu) / rho)
+        return self.fastest[self.number][:, None]
+
+    def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
+        if self.values is not None:
+            lam, mu, rho = self.values[:, elements][:, :, places[:, 0], places[:, 1], places[:, 2]].astype(float)
+            return isotropic_stiffness(lam, mu), rho
+        number = np.broadcast_to(self.number[elements][:, None], (len(elements), len(places)))
+        return self.stiffness[number], self.rho[number]
+
+    def within(self, element: int, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Voigt's matrix and rho at a place in an element; weights (k, j, i) interpolate."""
+        if self.values is not None:
+            lam, mu, rho = (float((part[element] * weights).sum()) for part in self.values)
+            return isotropic_stiffness(np.array(lam), np.array(mu)), rho
+        number = self.number[element]
+        return self.stiffness[number], float(self.rho[number])
+
+
+def isotropic_stiffness(lam: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Voigt's matrix (..., 6, 6)."""
+    matrix = np.zeros((*np.shape(lam), 6, 6))
+    matrix[..., :3, :3] = np.asarray(lam)[..., None, None]
+    for row in range(6):
+        matrix[..., row, row] += (2 if row < 3 else 1) * np.asarray(mu)
+    return matrix
+
+
+def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
+    """Constant materials from descriptions that have `rho`, `stiffness_matrix()`, `is_anisotropic`, `speed_range`."""
+    return ElementMaterials(
+        number,
+        np.array([one.stiffness_matrix() for one in properties]),
+        np.array([one.rho for one in properties], float),
+        np.array([one.is_anisotropic for one in properties], bool),
+        np.array([one.speed_range[1] for one in properties], float),
+        np.array([one.speed_range[0] for one in properties], float),
+    )
+
+
+def sampled_materials(medium: Any, positions: Any, elements: int, points: int, dtype: Any) -> ElementMaterials:
+    """Values of a medium at every point of every element.
+
+    medium : has sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j, i, 3), m.
+    """
+    values = np.empty((3, elements, points, points, points), dtype)
+    fastest, slowest = 0.0, np.inf
+    for first in range(0, elements, 4096):
+        some = slice(first, first + 4096)
+        x, y, z = np.moveaxis(positions(some), -1, 0)
+        vp, vs, rho = medium.sample(x, y, z)
+        mu = rho * vs**2
+        values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
+        fastest, slowest = max(fastest, float(vp.max())), min(slowest, float(vs.min()))
+    return ElementMaterials(
+        np.zeros(elements, np.int64), np.zeros((1, 6, 6)), np.zeros(1), np.zeros(1, bool), np.array([fastest]),
+        np.array([slowest]), values,
+    )  # fmt: skip

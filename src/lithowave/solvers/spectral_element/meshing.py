@@ -1,0 +1,229 @@
+"""The mesh of an experiment: read from a file, or built from the domain with faces on interfaces and topography."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.solvers.spectral_element.geometry import gll_positions
+from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
+SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
+
+
+@dataclass(frozen=True)
+class AbsorbingLayer:
+    """Extra elements around the domain: thickness beyond each face, m (0: none), as x_min, x_max, y_min, ..."""
+
+    domain: tuple[tuple[float, float], ...]
+    thickness: dict[str, float]
+
+    def depth(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
+        """How far positions (..., 3) lie outside the domain, as a part of the layer's thickness, the largest counting;
+        and the least thickness, m."""
+        found = np.zeros(positions.shape[:-1])
+        for axis, (low, high) in enumerate(self.domain):
+            for side, beyond in (("min", low - positions[..., axis]), ("max", positions[..., axis] - high)):
+                thickness = self.thickness[f"{'xyz'[axis]}_{side}"]
+                if thickness:
+                    found = np.maximum(found, beyond / thickness)
+        return np.clip(found, 0.0, 1.0), min((t for t in self.thickness.values() if t), default=0.0)
+
+
+@dataclass(frozen=True)
+class MeshedModel:
+    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the layer."""
+
+    mesh: HexahedralMesh
+    materials: ElementMaterials
+    faces: dict[str, np.ndarray]
+    layer: AbsorbingLayer | None
+    element_size: float | None
+
+
+def make_model(simulation: Simulation) -> MeshedModel:
+    """The mesh of a simulation with its materials.
+
+    Raises
+    ------
+    InputError : the mesh file, its groups or the domain cannot be meshed.
+    """
+    if simulation.solver.mesh is not None:
+        return _read(simulation)
+    return _built(simulation)
+
+
+def _read(simulation: Simulation) -> MeshedModel:
+    path = simulation.solver.mesh
+    if simulation.boundaries.absorption == "layer":
+        raise InputError(
+            "boundaries.absorption", "a layer cannot be put around a mesh that is read", "Allowed with solver.mesh: stacey",
+            "or make the layer part of the mesh",
+        )  # fmt: skip
+    mesh = read_hexahedral_mesh(path, "solver.mesh").local()
+    return MeshedModel(mesh, _materials(simulation, mesh), _kinds_of_faces(simulation, mesh), None, None)
+
+
+def _kinds_of_faces(simulation: Simulation, mesh: HexahedralMesh) -> dict[str, np.ndarray]:
+    """The outer faces by kind."""
+    found: dict[str, list[np.ndarray]] = {"free": [], "absorbing": [], "rigid": []}
+    for name, faces in mesh.boundaries.items():
+        kind = name
+        if name == "sides":
+            kind = simulation.boundaries.sides
+        elif name not in found:
+            kind = simulation.boundaries.face(SIDE_NAMES.get(name, name))
+        found[kind].append(faces)
+    return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
+
+
+def _built(simulation: Simulation) -> MeshedModel:
+    domain, material = simulation.domain, simulation.material
+    tops, slowest = _sizing(simulation)
+    sizes = [(size, size) for size in (_element_size(simulation, speed) for speed in slowest)]
+    layer = _layer(simulation, max(size for size, _ in sizes), sizes[0][0])
+    x, y, z = (
+        (ends[0] - layer.thickness[f"{axis}_min"], ends[1] + layer.thickness[f"{axis}_max"])
+        for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
+    )
+    top: float | Callable = z[1] if domain.surface is None else domain.surface_height
+    mesh = layered_box(x, y, [top, *tops[1:], z[0]], sizes).local()
+    if material.kind == "layers":
+        bottoms = np.array(tops[1:])
+        below = [int((np.array([one.top for one in material.layers])[1:] >= t - 1e-9).sum()) for t in [tops[0], *bottoms]]
+        mesh = _renumbered(mesh, np.array(below))
+    used = any(layer.thickness.values())
+    return MeshedModel(
+        mesh, _materials(simulation, mesh), _kinds_of_faces(simulation, mesh), layer if used else None, sizes[0][0]
+    )
+
+
+def _renumbered(mesh: HexahedralMesh, number: np.ndarray) -> HexahedralMesh:
+    from dataclasses import replace
+
+    return replace(mesh, materials=number[mesh.materials])
+
+
+def _sizing(simulation: Simulation) -> tuple[list[float], list[float]]:
+    """Tops of the layers of elements from above, m, and the slowest wave in each, m/s."""
+    domain, material = simulation.domain, simulation.material
+    low, high = domain.z
+    if material.kind == "homogeneous":
+        return [high], [material.homogeneous.speed_range[0]]
+    if material.kind == "layers":
+        deepest = low if domain.surface is None else domain.surface.low
+        inside = [one for one in material.layers if one.top > low]
+        tops = [one.top for one in inside]
+        # A layer that ends above the surface everywhere has no elements.
+        first = max((n for n, top in enumerate(tops) if top >= high or (domain.surface is not None and top >= domain.surface.high)), default=0)
+        tops, inside = tops[first:], inside[first:]
+        _refuse_outcrops(simulation, tops[1:], deepest)
+        return [high, *tops[1:]], [one.speed_range[0] for one in inside]
+    return _slabs(simulation)
+
+
+def _refuse_outcrops(simulation: Simulation, tops: list[float], lowest: float) -> None:
+    if simulation.domain.surface is None:
+        return
+    for number, top in enumerate(tops):
+        if top >= lowest:
+            raise InputError(
+                f"material.layers[{number + 1}].top",
+                f"{top:g} m crosses the topography, which goes down to {lowest:g} m",
+                "element faces follow the layers, which must lie below the surface everywhere",
+                "material.file holds a model of any shape",
+            )
+
+
+def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
+    """The depth in equal slabs, neighbours of like speed joined."""
+    domain = simulation.domain
+    low, high = domain.z
+    start = high if domain.surface is None else domain.surface.low
+    edges = np.linspace(start, low, SLABS + 1)
+    edges[0] = high
+    tops, speeds = [], []
+    for above, below in zip(edges[:-1], edges[1:], strict=True):
+        box = domain.model_copy(update={"z": (float(below), float(above))})
+        speed = simulation.material.extremes(box)["vs_min"]
+        if speeds and speed < 1.9 * speeds[-1]:
+            speeds[-1] = min(speeds[-1], speed)
+        else:
+            tops.append(float(above))
+            speeds.append(speed)
+    return tops, speeds
+
+
+def _element_size(simulation: Simulation, speed: float) -> float:
+    solver = simulation.solver
+    if solver.spacing is not None:
+        return solver.spacing
+    return solver.degree * speed / solver.max_frequency / (solver.points_per_wavelength or solver.recommended_points)
+
+
+def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLayer:
+    """Thickness of the absorbing layer beyond each face."""
+    boundaries, domain = simulation.boundaries, simulation.domain
+    count = boundaries.layer.elements if boundaries.absorption == "layer" else 0
+    thickness = {
+        name: count * (deep if name == "z_min" else shallow) if kind == "absorbing" else 0.0
+        for name, kind in boundaries.faces.items()
+    }
+    return AbsorbingLayer((domain.x, domain.y, domain.z), thickness)
+
+
+def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:
+    material = simulation.material
+    if material.kind == "homogeneous":
+        return materials_of([material.homogeneous], np.zeros(mesh.element_count, np.int64))
+    if material.kind == "groups":
+        return _group_materials(simulation, mesh)
+    if material.kind == "layers" and simulation.solver.mesh is None:
+        return materials_of(list(material.layers), mesh.materials)
+    if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
+        raise InputError(
+            "material.layers", "anisotropic layers across a mesh that is read", "give material.groups, by names of the mesh"
+        )
+    degree = simulation.solver.degree
+
+    def positions(some: slice) -> np.ndarray:
+        # A point on an interface counts to its element: it is asked for a little inside.
+        nodes = mesh.element_nodes(some)
+        places = gll_positions(nodes, degree)
+        centre = nodes.mean(axis=1)[:, None, None, None]
+        return places + 1e-6 * (centre - places)
+
+    dtype = np.float32 if simulation.compute.precision == "single" else np.float64
+    return sampled_materials(material.medium, positions, mesh.element_count, degree + 1, dtype)
+
+
+def _group_materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:
+    groups = simulation.material.groups
+    wanted = [mesh.groups[number] for number in np.unique(mesh.materials)]
+    missing = [name for name in wanted if name not in groups]
+    if missing:
+        raise InputError(
+            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh}",
+            f"groups of the mesh: {', '.join(wanted)}", f"groups described: {', '.join(groups)}",
+        )  # fmt: skip
+    unknown = [name for name in groups if name not in wanted]
+    if unknown:
+        raise InputError(
+            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh} has no such group",
+            f"groups of the mesh: {', '.join(wanted)}",
+        )  # fmt: skip
+    names = list(groups)
+    number = np.array([names.index(name) if name in groups else 0 for name in mesh.groups])
+    return materials_of([groups[name] for name in names], number[mesh.materials])
+
+

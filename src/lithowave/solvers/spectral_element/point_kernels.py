@@ -1,0 +1,137 @@
+"""Kernels over points: the step of the displacements, absorbing sides, sources, receivers, peaks, the watch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from lithowave.backends.loops import FAST, parallel, row
+from lithowave.backends.rounding import flush_denormals, restore_rounding
+
+CHUNK = 4096
+
+
+@parallel
+def move(displacement, momentum, count):
+    """u += dt^2 / mass * p at the first points: u, half a step before p, goes half a step beyond it."""
+    for chunk in prange((count + CHUNK - 1) // CHUNK):
+        before = flush_denormals()
+        for point in range(chunk * CHUNK, min(count, (chunk + 1) * CHUNK)):
+            scale = displacement[point, 3]
+            for c in range(3):
+                displacement[point, c] += scale * momentum[point, c]
+        restore_rounding(before)
+
+
+@parallel
+def damp(momentum, history, point, matrix):
+    r"""Absorb at points, each of which is there once: p = B (p~ + p_before) - p_before.
+
+    With M dp / dt = f - C v, v = M^-1 p and C v taken as the mean before and after the step, (1 + G) p = (1 - G) p_before
+    + dt f, G = dt / 2 M^-1 C; and p~ = p_before + dt f is what stands in `momentum`. B = (1 + G)^-1, symmetric: matrix
+    (points, 6): xx, yy, zz, xy, xz, yz. history (points, 3) : p_before, here replaced.
+    """
+    for n in prange(point.size):
+        p = point[n]
+        x0, y0, z0 = history[n, 0], history[n, 1], history[n, 2]
+        x, y, z = momentum[p, 0] + x0, momentum[p, 1] + y0, momentum[p, 2] + z0
+        x1 = matrix[n, 0] * x + matrix[n, 3] * y + matrix[n, 4] * z - x0
+        y1 = matrix[n, 3] * x + matrix[n, 1] * y + matrix[n, 5] * z - y0
+        z1 = matrix[n, 4] * x + matrix[n, 5] * y + matrix[n, 2] * z - z0
+        momentum[p, 0], momentum[p, 1], momentum[p, 2] = x1, y1, z1
+        history[n, 0], history[n, 1], history[n, 2] = x1, y1, z1
+
+
+@njit(fastmath=FAST, error_model="numpy", cache=True)
+def inject(momentum, target, begin, weight, owner, amplitude, row):
+    """p[target[n]] += sum of weight (a vector) * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1]."""
+    for n in range(target.size):
+        for c in range(3):
+            total = 0.0
+            for entry in range(begin[n], begin[n + 1]):
+                total += weight[entry, c] * amplitude[row[0], owner[entry]]
+            momentum[target[n], c] += total
+
+
+@njit(cache=True)
+def count_step(row):
+    """One row further in a table: of amplitudes, of records."""
+    row[0] += 1
+
+
+@parallel
+def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
+    """Velocity at places in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
+
+    base : index in `points` of the first point of the place's element; strides : steps along k, j, i. values, slopes :
+    (places, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
+    """
+    flat = points.reshape(-1)
+    n = values.shape[2]
+    with_gradient = out.shape[1] > 3
+    for place in prange(base.size):
+        total = np.zeros(12)
+        for k in range(n):
+            for j in range(n):
+                if values[place, 2, k] == 0 and slopes[place, 2, k] == 0 or values[place, 1, j] == 0 and slopes[place, 1, j] == 0:
+                    continue
+                for i in range(n):
+                    point = flat[base[place] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    x, y, z = values[place, 0, i], values[place, 1, j], values[place, 2, k]
+                    scale = x * y * z * displacement[point, 3]
+                    for c in range(3):
+                        total[c] += scale * momentum[point, c]
+                    if with_gradient:
+                        for c in range(3):
+                            u = displacement[point, c]
+                            total[3 + 3 * c] += slopes[place, 0, i] * y * z * u
+                            total[4 + 3 * c] += x * slopes[place, 1, j] * z * u
+                            total[5 + 3 * c] += x * y * slopes[place, 2, k] * u
+        for c in range(3):
+            out[slot[0], c, place] = rate * total[c]
+        for c in range(3, out.shape[1]):
+            out[slot[0], c, place] = total[c]
+
+
+@row
+def raise_peaks(peaks, place, east, north, up):
+    """Raise the horizontal, vertical and total peak of a place to what this vector has."""
+    horizontal = east * east + north * north
+    peaks[0, place] = max(peaks[0, place], np.sqrt(horizontal))
+    peaks[1, place] = max(peaks[1, place], abs(up))
+    peaks[2, place] = max(peaks[2, place], np.sqrt(horizontal + up * up))
+
+
+@parallel
+def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
+    """Peaks of |v| and |u| at places: (3, places), horizontal, vertical, total.
+
+    velocity (1, 3, places) : at present. displacement (3, places) : running integral, to which v dt is added; at the time
+    of v it is half a step of v short.
+    """
+    half = 0.5 * time_step
+    for place in prange(displacement.shape[1]):
+        east, north, up = velocity[0, 0, place], velocity[0, 1, place], velocity[0, 2, place]
+        displacement[0, place] += time_step * east
+        displacement[1, place] += time_step * north
+        displacement[2, place] += time_step * up
+        raise_peaks(peak_velocity, place, east, north, up)
+        u = displacement[0, place] - half * east
+        v = displacement[1, place] - half * north
+        raise_peaks(peak_displacement, place, u, v, displacement[2, place] - half * up)
+
+
+@parallel
+def largest_velocity(displacement, momentum, out):
+    """Largest |component| of dt v in as many parts as `out` has; not a finite number where one of them is not."""
+    parts, points = out.size, displacement.shape[0] - 1
+    for part in prange(parts):
+        zero = out.dtype.type(0)
+        most, poison = zero, zero
+        for point in range(part * points // parts, (part + 1) * points // parts):
+            scale = displacement[point, 3]
+            x, y, z = scale * momentum[point, 0], scale * momentum[point, 1], scale * momentum[point, 2]
+            most = max(most, abs(x), abs(y), abs(z))
+            # 0 but for infinity and NaN, which a comparison may overlook.
+            poison += zero * (x + y + z)
+        out[part] = most + poison

@@ -1,0 +1,108 @@
+"""Receivers, rasters and the surface: places in elements at which the fields are read, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.base import Coming
+from lithowave.solvers.spectral_element.places import (
+    find_places,
+    inverse_jacobians,
+    require_places,
+    strain_of,
+    stress_of,
+)
+
+
+class PlacedSamples:
+    """Places of a device's kernel `sample`. Points in no element are left out.
+
+    Parameters
+    ----------
+    solver : plan, backend, tables. positions : (points, 3), m.
+    """
+
+    def __init__(self, solver: Any, positions: np.ndarray) -> None:
+        plan, backend, tables = solver.plan, solver.backend, solver.tables
+        self.plan, self.size = plan, len(positions)
+        every = find_places(plan.mesh, plan.degree, positions, plan.tolerance)
+        self.places = every.first()
+        self.count = len(self.places.element)
+        self._lists = (
+            backend.upload(tables.base(self.places.element), np.int64),
+            backend.upload(np.array(tables.arrangement.strides), np.int64),
+            backend.upload(self.places.values), backend.upload(self.places.slopes),
+            backend.scalar(1.0 / plan.schedule.time_step),
+        )  # fmt: skip
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Of `sample`, between the points and `out`."""
+        return self._lists
+
+    def material(self) -> np.ndarray:
+        """Voigt's matrix at each place (places, 6, 6), Pa."""
+        found = []
+        for element, (x, y, z) in zip(self.places.element, self.places.values, strict=True):
+            found.append(self.plan.materials.within(int(element), np.einsum("k,j,i->kji", z, y, x))[0])
+        return np.array(found).reshape(-1, 6, 6)
+
+    def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """From rows of `sample` (times, 3 or 12, places): velocity (times, places, 3) and, with 12, strain and stress
+        (times, places, 6)."""
+        rows = rows[..., : self.count].astype(float)
+        found = {"velocity": np.moveaxis(rows[:, :3], 1, 2).copy()}
+        if rows.shape[1] > 3:
+            if not hasattr(self, "_tables"):
+                self._tables = inverse_jacobians(self.plan.mesh, self.places), self.material()
+            strain = strain_of(rows[:, 3:], self._tables[0])
+            found |= {"strain": strain, "stress": stress_of(strain, self._tables[1])}
+        return found
+
+    def spread(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Values (..., places) at all points; not a number where there is no element."""
+        full = np.full((*values.shape[:-1], self.size), np.nan, values.dtype)
+        full[..., self.places.point] = values[..., : self.count]
+        return full.reshape(shape)
+
+    def fields(self, rows: np.ndarray, names: tuple[str, ...], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+        """Fields of a snapshot, (nz, ny, nx, components), from one record of `sample`."""
+        motion = self.motion(rows)
+        if "stress" in motion:
+            motion["pressure"] = -motion["stress"][..., :3].mean(axis=-1, keepdims=True)
+        found = {}
+        for name in names:
+            components = motion[name][0].T
+            full = self.spread(components.astype(rows.dtype), (len(components), *shape))
+            found[name] = full[0] if name == "pressure" else np.moveaxis(full, 0, -1)
+        return found
+
+
+class Records:
+    """Receivers and room for their records, twice: one fills while the other is brought to the host."""
+
+    def __init__(self, solver: Any, receivers: Sequence[Any]) -> None:
+        self.solver, self.backend = solver, solver.backend
+        positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
+        self.samples = PlacedSamples(solver, positions)
+        names = [receiver.name for receiver in receivers]
+        require_places(self.samples.places, names, positions, "receivers")
+
+    def start(self, capacity: int, stress: bool) -> None:
+        """Make room for `capacity` records."""
+        shape = (capacity, 12 if stress else 3, max(1, self.samples.count))
+        self._rooms = [self.backend.zeros(shape) for _ in range(2)]
+        self._filling = 0
+
+    @property
+    def room(self) -> Any:
+        """Where records go now."""
+        return self._rooms[self._filling]
+
+    def fetch(self, count: int) -> Coming:
+        """Begin to bring the first records to the host; further ones go elsewhere."""
+        full, self._filling = self._filling, 1 - self._filling
+        part = self.backend.fetch(self._rooms[full][:count])
+        return Coming({"rows": part}, lambda parts: self.samples.motion(parts["rows"]))

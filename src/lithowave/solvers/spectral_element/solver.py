@@ -1,0 +1,238 @@
+"""The spectral-element solver: arrays of one run, and one step of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.solvers.base import Coming, Raster
+from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.solvers.spectral_element.absorption import make_damping
+from lithowave.solvers.spectral_element.elements import ElementTables
+from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.places import SourceList
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan
+from lithowave.solvers.spectral_element.rasters import raster_positions, select_raster, surface_grid
+from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+PACKAGE = "lithowave.solvers.spectral_element"
+KERNELS = ("element_kernels", "point_kernels")
+MAGNITUDES = 1024  # parts in which the largest velocity is looked for
+
+
+class SpectralElementSolver:
+    r"""Explicit Newmark steps on the diagonal mass matrix of Gauss-Lobatto-Legendre elements.
+
+    With p = M v at t_n = n dt and u at t_n - dt / 2, a step is
+
+    .. math::
+        u^{n+1/2} = u^{n-1/2} + \Delta t\, M^{-1} p^n, \qquad
+        p^{n+1} = p^n + \Delta t\,[f(t_{n+1/2}) - K u^{n+1/2} - C\,M^{-1}\tfrac{1}{2}(p^n + p^{n+1})],
+
+    which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps: the displacements of both are the same
+    numbers. K is applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds
+    p / dt.
+
+    Parameters
+    ----------
+    plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels.
+    backend : where the arrays live.
+    """
+
+    def __init__(self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any) -> None:
+        self.plan, self.backend = plan, backend
+        self.kernels = backend.kernels(
+            PACKAGE, *KERNELS, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
+        )
+        self.tables = ElementTables(backend, self.kernels, plan)
+        self.points = self.tables.points
+        self._allocate()
+        self._prepare_damping()
+        self._prepare_sources([] if simulation is None else simulation.point_sources())
+        receivers = [] if simulation is None else simulation.receiver_list()
+        self.records_of = Records(self, receivers)
+        self._magnitudes = backend.zeros(MAGNITUDES)
+        self._rasters: dict[Raster, PlacedSamples] = {}
+        self._peaks: dict[str, Any] | None = None
+        self._repeated: dict[tuple, Callable[[], None]] = {}
+        self._step = backend.repeated(self._launch)
+
+    def _allocate(self) -> None:
+        plan, backend = self.plan, self.backend
+        shape = (plan.total_points + 1, 4)
+        start = np.zeros(shape, backend.dtype)
+        start[:-1, 3] = plan.schedule.time_step**2 / plan.survey.mass
+        start[face_points(plan.numbers, plan.faces["rigid"]), 3] = 0.0
+        self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
+
+    def _prepare_damping(self) -> None:
+        damping = make_damping(self.plan)
+        self.damping = (
+            self.backend.upload(damping.point, np.int64), self.backend.upload(damping.kernel_matrix())
+        )  # fmt: skip
+        self.history = self.backend.zeros((len(damping.point), 3))
+
+    def _prepare_sources(self, sources: list) -> None:
+        self.sources = SourceList(self.backend, self.plan, sources)
+        self._row = self.backend.zeros((1,), np.int64)
+        self._next_step = -1
+
+    # ------------------------------------------------------------------------------------------------ the step
+
+    def advance(self, step: int) -> None:
+        """From step to step + 1."""
+        if step != self._next_step or step % BLOCK == 0:
+            self.backend.assign(self._row, np.array([step % BLOCK]))
+            self.sources.load(step)
+        self._step()
+        self._next_step = step + 1
+
+    def _launch(self) -> None:
+        self.move()
+        self.add_forces()
+        if self.sources.count:
+            self.kernels.inject(self.momentum, *self.sources.arguments(), self._row)
+            self.kernels.count_step(self._row)
+        self.absorb()
+
+    def move(self) -> None:
+        """u += dt M^-1 p at the points that elements share; those of one element alone move in `add_forces`."""
+        self.kernels.move(self.displacement, self.momentum, self.plan.shared)
+
+    def add_forces(self) -> None:
+        """p -= dt K u."""
+        for group in self.tables.groups:
+            add = self.kernels.add_forces(group.kind)
+            add(*group.arguments(self.displacement, self.momentum, self.points, self.plan.shared))
+
+    def absorb(self) -> None:
+        """p -= dt C v, v the mean of before and after."""
+        if len(self.history):
+            self.kernels.damp(self.momentum, self.history, *self.damping)
+
+    # --------------------------------------------------------------------------------------------- what is read
+
+    def facts(self) -> dict[str, Any]:
+        """See `lithowave.solvers.base.Solver`."""
+        return {}
+
+    def start_records(self, capacity: int, stress: bool) -> None:
+        """See `lithowave.solvers.base.Solver`."""
+        self.records_of.start(capacity, stress)
+        self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
+        self._repeated.clear()
+
+    def record(self, slot: int) -> None:
+        """See `lithowave.solvers.base.Solver`."""
+        if slot != self._next_slot:
+            self.backend.assign(self._slot, np.array([slot]))
+        out = self.records_of.room
+        self._repeat(("record", id(out)), lambda: self._launch_record(out))
+        self._next_slot = slot + 1
+
+    def _launch_record(self, out: Any) -> None:
+        self.sample(self.records_of.samples, out, self._slot)
+        self.kernels.count_step(self._slot)
+
+    def sample(self, samples: PlacedSamples, out: Any, slot: Any) -> None:
+        """out[slot] = velocity, and with 12 rows the gradient of the displacement, at places."""
+        if samples.count:
+            self.kernels.sample(self.displacement, self.momentum, self.points, *samples.arguments(), out, slot)
+
+    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
+        """Call what always launches the same for this key."""
+        if key not in self._repeated:
+            self._repeated[key] = self.backend.repeated(function)
+        self._repeated[key]()
+
+    def records(self, count: int) -> Coming:
+        """See `lithowave.solvers.base.Solver`."""
+        return self.records_of.fetch(count)
+
+    def raster(self, selection: Any) -> Raster:
+        """See `lithowave.solvers.base.Solver`."""
+        return select_raster(self.plan, selection)
+
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+        """See `lithowave.solvers.base.Solver`; not a number outside the mesh."""
+        if raster not in self._rasters:
+            self._rasters[raster] = PlacedSamples(self, raster_positions(raster))
+        samples = self._rasters[raster]
+        out = self.backend.zeros((1, 3 if names == ("velocity",) else 12, max(1, samples.count)))
+        self.sample(samples, out, self.backend.zeros((1,), np.int64))
+        part = self.backend.fetch(out)
+        return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names, raster.shape[::-1]))
+
+    def start_peaks(self) -> None:
+        """See `lithowave.solvers.base.Solver`."""
+        self._surface_x, self._surface_y, positions = surface_grid(self.plan)
+        self._surface = PlacedSamples(self, positions)
+        count = max(1, self._surface.count)
+        names = ("displacement", "peak_velocity", "peak_displacement")
+        self._peaks = {name: self.backend.zeros((3, count)) for name in names}
+        self._surface_velocity, self._surface_slot = self.backend.zeros((1, 3, count)), self.backend.zeros((1,), np.int64)
+        self._repeated.clear()
+
+    def update_peaks(self) -> None:
+        """Take the present velocities into the peaks; once for each step."""
+        self._repeat(("peaks",), self._launch_peaks)
+
+    def _launch_peaks(self) -> None:
+        self.sample(self._surface, self._surface_velocity, self._surface_slot)
+        step = self.backend.scalar(self.plan.schedule.time_step)
+        self.kernels.surface_peaks(self._surface_velocity, step, *self._peaks.values())
+
+    def peaks(self) -> dict[str, np.ndarray]:
+        """See `lithowave.solvers.base.Solver`."""
+        shape = (3, len(self._surface_y), len(self._surface_x))
+        host = {name: self._surface.spread(self.backend.download(array), shape) for name, array in self._peaks.items()}
+        return {
+            "x": self._surface_x,
+            "y": self._surface_y,
+            "velocity": host["peak_velocity"],
+            "displacement": host["peak_displacement"],
+        }
+
+    def largest_velocity(self) -> float:
+        """See `lithowave.solvers.base.Solver`."""
+        self.kernels.largest_velocity(self.displacement, self.momentum, self._magnitudes)
+        found = self.backend.download(self._magnitudes)
+        return float(found.max()) / self.plan.schedule.time_step if np.isfinite(found).all() else float("inf")
+
+    def velocity(self) -> np.ndarray:
+        """Velocity at all points (points, 3), m/s, on the host."""
+        scale = self.backend.download(self.displacement)[:-1, 3:] / self.plan.schedule.time_step
+        return scale * self.backend.download(self.momentum)[:-1, :3]
+
+    def diagnose(self) -> str:
+        """See `lithowave.solvers.base.Solver`."""
+        with np.errstate(invalid="ignore"):
+            velocity = np.abs(self.velocity())
+        velocity = np.where(np.isfinite(velocity), velocity, np.inf)
+        point, component = np.unravel_index(int(velocity.argmax()), velocity.shape)
+        element = int(np.argmax((self.plan.numbers == point).any(axis=(1, 2, 3))))
+        stiffness, rho = self.plan.materials.within(element, np.full((self.plan.degree + 1,) * 3, (self.plan.degree + 1) ** -3))
+        vp, vs = np.sqrt(stiffness[0, 0] / rho), np.sqrt(stiffness[5, 5] / rho)
+        return (
+            f"|v{'xyz'[component]}| = {velocity[point, component]:.3g} m/s in {self.plan.place_of(element)}, where "
+            f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3, smallest Jacobian "
+            f"{self.plan.survey.jacobian[element]:.3g} m^3"
+        )
+
+    def _state_arrays(self) -> dict[str, Any]:
+        state = {"displacement": self.displacement, "momentum": self.momentum, "history": self.history}
+        return state | {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """See `lithowave.solvers.base.Solver`."""
+        return {name: self.backend.download(array) for name, array in self._state_arrays().items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """See `lithowave.solvers.base.Solver`."""
+        for name, array in self._state_arrays().items():
+            self.backend.assign(array, state[name])
