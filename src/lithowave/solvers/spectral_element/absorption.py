@@ -12,7 +12,9 @@ from lithowave.solvers.spectral_element.geometry import gll_positions
 
 PART = 10_000
 POWER = 2  # damping rises with this power of the depth in the layer
-ROUND_TRIP = 1e-3  # what the damping alone leaves of a wave of the fastest speed that goes through and back
+# What the damping alone leaves of a wave of the fastest speed that goes through and back; of slower ones less. Stronger
+# damping would itself turn back waves that are longer than the layer; the condition at its end takes most of the rest.
+ROUND_TRIP = 0.3
 
 
 def make_damping(plan: Any) -> Damping:
@@ -30,7 +32,8 @@ def make_damping(plan: Any) -> Damping:
 def layer_damping(plan: Any) -> Damping:
     r"""G = dt s / 2 with s = s_1 d^2, d the part of the layer's thickness L that lies inwards of a point.
 
-    A wave of speed c that goes through the layer and back keeps exp(-int s / c) of its amplitude, so s_1 = 3 c ln(1/R) / L.
+    A wave of speed c that goes through the layer and back keeps exp(-int s / c) of its amplitude, so
+    s_1 = 3 c ln(1/R) / L.
     """
     speed = float(plan.materials.fastest.max())
     strength = np.zeros(plan.total_points)

@@ -1,9 +1,10 @@
 """The argument lists of the kernels, one for the twins of both devices.
 
-displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there holds a point at rest. momentum :
-(points + 1, 4): p, so that dt^2 / mass * p is what u gains in a step; the fourth number is of no account. The last point
-of both belongs to no element: unused places of blocks lead to it. points : numbers of points (see `arrangement.py`).
-shared : the first points belong to several elements, those from here on to one alone, which moves them itself.
+displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there holds a point at rest.
+momentum : (points + 1, 4): p, so that dt^2 / mass * p is what u gains in a step; the fourth number is of no account.
+The last point of both belongs to no element: unused places of blocks lead to it. points : numbers of points (see
+`arrangement.py`). shared : the first points belong to several elements, those from here on to one alone, which moves
+them itself.
 """
 
 from __future__ import annotations

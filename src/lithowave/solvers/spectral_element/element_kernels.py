@@ -42,6 +42,12 @@ def dot(c, f, at, step):
 
 
 @row
+def dots(c, f, at, field, step):
+    """The same of three fields, `field` numbers apart."""
+    return dot(c, f, at, step), dot(c, f, at + field, step), dot(c, f, at + field + field, step)
+
+
+@row
 def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
     """Polynomials in xi of x, dx/deta and dx/dzeta on the line of points that `values` ... stand for."""
     lanes, p = U(LANES), U(powers)
@@ -88,35 +94,42 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
     make_law = make_anisotropic_law if anisotropic else make_isotropic_law
     stress = make_law(n**3 * LANES if varying else LANES)
     moduli_count = U(21 if anisotropic else 2)
-    N, W, P = U(n), U(LANES), U(n**3 * LANES)
+    ONE, N, W, P = U(1), U(n), U(LANES), U(n**3 * LANES)
     SPREAD = P if varying else W
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
     @row
-    def forces_at(u, f, line, moduli, first, weight, i, k_row, j_row, i_row, line_i, line_j, line_k, slope, value):
+    def forces_at(
+        u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value
+    ):  # fmt: skip
         """F^d at a point of all lanes: d, then component, are the slow indices of f."""
-        at = line_i + i * W
         for w in range(W):
-            ax, ay, az = dot(slope, line, w, W), dot(slope, line, LINE + w, W), dot(slope, line, U(2) * LINE + w, W)
-            bx, by, bz = dot(value, line, U(3) * LINE + w, W), dot(value, line, U(4) * LINE + w, W), dot(value, line, U(5) * LINE + w, W)
-            cx, cy, cz = dot(value, line, U(6) * LINE + w, W), dot(value, line, U(7) * LINE + w, W), dot(value, line, U(8) * LINE + w, W)
+            ax, ay, az = dots(slope, line, w, LINE, W)
+            bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
+            cx, cy, cz = dots(value, line, U(6) * LINE + w, LINE, W)
             a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
             b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
             c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
             scale = weight / (ax * a0 + ay * a1 + az * a2)
-            ux, vx, wx = dot(i_row, u, line_i + w, W), dot(i_row, u, P + line_i + w, W), dot(i_row, u, U(2) * P + line_i + w, W)
-            uy, vy, wy = dot(j_row, u, line_j + w, STEP_J), dot(j_row, u, P + line_j + w, STEP_J), dot(j_row, u, U(2) * P + line_j + w, STEP_J)
-            uz, vz, wz = dot(k_row, u, line_k + w, STEP_K), dot(k_row, u, P + line_k + w, STEP_K), dot(k_row, u, U(2) * P + line_k + w, STEP_K)
+            ui, vi, wi = dots(i_row, u, line_i + w, P, W)
+            uj, vj, wj = dots(j_row, u, line_j + w, P, STEP_J)
+            uk, vk, wk = dots(k_row, u, line_k + w, P, STEP_K)
             xx, xy, xz, yy, yz, zz = stress(
-                ux * a0 + uy * b0 + uz * c0, ux * a1 + uy * b1 + uz * c1, ux * a2 + uy * b2 + uz * c2,
-                vx * a0 + vy * b0 + vz * c0, vx * a1 + vy * b1 + vz * c1, vx * a2 + vy * b2 + vz * c2,
-                wx * a0 + wy * b0 + wz * c0, wx * a1 + wy * b1 + wz * c1, wx * a2 + wy * b2 + wz * c2,
+                ui * a0 + uj * b0 + uk * c0, ui * a1 + uj * b1 + uk * c1, ui * a2 + uj * b2 + uk * c2,
+                vi * a0 + vj * b0 + vk * c0, vi * a1 + vj * b1 + vk * c1, vi * a2 + vj * b2 + vk * c2,
+                wi * a0 + wj * b0 + wk * c0, wi * a1 + wj * b1 + wk * c1, wi * a2 + wj * b2 + wk * c2,
                 scale, moduli, first + w,
             )  # fmt: skip
-            o = at + w
-            f[o], f[P + o], f[U(2) * P + o] = xx * a0 + xy * a1 + xz * a2, xy * a0 + yy * a1 + yz * a2, xz * a0 + yz * a1 + zz * a2
-            f[U(3) * P + o], f[U(4) * P + o], f[U(5) * P + o] = xx * b0 + xy * b1 + xz * b2, xy * b0 + yy * b1 + yz * b2, xz * b0 + yz * b1 + zz * b2
-            f[U(6) * P + o], f[U(7) * P + o], f[U(8) * P + o] = xx * c0 + xy * c1 + xz * c2, xy * c0 + yy * c1 + yz * c2, xz * c0 + yz * c1 + zz * c2
+            o = line_i + i * W + w
+            f[o] = xx * a0 + xy * a1 + xz * a2
+            f[P + o] = xy * a0 + yy * a1 + yz * a2
+            f[U(2) * P + o] = xz * a0 + yz * a1 + zz * a2
+            f[U(3) * P + o] = xx * b0 + xy * b1 + xz * b2
+            f[U(4) * P + o] = xy * b0 + yy * b1 + yz * b2
+            f[U(5) * P + o] = xz * b0 + yz * b1 + zz * b2
+            f[U(6) * P + o] = xx * c0 + xy * c1 + xz * c2
+            f[U(7) * P + o] = xy * c0 + yy * c1 + yz * c2
+            f[U(8) * P + o] = xz * c0 + yz * c1 + zz * c2
 
     @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
@@ -132,28 +145,42 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
                 )
 
     @row
-    def gather(first, points, displacement, momentum, shared, u):
-        """Displacements of the points of a block; those of points that it alone has are brought up to date."""
-        for q in range(P):
-            point = points[first + q]
-            if point >= shared:
-                scale = displacement[point, 3]
-                for c in range(3):
-                    displacement[point, c] += scale * momentum[point, c]
-            for c in range(U(3)):
-                u[c * P + q] = displacement[point, c]
+    def bring_up_to_date(at, points, displacement, momentum):
+        """u += dt M^-1 p at one point of every lane."""
+        for w in range(W):
+            point = points[at + w]
+            scale = displacement[point, 3]
+            displacement[point, 0] += scale * momentum[point, 0]
+            displacement[point, 1] += scale * momentum[point, 1]
+            displacement[point, 2] += scale * momentum[point, 2]
 
     @row
-    def block(first, points, displacement, momentum, shared, moduli, moduli_first, coefficients, base, u, f, a, line):
-        gather(first, points, displacement, momentum, shared, u)
+    def gather(first, points, displacement, momentum, u):
+        """Displacements of the points of a block; those inside elements, which no other has, are brought up to date."""
+        for k in range(ONE, N - ONE):
+            for j in range(ONE, N - ONE):
+                for i in range(ONE, N - ONE):
+                    bring_up_to_date(first + k * STEP_K + j * STEP_J + i * W, points, displacement, momentum)
+        for q in range(P):
+            point = points[first + q]
+            u[q] = displacement[point, 0]
+            u[P + q] = displacement[point, 1]
+            u[U(2) * P + q] = displacement[point, 2]
+
+    @row
+    def block(
+        first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line
+    ):  # fmt: skip
+        gather(first, points, displacement, momentum, u)
         for k in range(N):
             for j in range(N):
-                collapse(coefficients, base, line, values[k * N + j], slopes_y[k * N + j], slopes_z[k * N + j], powers)
+                kj = k * N + j
+                collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
                 for i in range(N):
                     at = k * STEP_K + j * STEP_J
                     forces_at(
                         u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
-                        weights[k] * weights[j] * weights[i], i, rows[k], rows[j], rows[i],
+                        weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
                         at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
                     )  # fmt: skip
         for k in range(N):
@@ -165,12 +192,14 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
                     )  # fmt: skip
         for q in range(P):
             point = points[first + q]
-            for c in range(U(3)):
-                momentum[point, c] += a[c * P + q]
+            momentum[point, 0] += a[q]
+            momentum[point, 1] += a[P + q]
+            momentum[point, 2] += a[U(2) * P + q]
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def add_forces(
-        displacement, momentum, points, moduli, geometry, first_block, shared, order, begin, u_room, f_room, a_room, line_room
+        displacement, momentum, points, moduli, geometry, first_block, order, begin,
+        u_room, f_room, a_room, line_room,
     ):  # fmt: skip
         moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
         flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
@@ -184,7 +213,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
                     b = U(order[number])
                     own = b - U(first_block)
                     block(
-                        b * P, flat_points, displacement, momentum, U(shared), flat_moduli, own * moduli_size,
+                        b * P, flat_points, displacement, momentum, flat_moduli, own * moduli_size,
                         flat_geometry, own * geometry_size, u, f, a, line,
                     )  # fmt: skip
                 restore_rounding(before)
@@ -192,7 +221,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
     def add(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin):
         """See `arguments.py`. Blocks of one colour share no point; order[begin[c]] ... are those of colour c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
-        add_forces(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin, *rooms)
+        add_forces(displacement, momentum, points, moduli, geometry, first_block, order, begin, *rooms)
 
     return add
 

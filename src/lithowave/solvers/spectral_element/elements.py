@@ -75,17 +75,17 @@ class Slots:
 def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: Arrangement, conflict_free: bool) -> Slots:
     """Places for the elements of a group.
 
-    corners : vertices (elements, 8) of all elements. On a CPU elements keep their order, and blocks get colours, so that
-    threads never meet at a point. On a GPU blocks may meet, since adding is atomic there, unless conflict_free is
+    corners : vertices (elements, 8) of all elements. On a CPU elements keep their order, and blocks get colours, so
+    that threads never meet at a point. On a GPU blocks may meet, since adding is atomic there, unless conflict_free is
     asked for: then the elements of a block, and all blocks of a colour, have one colour.
     """
     size = arrangement.elements
     if arrangement.lanes and conflict_free:
         colors = color_elements(corners[members])
         parts = [_filled(members[colors == color], size) for color in range(int(colors.max(initial=-1)) + 1)]
-        counts = [len(part) // size for part in parts]
-        slots = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        return Slots(slots, np.arange(len(slots) // size), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+        begin = np.concatenate([[0], np.cumsum([len(part) // size for part in parts], dtype=np.int64)])
+        slots = np.concatenate([np.zeros(0, np.int64), *parts])
+        return Slots(slots, np.arange(len(slots) // size), begin)
     slots = _filled(members, size)
     blocks = len(slots) // size
     if arrangement.lanes:
@@ -120,11 +120,14 @@ class ElementTables:
             inside = np.full(plan.element_count, -1, np.int64)
             inside[members] = np.arange(len(members))
             own = np.where(slots.elements >= 0, inside[slots.elements], -1)
+            maps = plan.coefficients[members]
+            if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, in a mesh of 27 nodes, too
+                maps = maps[..., :2, :2, :2]
             self.groups.append(
                 ElementGroup(
                     kind, block, backend.upload(slots.order + block, np.int64), slots.begin,
                     backend.upload(kernels.pack_moduli(moduli, own)),
-                    backend.upload(kernels.pack_maps(plan.coefficients[members], own, kind)),
+                    backend.upload(kernels.pack_maps(maps, own, kind)),
                 )
             )  # fmt: skip
             parts.append(slots.elements)

@@ -1,12 +1,12 @@
 r"""What the faces of a mesh do: points held at rest, and points whose motion is damped.
 
-An absorbing face takes the traction that a plane wave at normal incidence would exert (Clayton & Engquist 1977, BSSA 67;
-Stacey 1988, BSSA 78),
+An absorbing face takes the traction that a plane wave at normal incidence would exert (Clayton & Engquist 1977, BSSA
+67; Stacey 1988, BSSA 78),
 
 .. math:: \sigma \cdot n = -Z v, \qquad Z = \sqrt{\rho}\,\sqrt{\Gamma}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l,
 
-which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n. In
-an absorbing layer the ground is braked by rho s v, s rising smoothly outward.
+which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n.
+In an absorbing layer the ground is braked by rho s v, s rising smoothly outward.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def make_anisotropic_law(step: int) -> Callable:
     @row
     def anisotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
         """sigma = scale C : e; moduli: the upper triangle of Voigt's matrix by rows, order xx, yy, zz, yz, xz, xy."""
-        e1, e2, e3, e4, e5, e6 = scale * xx, scale * yy, scale * zz, scale * (yz + zy), scale * (xz + zx), scale * (xy + yx)
+        e1, e2, e3 = scale * xx, scale * yy, scale * zz
+        e4, e5, e6 = scale * (yz + zy), scale * (xz + zx), scale * (xy + yx)
         c = moduli
         s1 = c[at] * e1 + c[at + S[1]] * e2 + c[at + S[2]] * e3
         s1 += c[at + S[3]] * e4 + c[at + S[4]] * e5 + c[at + S[5]] * e6

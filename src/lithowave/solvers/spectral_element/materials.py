@@ -15,9 +15,9 @@ class ElementMaterials:
     """What the elements are made of.
 
     number : material of each element, of those in the tables. stiffness : (materials, 6, 6), Pa, Voigt's order xx, yy,
-    zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase speeds, m/s. Where the
-    ground varies, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and there is one material, which
-    only tells extremes.
+    zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase speeds, m/s. Where
+    the ground varies, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and there is one material,
+    which only tells extremes.
     """
 
     number: np.ndarray
@@ -102,7 +102,8 @@ def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
 def sampled_materials(medium: Any, positions: Any, elements: int, points: int, dtype: Any) -> ElementMaterials:
     """Values of a medium at every point of every element.
 
-    medium : has sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j, i, 3), m.
+    medium : has sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j, i, 3),
+    m.
     """
     values = np.empty((3, elements, points, points, points), dtype)
     fastest, slowest = 0.0, np.inf

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from lithowave.solvers.spectral_element.elements import Kind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
+from lithowave.solvers.spectral_element.samples import PlacedSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.solvers.timing import Steps, typical_time
 
 SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
-SAMPLE_ELEMENTS = {"cpu": 8_000, "cuda": 200_000}
-SHORTEST = 5e-3  # s, of what is timed at once
-REPEATS = 7
+SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
+MOST_RECEIVERS = 256
 
 
 def synthetic_plan(
@@ -53,8 +54,6 @@ def deformed(mesh: Any, shape: str) -> Any:
 
     if shape == "triquadratic":
         return curved(mesh, bend)
-    from dataclasses import replace
-
     x, y, z = mesh.vertices.T
     return replace(mesh, vertices=mesh.vertices + np.stack(bend(x, y, z), axis=1))
 
@@ -86,36 +85,49 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
     solver.backend.assign(solver.momentum, momentum)
 
 
-def typical_time(function: Callable[[], object], backend: Any) -> float:
-    """Median time of a call, s, once kernels are compiled and graphs are loaded."""
-
-    def seconds(calls: int) -> float:
-        backend.synchronize()
-        begin = time.perf_counter()
-        for _ in range(calls):
-            function()
-        backend.synchronize()
-        return (time.perf_counter() - begin) / calls
-
-    warm = min(seconds(1) for _ in range(3))
-    calls = min(100, math.ceil(SHORTEST / max(warm, 1e-9)))
-    return float(np.median([seconds(calls) for _ in range(REPEATS)]))
-
-
 def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> float:
-    """Predicted time of the loop, s: steps of a small box of each kind of elements, scaled, and a record's time."""
+    """Predicted time of the loop, s: a few steps of a small box of each kind of elements, scaled.
+
+    Elements, damped points and receivers are scaled apart: a small box has more of its points on its sides.
+    """
     kinds, place = plan.kinds
+    members = np.bincount(place, minlength=len(kinds)).tolist()
     per_step = 0.0
-    for number, kind in enumerate(kinds):
-        members = int((place == number).sum())
-        side = max(4, math.ceil(min(members, SAMPLE_ELEMENTS[backend.name]) ** (1 / 3)))
-        sample = synthetic_plan(
-            (side,) * 3, plan.degree, backend.precision, kind, deterministic=plan.deterministic
-        )  # fmt: skip
-        solver = SpectralElementSolver(sample, None, backend)
-        fill_with_noise(solver)
-        per_step += typical_time(lambda solver=solver: solver.advance(0), backend) * members / sample.element_count
-    return plan.schedule.steps * (per_step + receiver_count * RECORD_TIME[backend.name])
+    for kind, count in zip(kinds, members, strict=True):
+        solver = sample_solver(plan, backend, kind, count, absorbing=False)
+        per_step += typical_time(Steps(solver), backend) * count / solver.plan.element_count
+    usual = kinds[members.index(max(members))]
+    solver = sample_solver(plan, backend, usual, max(members), absorbing=True)
+    per_step += record_time(solver, receiver_count)
+    if plan.damped_point_count:
+        per_step += typical_time(solver.absorb, backend) * plan.damped_point_count / solver.plan.damped_point_count
+    return plan.schedule.steps * per_step
 
 
-RECORD_TIME = {"cpu": 4e-7, "cuda": 2e-9}  # s for a receiver: some 125 points are gathered
+def sample_solver(
+    plan: SpectralElementPlan, backend: Any, kind: Kind, count: int, *, absorbing: bool
+) -> SpectralElementSolver:
+    """A cube of at most `count` elements of a kind, as many as are enough for this device and its memory."""
+    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
+    affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
+    most = max(1, min(count, SAMPLE_ELEMENTS[backend.name], affordable))
+    side = max(4, math.ceil(most ** (1 / 3)))
+    made = synthetic_plan(
+        (side,) * 3, plan.degree, backend.precision, kind, absorbing=absorbing, deterministic=plan.deterministic
+    )
+    solver = SpectralElementSolver(made, None, backend)
+    fill_with_noise(solver)
+    return solver
+
+
+def record_time(solver: SpectralElementSolver, receiver_count: int) -> float:
+    """Seconds of a record of so many receivers."""
+    if not receiver_count:
+        return 0.0
+    count = min(receiver_count, MOST_RECEIVERS)
+    vertices = solver.plan.mesh.vertices
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
+    solver.records_of.samples = PlacedSamples(solver, inside)
+    solver.start_records(1, stress=False)
+    return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count

@@ -67,8 +67,8 @@ def _read(simulation: Simulation) -> MeshedModel:
     path = simulation.solver.mesh
     if simulation.boundaries.absorption == "layer":
         raise InputError(
-            "boundaries.absorption", "a layer cannot be put around a mesh that is read", "Allowed with solver.mesh: stacey",
-            "or make the layer part of the mesh",
+            "boundaries.absorption", "a layer cannot be put around a mesh that is read",
+            "Allowed with solver.mesh: stacey", "or make the layer part of the mesh",
         )  # fmt: skip
     mesh = read_hexahedral_mesh(path, "solver.mesh").local()
     return MeshedModel(mesh, _materials(simulation, mesh), _kinds_of_faces(simulation, mesh), None, None)
@@ -99,8 +99,8 @@ def _built(simulation: Simulation) -> MeshedModel:
     top: float | Callable = z[1] if domain.surface is None else domain.surface_height
     mesh = layered_box(x, y, [top, *tops[1:], z[0]], sizes).local()
     if material.kind == "layers":
-        bottoms = np.array(tops[1:])
-        below = [int((np.array([one.top for one in material.layers])[1:] >= t - 1e-9).sum()) for t in [tops[0], *bottoms]]
+        lower = np.array([one.top for one in material.layers[1:]])
+        below = [int((lower >= top - 1e-9).sum()) for top in tops]
         mesh = _renumbered(mesh, np.array(below))
     used = any(layer.thickness.values())
     return MeshedModel(
@@ -125,7 +125,8 @@ def _sizing(simulation: Simulation) -> tuple[list[float], list[float]]:
         inside = [one for one in material.layers if one.top > low]
         tops = [one.top for one in inside]
         # A layer that ends above the surface everywhere has no elements.
-        first = max((n for n, top in enumerate(tops) if top >= high or (domain.surface is not None and top >= domain.surface.high)), default=0)
+        ground = high if domain.surface is None else min(high, domain.surface.high)
+        first = max((n for n, top in enumerate(tops) if top >= ground), default=0)
         tops, inside = tops[first:], inside[first:]
         _refuse_outcrops(simulation, tops[1:], deepest)
         return [high, *tops[1:]], [one.speed_range[0] for one in inside]
@@ -192,8 +193,9 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
         return materials_of(list(material.layers), mesh.materials)
     if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
         raise InputError(
-            "material.layers", "anisotropic layers across a mesh that is read", "give material.groups, by names of the mesh"
-        )
+            "material.layers", "anisotropic layers across a mesh that is read",
+            "give material.groups, by names of the mesh",
+        )  # fmt: skip
     degree = simulation.solver.degree
 
     def positions(some: slice) -> np.ndarray:

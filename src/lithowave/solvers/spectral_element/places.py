@@ -22,8 +22,8 @@ NEAR = 0.2  # reference coordinates: points so little outside are taken for poin
 class Places:
     """Points in elements: which, and the Lagrange polynomials there.
 
-    point : number of the point, rising; several rows where elements share it. element; reference : xi (rows, 3). values,
-    slopes : (rows, 3, n), l_a(xi_d) and its slope.
+    point : number of the point, rising; several rows where elements share it. element; reference : xi (rows, 3).
+    values, slopes : (rows, 3, n), l_a(xi_d) and its slope.
     """
 
     point: np.ndarray
@@ -114,8 +114,8 @@ def inverse_jacobians(mesh: HexahedralMesh, places: Places) -> np.ndarray:
 class SourceList:
     """Points that sources act on: momenta gained for a unit of amplitude.
 
-    A moment tensor M acts as the force -M : grad delta, that is M : grad N_a at the point of shape function N_a; a force
-    as F N_a. Where elements share the place each takes an equal part.
+    A moment tensor M acts as the force -M : grad delta, that is M : grad N_a at the point of shape function N_a; a
+    force as F N_a. Where elements share the place each takes an equal part.
 
     Parameters
     ----------

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import number_points, shared_count
+from lithowave.mesh.numbering import EDGES, number_points, shared_count
+from lithowave.mesh.quality_report import quality_report
 from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model
@@ -24,7 +27,6 @@ from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficien
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
-COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
 PART = 20_000
 
 
@@ -32,8 +34,10 @@ PART = 20_000
 class SpectralElementPlan:
     """Everything decided before an array of a device is allocated.
 
-    mesh : elements in the order in which they are worked on. numbers : of points [element, k, j, i]. coefficients : maps of
-    the elements (see `survey`). faces : outer faces (element, local face) by kind. layer : of absorbing elements, or None.
+    mesh : elements in the order in which they are worked on. numbers : of points [element, k, j, i]. coefficients :
+    maps of the elements (see `survey`). faces : outer faces (element, local face) by kind. layer : of absorbing
+    elements, or None. face_kinds : of the six faces of a box; None for a mesh that was read. mesh_file : where that
+    came from.
     """
 
     mesh: HexahedralMesh
@@ -52,10 +56,17 @@ class SpectralElementPlan:
     surface_spacing: float = 0.0
     domain: Any = None
     face_kinds: dict[str, str] | None = None
+    mesh_file: str | None = None
+
+    unit: ClassVar[str] = "elements"
+    less_memory: ClassVar[str] = (
+        "Larger elements (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs "
+        "less"
+    )
 
     @property
-    def point_count(self) -> int:
-        """Elements: rates count element-steps."""
+    def unit_count(self) -> int:
+        """See `lithowave.solvers.base.Plan`."""
         return self.mesh.element_count
 
     @property
@@ -78,26 +89,30 @@ class SpectralElementPlan:
         """Kinds of elements, and the place of each element's kind among them."""
         return element_kinds(self.coefficients, self.materials)
 
+    @cached_property
+    def damped_point_count(self) -> int:
+        """Points of absorbing faces and of the absorbing layer."""
+        return memory.damped_point_count(self)
+
     def memory_bytes(self, backend: Any = None) -> int:
-        """Bytes of the fields, the points of the elements, their moduli and maps; unused places of blocks included."""
-        n = self.degree + 1
-        moduli = 21 if self.materials.anisotropic.any() else 2
-        values = moduli * (n**3 if self.materials.varying else 1) + 84
-        lanes = 1.05  # places of blocks without an element
-        element = 4 * n**3 + self.value_bytes * values
-        fields = 2 * COMPONENTS * self.value_bytes * (self.total_points + 1)
-        tables = 0 if backend is not None and backend.own_memory else self.setup_bytes()
-        return math.ceil(fields + lanes * element * self.element_count) + tables
+        """Bytes of the fields, the points of the elements, their moduli and maps, and the damping."""
+        return memory.array_bytes(self, backend)
+
+    def plan_bytes(self) -> int:
+        """Bytes of the mesh, its numbers, maps and materials in main memory."""
+        return memory.plan_bytes(self)
 
     def state_bytes(self) -> int:
         """Bytes of what a checkpoint holds."""
-        return 2 * COMPONENTS * self.value_bytes * (self.total_points + 1)
+        return memory.state_bytes(self)
 
     def setup_bytes(self) -> int:
-        """Bytes of the mesh, its numbers and maps in main memory."""
-        arrays = (self.numbers, self.coefficients, self.mesh.vertices, self.mesh.elements, self.survey.mass)
-        values = self.materials.values
-        return sum(array.nbytes for array in arrays) + (0 if values is None else values.nbytes)
+        """Bytes of moduli and maps while they are packed."""
+        return memory.setup_bytes(self)
+
+    def reading_bytes(self, simulation: Simulation) -> int:
+        """Bytes of the places of receivers, snapshots and peaks in the elements."""
+        return memory.reading_bytes(self, simulation)
 
     def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> SpectralElementPlan:
         """The plan as it is: nothing in it depends on the device."""
@@ -112,9 +127,14 @@ class SpectralElementPlan:
         return self.mesh.element_nodes(np.array([element]))[0]
 
     def place_of(self, element: int) -> str:
-        """Where an element is, for messages."""
+        """Where an element is, for messages; with the number that its file gives it."""
         x, y, z = self.element_nodes(element)[:8].mean(axis=0)
-        return f"element {element} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
+        return f"element {self.mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
+
+    @cached_property
+    def quality(self) -> dict[str, Any]:
+        """Measures of the mesh, and where it is worst."""
+        return quality_report(self.mesh, self.degree)
 
     @cached_property
     def limiting_element(self) -> int:
@@ -156,8 +176,9 @@ class SpectralElementPlan:
             "degree": self.degree,
             "element_count": self.element_count,
             "element_kinds": {_kind_name(kind): int((place == n).sum()) for n, kind in enumerate(kinds)},
+            "element_size_m": [self.quality["shortest_edge"], self.quality["longest_edge"]],
+            "mesh_quality": {name: self.quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
             "gll_points": self.total_points,
-            "point_count": self.element_count,
             "degrees_of_freedom": 3 * self.total_points,
             "faces": self.face_kinds or {kind: len(faces) for kind, faces in self.faces.items() if len(faces)},
             "absorption": "layer" if self.layer else "stacey",
@@ -171,12 +192,55 @@ class SpectralElementPlan:
             "memory_bytes": self.memory_bytes(),
         }
 
+    def lines(self) -> list[Line]:
+        """See `lithowave.solvers.base.Plan`."""
+        summary = self.summary()
+        kinds = summary["element_kinds"]
+        told = ", ".join(f"{count:,} {name}" if len(kinds) > 1 else name for name, count in kinds.items())
+        origin = f"; from {self.mesh_file}" if self.mesh_file else ""
+        shortest, longest = summary["element_size_m"]
+        even = shortest > (1 - 1e-6) * longest
+        points = f"{self.total_points:,} GLL points, {summary['degrees_of_freedom']:,} unknowns"
+        return [
+            ("method", f"spectral element, degree {self.degree}"),
+            ("mesh", f"{self.element_count:,} elements ({told}){origin}"),
+            ("points", points),
+            ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
+            ("mesh quality", self._quality_text()),
+            self._face_line(summary),
+            resolution_line(summary),
+            *time_lines(summary),
+        ]
 
-EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7)])
+    def _quality_text(self) -> str:
+        found, worst = self.quality, self.place_of(self.quality["worst_element"]["element"])
+        text = f"smallest Jacobian ratio {found['jacobian_ratio']:.3g}, largest skewness {found['skewness']:.2g}"
+        perfect = found["jacobian_ratio"] > 1 - 1e-6 and found["skewness"] < 1e-6
+        return f"{text} (all elements are boxes)" if perfect else f"{text}; worst in {worst}"
+
+    def _face_line(self, summary: dict[str, Any]) -> Line:
+        how = {"layer": "; absorbing by damping layers", "stacey": "; absorbing by the condition of Stacey"}
+        more = how[summary["absorption"]] if len(self.faces["absorbing"]) else ""
+        if self.face_kinds:
+            return face_line(summary, more)
+        return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + more
+
+    def instability_causes(self) -> list[str]:
+        """See `lithowave.solvers.base.Plan`."""
+        worst = self.quality["worst_element"]
+        causes = []
+        if self.quality["jacobian_ratio"] < 0.2 or self.quality["skewness"] > 0.8:
+            causes.append(f"badly formed elements: the worst is {self.place_of(worst['element'])}")
+        if len(self.faces["absorbing"]):
+            causes.append(
+                "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
+                "layer, or sides that lie elsewhere"
+            )
+        return causes
 
 
 def _kind_name(kind: Kind) -> str:
-    return f"{kind.map}, {'anisotropic' if kind.anisotropic else 'isotropic'}{', varying' if kind.varying else ''}"
+    return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
 
 
 def plan(simulation: Simulation) -> SpectralElementPlan:
@@ -198,6 +262,7 @@ def plan(simulation: Simulation) -> SpectralElementPlan:
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic,
         max_frequency=solver.max_frequency, domain=simulation.domain,
         face_kinds=None if solver.mesh else simulation.boundaries.faces,
+        mesh_file=str(solver.mesh) if solver.mesh else None,
     )  # fmt: skip
     _refuse_coarse_mesh(simulation, made)
     return made
@@ -230,7 +295,8 @@ def make_plan(
 
 def _typical_size(mesh: HexahedralMesh) -> float:
     """Median edge along the first local axis, m."""
-    return float(np.median(np.linalg.norm(mesh.vertices[mesh.elements[:, 1]] - mesh.vertices[mesh.elements[:, 0]], axis=1)))
+    first, second = (mesh.vertices[mesh.elements[:, corner]] for corner in (0, 1))
+    return float(np.median(np.linalg.norm(second - first, axis=1)))
 
 
 def _refuse_coarse_mesh(simulation: Simulation, plan: SpectralElementPlan) -> None:

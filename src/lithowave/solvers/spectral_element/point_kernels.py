@@ -27,9 +27,9 @@ def move(displacement, momentum, count):
 def damp(momentum, history, point, matrix):
     r"""Absorb at points, each of which is there once: p = B (p~ + p_before) - p_before.
 
-    With M dp / dt = f - C v, v = M^-1 p and C v taken as the mean before and after the step, (1 + G) p = (1 - G) p_before
-    + dt f, G = dt / 2 M^-1 C; and p~ = p_before + dt f is what stands in `momentum`. B = (1 + G)^-1, symmetric: matrix
-    (points, 6): xx, yy, zz, xy, xz, yz. history (points, 3) : p_before, here replaced.
+    With M dp / dt = f - C v, v = M^-1 p and C v taken as the mean before and after the step, (1 + G) p =
+    (1 - G) p_before + dt f, G = dt / 2 M^-1 C; and p~ = p_before + dt f is what stands in `momentum`. B = (1 + G)^-1,
+    symmetric: matrix (points, 6): xx, yy, zz, xy, xz, yz. history (points, 3) : p_before, here replaced.
     """
     for n in prange(point.size):
         p = point[n]
@@ -72,8 +72,10 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
     for place in prange(base.size):
         total = np.zeros(12)
         for k in range(n):
+            if values[place, 2, k] == 0 and slopes[place, 2, k] == 0:
+                continue
             for j in range(n):
-                if values[place, 2, k] == 0 and slopes[place, 2, k] == 0 or values[place, 1, j] == 0 and slopes[place, 1, j] == 0:
+                if values[place, 1, j] == 0 and slopes[place, 1, j] == 0:
                     continue
                 for i in range(n):
                     point = flat[base[place] + k * strides[0] + j * strides[1] + i * strides[2]]
@@ -106,8 +108,8 @@ def raise_peaks(peaks, place, east, north, up):
 def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
     """Peaks of |v| and |u| at places: (3, places), horizontal, vertical, total.
 
-    velocity (1, 3, places) : at present. displacement (3, places) : running integral, to which v dt is added; at the time
-    of v it is half a step of v short.
+    velocity (1, 3, places) : at present. displacement (3, places) : running integral, to which v dt is added; at the
+    time of v it is half a step of v short.
     """
     half = 0.5 * time_step
     for place in prange(displacement.shape[1]):

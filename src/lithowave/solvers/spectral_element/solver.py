@@ -175,7 +175,8 @@ class SpectralElementSolver:
         count = max(1, self._surface.count)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, count)) for name in names}
-        self._surface_velocity, self._surface_slot = self.backend.zeros((1, 3, count)), self.backend.zeros((1,), np.int64)
+        self._surface_velocity = self.backend.zeros((1, 3, count))
+        self._surface_slot = self.backend.zeros((1,), np.int64)
         self._repeated.clear()
 
     def update_peaks(self) -> None:
@@ -216,7 +217,8 @@ class SpectralElementSolver:
         velocity = np.where(np.isfinite(velocity), velocity, np.inf)
         point, component = np.unravel_index(int(velocity.argmax()), velocity.shape)
         element = int(np.argmax((self.plan.numbers == point).any(axis=(1, 2, 3))))
-        stiffness, rho = self.plan.materials.within(element, np.full((self.plan.degree + 1,) * 3, (self.plan.degree + 1) ** -3))
+        points = self.plan.degree + 1
+        stiffness, rho = self.plan.materials.within(element, np.full((points,) * 3, points**-3.0))
         vp, vs = np.sqrt(stiffness[0, 0] / rho), np.sqrt(stiffness[5, 5] / rho)
         return (
             f"|v{'xyz'[component]}| = {velocity[point, component]:.3g} m/s in {self.plan.place_of(element)}, where "

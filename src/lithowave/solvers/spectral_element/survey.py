@@ -52,18 +52,20 @@ class MeshSurvey:
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def _survey(coefficients, numbers, rho, vp, points, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
+def _survey(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
     """Add the elements' masses to `mass`; fill frequency2 (without the factor of the degree) and jacobian."""
-    n, q = points.size, coefficients.shape[2]
-    m = np.empty((3, 3))
+    n, q = weights.size, coefficients.shape[2]
+    varying = rho.shape[1] > 1
+    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
     for e in range(coefficients.shape[0]):
         least, most = np.inf, 0.0
-        varying = rho.shape[1] > 1
         for k in range(n):
+            collapse_plane(coefficients[e], powers[:, k], plane)
             for j in range(n):
+                collapse_line(plane, powers[:, j], line)
                 for i in range(n):
                     at = (k * n + j) * n + i if varying else 0
-                    jacobian_matrix(coefficients[e], q, points[i], points[j], points[k], m)
+                    jacobian_matrix(line, powers[:, i], m)
                     j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
                     j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
                     j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
@@ -74,36 +76,63 @@ def _survey(coefficients, numbers, rho, vp, points, weights, mass, frequency2, j
         frequency2[e], jacobian[e] = most, least
 
 
+def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
+    """x^t, and its slope, at points: (2, points, powers)."""
+    exponents = np.arange(powers)
+    slopes = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
+    return np.stack([points[:, None] ** exponents, slopes])
+
+
 @njit(inline="always")
-def jacobian_matrix(c, q, x, y, z, m):
+def collapse_plane(c, z, plane):
+    """The map as polynomials in eta and xi at a value of zeta: plane[0], and its slope along zeta: plane[1]."""
+    q = c.shape[1]
+    for component in range(3):
+        for s in range(q):
+            for t in range(q):
+                value, slope = 0.0, 0.0
+                for r in range(q):
+                    value += z[0, r] * c[component, r, s, t]
+                    slope += z[1, r] * c[component, r, s, t]
+                plane[0, component, s, t], plane[1, component, s, t] = value, slope
+
+
+@njit(inline="always")
+def collapse_line(plane, y, line):
+    """The map as polynomials in xi at a value of eta: line[0], and its slopes along eta and zeta: line[1], line[2]."""
+    q = plane.shape[2]
+    for component in range(3):
+        for t in range(q):
+            value, along_y, along_z = 0.0, 0.0, 0.0
+            for s in range(q):
+                value += y[0, s] * plane[0, component, s, t]
+                along_y += y[1, s] * plane[0, component, s, t]
+                along_z += y[0, s] * plane[1, component, s, t]
+            line[0, component, t], line[1, component, t], line[2, component, t] = value, along_y, along_z
+
+
+@njit(inline="always")
+def jacobian_matrix(line, x, m):
     """m[d, component] = d x_component / d xi_d."""
     for component in range(3):
-        a, b, g, pz, sz = 0.0, 0.0, 0.0, 1.0, 0.0
-        for r in range(q):
-            py, sy = 1.0, 0.0
-            for s in range(q):
-                px, sx = 1.0, 0.0
-                for t in range(q):
-                    value = c[component, r, s, t]
-                    a += value * sx * py * pz
-                    b += value * px * sy * pz
-                    g += value * px * py * sz
-                    sx, px = (t + 1) * px, px * x
-                sy, py = (s + 1) * py, py * y
-            sz, pz = (r + 1) * pz, pz * z
+        a, b, g = 0.0, 0.0, 0.0
+        for t in range(line.shape[2]):
+            a += x[1, t] * line[0, component, t]
+            b += x[0, t] * line[1, component, t]
+            g += x[0, t] * line[2, component, t]
         m[0, component], m[1, component], m[2, component] = a, b, g
 
 
 @njit(inline="always")
 def spread(m, det):
     """Sum over d and e of |grad xi_d . grad xi_e|, 1/m^2, from the Jacobian matrix."""
-    total = 0.0
+    total, scale = 0.0, 1.0 / det
     inverse = np.empty((3, 3))
     for d in range(3):
         e, f = (d + 1) % 3, (d + 2) % 3
         for c in range(3):
             r, s = (c + 1) % 3, (c + 2) % 3
-            inverse[d, c] = (m[e, r] * m[f, s] - m[e, s] * m[f, r]) / det
+            inverse[d, c] = (m[e, r] * m[f, s] - m[e, s] * m[f, r]) * scale
     for d in range(3):
         for e in range(3):
             total += abs(
@@ -127,6 +156,6 @@ def survey_mesh(
     degree = numbers.shape[1] - 1
     mass = np.zeros(point_count)
     frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
-    points, weights = gll_points(degree), gll_weights(degree)
-    _survey(coefficients, numbers, rho, vp, points, weights, mass, frequency2, jacobian)
+    powers = power_tables(gll_points(degree), coefficients.shape[-1])
+    _survey(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
     return MeshSurvey(mass, largest_eigenvalue(degree) * frequency2, jacobian)

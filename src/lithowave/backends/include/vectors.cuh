@@ -1,0 +1,25 @@
+// Four numbers that are read, written and added to as one.
+#pragma once
+
+template <class T>
+struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Vector4 {
+    T x, y, z, w;
+};
+
+// target += (x, y, z, 0), one number after the other but each as a whole: any number of threads may add to a target.
+__device__ __forceinline__ void add_atomically(Vector4<float>* target, float x, float y, float z) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                 ::"l"(target), "f"(x), "f"(y), "f"(z), "f"(0.f) : "memory");
+#else
+    atomicAdd(&target->x, x);
+    atomicAdd(&target->y, y);
+    atomicAdd(&target->z, z);
+#endif
+}
+
+__device__ __forceinline__ void add_atomically(Vector4<double>* target, double x, double y, double z) {
+    atomicAdd(&target->x, x);
+    atomicAdd(&target->y, y);
+    atomicAdd(&target->z, z);
+}

@@ -1,0 +1,179 @@
+// Forces of the elements: see element_kernels.py for the formulas.
+//
+// A block of threads has ELEMENTS elements, a thread the N points of a line along k; thread (e * N + j) * N + i. The line
+// stays in registers; derivatives along i and j are taken line by line in shared memory, where every thread has one line of
+// each direction (`lines` says which, so that the threads of a warp use different banks).
+// All that a thread reads from global memory it asks for at once, before anything waits.
+// Defined from outside: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, ATOMIC, ELEMENTS, THREADS, BLOCKS, and how far apart
+// planes and elements are in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
+
+#include "gll.cuh"
+#include "hopper.cuh"
+#include "laws.cuh"
+#include "map.cuh"
+#include "vectors.cuh"
+
+typedef Vector4<real> Point;
+
+constexpr int LINES = N * N;  // along one direction in an element
+constexpr int FIELD = ELEMENTS * ELEMENT_STRIDE;
+constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // of the maps, for a thread to fetch
+constexpr int MODULI = ANISOTROPIC ? 21 : 2;
+
+// Along a line of N numbers, `step` apart: the derivative at each point, or (TRANSPOSED) the sum that the weak form takes.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void differentiate(const real* source, real* target, int step) {
+    real f[N];
+#pragma unroll
+    for (int l = 0; l < N; l++) f[l] = source[l * step];
+#pragma unroll
+    for (int a = 0; a < N; a++) {
+        real sum = 0;
+#pragma unroll
+        for (int l = 0; l < N; l++) {
+            const real d = TRANSPOSED ? GLL.derivative[l][a] : GLL.derivative[a][l];
+            if (d != 0) sum += d * f[l];
+        }
+        target[a * step] = sum;
+    }
+}
+
+__device__ __forceinline__ void add(Point* target, real x, real y, real z) {
+    if (ATOMIC) {
+        add_atomically(target, x, y, z);
+    } else {
+        Point sum = *target;
+        sum.x += x, sum.y += y, sum.z += z;
+        *target = sum;
+    }
+}
+
+// Displacements on the line of a thread. Those of points that no other element has are brought up to date on the way.
+__device__ __forceinline__ void gather(
+    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works,
+    real (&line)[3][N])
+{
+    if (!works) return;
+    Point here[N], gained[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) here[k] = displacement[point[k]];
+#pragma unroll
+    for (int k = 1; k < DEGREE; k++)
+        if (point[k] >= shared) gained[k] = momentum[point[k]];
+#pragma unroll
+    for (int k = 1; k < DEGREE; k++) {
+        if (point[k] < shared) continue;
+        here[k].x += here[k].w * gained[k].x;
+        here[k].y += here[k].w * gained[k].y;
+        here[k].z += here[k].w * gained[k].z;
+        displacement[point[k]] = here[k];
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) line[0][k] = here[k].x, line[1][k] = here[k].y, line[2][k] = here[k].z;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
+    Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
+    const unsigned short* lines, unsigned first_block, unsigned own_block, unsigned shared)
+{
+    real* const maps = dynamic_shared<real>();
+    real* const u = maps + ELEMENTS * MAP_SIZE;
+    real* const along_i = u + 3 * FIELD;
+    real* const along_j = u + 6 * FIELD;
+    unsigned* const index = reinterpret_cast<unsigned*>(u + 9 * FIELD);
+
+    const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
+    const int j = place / N, i = place - j * N, start = element * ELEMENT_STRIDE + place;
+    const bool works = thread < ELEMENTS * LINES;
+    const size_t own = own_block + blockIdx.x;
+    const size_t own_element = own * ELEMENTS + (works ? element : 0);
+    const int line_i = lines[thread], line_j = lines[THREADS + thread];
+
+    const unsigned* const mine = points + (static_cast<size_t>(first_block) + own) * (N * THREADS) + thread;
+    unsigned point[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) point[k] = mine[k * THREADS];
+    const LineLaw law(moduli + (VARYING ? own * (N * THREADS * MODULI) : own_element * MODULI), thread);
+    Point terms[MAP_VECTORS];
+#pragma unroll
+    for (int n = 0; n < MAP_VECTORS; n++)
+        if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
+            terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
+    real line[3][N], sum[3][N];
+    gather(displacement, momentum, point, shared, works, line);
+#pragma unroll
+    for (int n = 0; n < MAP_VECTORS; n++)
+        if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4) reinterpret_cast<Point*>(maps)[thread + n * THREADS] = terms[n];
+    if (works) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            index[k * THREADS + thread] = point[k];
+#pragma unroll
+            for (int c = 0; c < 3; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
+        }
+    }
+    __syncthreads();
+    if (works) {
+#pragma unroll
+        for (int c = 0; c < 3; c++) {
+            differentiate<false>(u + c * FIELD + line_i, along_i + c * FIELD + line_i, 1);
+            differentiate<false>(u + c * FIELD + line_j, along_j + c * FIELD + line_j, N);
+        }
+    }
+    __syncthreads();
+    if (works) {
+        const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
+        const real weight = GLL.weight[i] * GLL.weight[j];
+#pragma unroll
+        for (int c = 0; c < 3; c++)
+#pragma unroll
+            for (int k = 0; k < N; k++) sum[c][k] = 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const Metric metric = map.at(k);
+            const real* const m = metric.m;
+            real gradient[9];
+#pragma unroll
+            for (int c = 0; c < 3; c++) {
+                const real x = along_i[c * FIELD + k * PLANE_STRIDE + start], y = along_j[c * FIELD + k * PLANE_STRIDE + start];
+                real z = 0;
+#pragma unroll
+                for (int l = 0; l < N; l++)
+                    if (GLL.derivative[k][l] != 0) z += GLL.derivative[k][l] * line[c][l];
+#pragma unroll
+                for (int d = 0; d < 3; d++) gradient[3 * c + d] = x * m[d] + y * m[3 + d] + z * m[6 + d];
+            }
+            const Stress s = law.stress(k, gradient, weight * GLL.weight[k] * metric.inverse_jacobian);
+            const real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+#pragma unroll
+            for (int c = 0; c < 3; c++) {
+                const real* const r = row[c];
+                along_i[c * FIELD + k * PLANE_STRIDE + start] = r[0] * m[0] + r[1] * m[1] + r[2] * m[2];
+                along_j[c * FIELD + k * PLANE_STRIDE + start] = r[0] * m[3] + r[1] * m[4] + r[2] * m[5];
+                const real z = r[0] * m[6] + r[1] * m[7] + r[2] * m[8];
+#pragma unroll
+                for (int l = 0; l < N; l++)
+                    if (GLL.derivative[k][l] != 0) sum[c][l] += GLL.derivative[k][l] * z;
+            }
+        }
+    }
+    __syncthreads();
+    if (works) {
+#pragma unroll
+        for (int c = 0; c < 3; c++) {
+            differentiate<true>(along_i + c * FIELD + line_i, along_i + c * FIELD + line_i, 1);
+            differentiate<true>(along_j + c * FIELD + line_j, along_j + c * FIELD + line_j, N);
+        }
+    }
+    __syncthreads();
+    if (works) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const int at = k * PLANE_STRIDE + start;
+            real force[3];
+#pragma unroll
+            for (int c = 0; c < 3; c++) force[c] = -(sum[c][k] + along_i[c * FIELD + at] + along_j[c * FIELD + at]);
+            add(momentum + index[k * THREADS + thread], force[0], force[1], force[2]);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// Hooke's law at a point, times the quadrature weight over the Jacobian: from the gradient of u to the stresses.
+#pragma once
+
+#include "gll.cuh"
+
+struct Stress {
+    real xx, yy, zz, yz, xz, xy;
+};
+
+// Moduli on the line of points of a thread: at every point (VARYING), or one set for the element. `g` is the gradient,
+// [3 * component + axis].
+#if ANISOTROPIC
+struct LineLaw {
+    const real* c;
+
+    __device__ __forceinline__ LineLaw(const real* moduli, int thread) : c(moduli + (VARYING ? thread : 0)) {}
+    __device__ __forceinline__ Stress stress(int k, const real* g, real scale) const {
+        const real e[6] = {
+            scale * g[0], scale * g[4], scale * g[8], scale * (g[5] + g[7]), scale * (g[2] + g[6]), scale * (g[1] + g[3])};
+        real s[6] = {0, 0, 0, 0, 0, 0};
+        int number = 0;
+#pragma unroll
+        for (int row = 0; row < 6; row++)
+#pragma unroll
+            for (int column = row; column < 6; column++, number++) {
+                const real modulus = c[VARYING ? (21 * k + number) * THREADS : number];
+                s[row] += modulus * e[column];
+                if (column != row) s[column] += modulus * e[row];
+            }
+        return {s[0], s[1], s[2], s[3], s[4], s[5]};
+    }
+};
+#else
+struct alignas(2 * sizeof(real)) Pair {
+    real lambda, mu;
+};
+
+struct LineLaw {
+    Pair lame[VARYING ? N : 1];
+
+    __device__ __forceinline__ LineLaw(const real* moduli, int thread) {
+        const Pair* const pairs = reinterpret_cast<const Pair*>(moduli) + (VARYING ? thread : 0);
+#pragma unroll
+        for (int k = 0; k < (VARYING ? N : 1); k++) lame[k] = pairs[k * THREADS];
+    }
+    __device__ __forceinline__ Stress stress(int k, const real* g, real scale) const {
+        const Pair here = lame[VARYING ? k : 0];
+        const real lambda = scale * here.lambda, mu = scale * here.mu;
+        const real trace = lambda * (g[0] + g[4] + g[8]), twice = mu + mu;
+        return {trace + twice * g[0], trace + twice * g[4], trace + twice * g[8],
+                mu * (g[5] + g[7]),   mu * (g[2] + g[6]),   mu * (g[1] + g[3])};
+    }
+};
+#endif

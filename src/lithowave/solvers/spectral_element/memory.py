@@ -1,0 +1,112 @@
+"""How much memory a run of a plan takes, on a device and in main memory; counted on single blocks of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.rasters import select_raster, surface_grid
+
+PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
+COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
+PACKED_PART = 8  # bytes of a number of moduli and maps while they are packed
+
+
+def state_bytes(plan: Any) -> int:
+    """Displacements, momenta, and momenta before at damped points."""
+    return plan.value_bytes * (2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count)
+
+
+def array_bytes(plan: Any, backend: Any) -> int:
+    """The state, the points, moduli and maps of the elements as this backend packs them, and the damping.
+
+    Without a backend no place of a block is empty.
+    """
+    damping = plan.damped_point_count * (8 + 6 * plan.value_bytes)
+    if backend is None:
+        return state_bytes(plan) + damping + sum(lean_bytes(plan, kind) * count for kind, count in members(plan))
+    kernels = backend.kernels(
+        PACKAGE, MODULE, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
+    )
+    size = kernels.arrangement.elements
+    blocks = sum(-(-count // size) * block_bytes(plan, kernels, kind) for kind, count in members(plan))
+    return state_bytes(plan) + damping + blocks
+
+
+def members(plan: Any) -> Iterator[tuple[Any, int]]:
+    """Kinds of elements, and how many there are of each."""
+    kinds, place = plan.kinds
+    return zip(kinds, np.bincount(place, minlength=len(kinds)).tolist(), strict=True)
+
+
+def lean_bytes(plan: Any, kind: Any) -> int:
+    """Numbers of points, moduli and map of one element."""
+    points = (plan.degree + 1) ** 3
+    moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
+    return 4 * points + plan.value_bytes * (moduli + {"affine": 24, "trilinear": 24, "triquadratic": 81}[kind.map])
+
+
+def block_bytes(plan: Any, kernels: Any, kind: Any) -> int:
+    """The same for a block of elements, as it is packed."""
+    size, n, q = kernels.arrangement.elements, plan.degree + 1, 3 if kind.map == "triquadratic" else 2
+    slots = np.arange(size)
+    moduli = np.zeros((size, 21 if kind.anisotropic else 2, *(n, n, n) * kind.varying))
+    with np.errstate(divide="ignore"):
+        maps = kernels.pack_maps(np.zeros((size, 3, q, q, q)), slots, kind)
+    points = kernels.arrangement.of_points(np.zeros((size, n, n, n), np.int32), slots, 0)
+    order = 8
+    return order + points.nbytes + plan.value_bytes * (maps.size + kernels.pack_moduli(moduli, slots).size)
+
+
+def damped_point_count(plan: Any) -> int:
+    """Points of absorbing faces and of elements in the absorbing layer."""
+    damped = np.zeros(plan.total_points, bool)
+    damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
+    if plan.layer is not None:
+        centres = plan.mesh.vertices[plan.mesh.elements].mean(axis=1)
+        damped[plan.numbers[plan.layer.depth(centres)[0] > 0]] = True
+    return int(np.count_nonzero(damped))
+
+
+def plan_bytes(plan: Any) -> int:
+    """The mesh, the numbers and maps of its elements, its survey and its materials: they stay in main memory."""
+    places = 16 * plan.element_count  # of each element's kind, and of its first point
+    return places + sum(array.nbytes for array in held_arrays(plan.mesh, plan.materials, plan.survey, plan))
+
+
+def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
+    """The arrays among the attributes, and those in dictionaries of them."""
+    for part in parts:
+        for value in vars(part).values():
+            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
+            yield from (one for one in inside if isinstance(one, np.ndarray))
+
+
+def setup_bytes(plan: Any) -> int:
+    """Moduli and maps of the largest group, in double precision, while they are packed."""
+    largest = max(
+        (lean_bytes(plan, kind) - 4 * (plan.degree + 1) ** 3) * count for kind, count in members(plan)
+    )  # fmt: skip
+    return largest // plan.value_bytes * PACKED_PART
+
+
+def reading_bytes(plan: Any, simulation: Any) -> int:
+    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
+    output = simulation.output
+    total = len(simulation.receiver_list()) * place_bytes(plan, output.tensors)
+    for selection in output.snapshots:
+        tensors = tuple(selection.fields) != ("velocity",)
+        points = int(np.prod(select_raster(plan, selection).shape))
+        total += points * (place_bytes(plan, tensors) + plan.value_bytes * (12 if tensors else 3))
+    if output.peak_motion:
+        total += len(surface_grid(plan)[2]) * (place_bytes(plan, False) + 15 * plan.value_bytes)
+    return total
+
+
+def place_bytes(plan: Any, tensors: bool) -> int:
+    """A place in an element: polynomials there in double precision and on the device, moduli where they are needed."""
+    polynomials = 6 * (plan.degree + 1)
+    return 40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0)

@@ -1,0 +1,139 @@
+// Kernels over points: see point_kernels.py.
+
+#include "vectors.cuh"
+
+typedef REAL real;
+typedef Vector4<real> Point;
+
+// u += dt^2 / mass * p at the first points.
+extern "C" __global__ void move(Point* displacement, const Point* momentum, unsigned count) {
+    const unsigned point = blockIdx.x * blockDim.x + threadIdx.x;
+    if (point >= count) return;
+    Point u = displacement[point];
+    const Point p = momentum[point];
+    u.x += u.w * p.x, u.y += u.w * p.y, u.z += u.w * p.z;
+    displacement[point] = u;
+}
+
+// p = B (p~ + p_before) - p_before; B: xx, yy, zz, xy, xz, yz.
+extern "C" __global__ void damp(Point* momentum, real* history, const long long* point, const real* matrix, int count) {
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    Point p = momentum[point[n]];
+    real* const before = history + 3ll * n;
+    const real* const b = matrix + 6ll * n;
+    const real x = p.x + before[0], y = p.y + before[1], z = p.z + before[2];
+    p.x = b[0] * x + b[3] * y + b[4] * z - before[0];
+    p.y = b[3] * x + b[1] * y + b[5] * z - before[1];
+    p.z = b[4] * x + b[5] * y + b[2] * z - before[2];
+    momentum[point[n]] = p;
+    before[0] = p.x, before[1] = p.y, before[2] = p.z;
+}
+
+// p[target[n]] += sum of weight (a vector) * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+extern "C" __global__ void inject(
+    Point* momentum, const long long* target, const long long* begin, const double* weight, const long long* owner,
+    const double* amplitude, const long long* row, int count, int sources)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const double* const present = amplitude + row[0] * sources;
+    double total[3] = {0, 0, 0};
+    for (long long entry = begin[n]; entry < begin[n + 1]; entry++)
+        for (int c = 0; c < 3; c++) total[c] += weight[3 * entry + c] * present[owner[entry]];
+    Point p = momentum[target[n]];
+    p.x = static_cast<real>(p.x + total[0]);
+    p.y = static_cast<real>(p.y + total[1]);
+    p.z = static_cast<real>(p.z + total[2]);
+    momentum[target[n]] = p;
+}
+
+// One row further in a table: of amplitudes, of records.
+extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
+
+// Velocity at places in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. A warp has a place.
+extern "C" __global__ void sample(
+    const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
+    const long long* strides, const real* values, const real* slopes, real rate, real* out, const long long* slot,
+    int count, int width, int rows, int n)
+{
+    const int place = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (place >= count) return;
+    const real* const value = values + 3ll * n * place;
+    const real* const slope = slopes + 3ll * n * place;
+    real total[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    for (int number = lane; number < n * n * n; number += 32) {
+        const int k = number / (n * n), j = number / n % n, i = number % n;
+        const real x = value[i], y = value[n + j], z = value[2 * n + k];
+        const bool seen = x * y * z != 0;
+        if (!seen && rows == 3) continue;
+        const unsigned point = points[base[place] + k * strides[0] + j * strides[1] + i * strides[2]];
+        const Point u = displacement[point], p = momentum[point];
+        const real scale = x * y * z * u.w;
+        total[0] += scale * p.x, total[1] += scale * p.y, total[2] += scale * p.z;
+        if (rows > 3) {
+            const real d[3] = {slope[i] * y * z, x * slope[n + j] * z, x * y * slope[2 * n + k]};
+            for (int axis = 0; axis < 3; axis++) {
+                total[3 + axis] += d[axis] * u.x;
+                total[6 + axis] += d[axis] * u.y;
+                total[9 + axis] += d[axis] * u.z;
+            }
+        }
+    }
+    for (int row = 0; row < 12; row++)
+        for (int distance = 16; distance > 0; distance /= 2)
+            total[row] += __shfl_down_sync(0xffffffff, total[row], distance);
+    if (lane != 0) return;
+    real* const target = out + slot[0] * rows * width + place;
+    for (int row = 0; row < rows; row++) target[static_cast<long long>(row) * width] = (row < 3 ? rate : 1) * total[row];
+}
+
+__device__ __forceinline__ void raise_peaks(real* peaks, int place, int size, real east, real north, real up) {
+    const real horizontal = east * east + north * north;
+    peaks[place] = max(peaks[place], sqrt(horizontal));
+    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
+    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
+}
+
+// Peaks of |v| and |u| at places; displacement is the running integral of v.
+extern "C" __global__ void surface_peaks(
+    const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)
+{
+    const int place = blockIdx.x * blockDim.x + threadIdx.x;
+    if (place >= size) return;
+    const real half = real(0.5) * time_step;
+    const real east = velocity[place], north = velocity[size + place], up = velocity[2 * size + place];
+    const real u = displacement[place] += time_step * east;
+    const real v = displacement[size + place] += time_step * north;
+    const real w = displacement[2 * size + place] += time_step * up;
+    raise_peaks(peak_velocity, place, size, east, north, up);
+    // The integral at the time of v is half a step of v short.
+    raise_peaks(peak_displacement, place, size, u - half * east, v - half * north, w - half * up);
+}
+
+// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
+__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
+__device__ __forceinline__ unsigned long long magnitude(double f) {
+    return __double_as_longlong(f) & 0x7fffffffffffffffll;
+}
+__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
+__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
+
+// The largest components of dt v, one of each warp of the launch, to be compared by the host.
+extern "C" __global__ void largest_velocity(
+    const Point* displacement, const Point* momentum, real* out, long long count)
+{
+    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const long long threads = static_cast<long long>(gridDim.x) * blockDim.x;
+    unsigned long long most = 0;
+    for (long long n = thread; n < count; n += threads) {
+        const real scale = displacement[n].w;
+        const Point p = momentum[n];
+        most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
+        most = max(most, other);
+    }
+    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
+}

@@ -1,0 +1,123 @@
+"""CUDA kernels of the spectral elements against their CPU twins: on a device, and emulated where there is none."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuda_devices import DEVICES, closeness, make_device
+from lithowave.backends import make_backend
+from lithowave.solvers.spectral_element import point_kernels
+from lithowave.solvers.spectral_element.arguments import ARGUMENTS
+from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.launches import BLOCKS, STRIDES, arrangement, line_table
+from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+
+KINDS = [
+    Kind(shape, anisotropic, varying)
+    for shape in ("affine", "trilinear", "triquadratic")
+    for anisotropic, varying in ((False, False), (False, True), (True, False))
+]
+SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
+
+
+def solvers(device: str, kind: Kind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
+    plan = synthetic_plan((3, 4, 3), degree, precision, kind, **more)
+    made = [SpectralElementSolver(plan, None, backend) for backend in (
+        make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
+    for solver in made:
+        fill_with_noise(solver)
+    return made
+
+
+def compare(made: list[SpectralElementSolver], precision: str) -> None:
+    states = [solver.state() for solver in made]
+    limit = SINGLE if precision == "single" else DOUBLE
+    for name in states[0]:
+        rows = slice(None, -1) if name in ("displacement", "momentum") else slice(None)
+        assert closeness(states[1][name][rows, :3], states[0][name][rows, :3].astype(float)) < limit, name
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_steps_of_every_kind(device: str, kind: Kind) -> None:
+    made = solvers(device, kind, 4, "single")
+    for step in range(3):
+        for solver in made:
+            solver.advance(step)
+    compare(made, "single")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("degree", BLOCKS)
+def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
+    made = solvers(device, Kind("triquadratic", False, True), degree, precision)
+    for step in range(2):
+        for solver in made:
+            solver.advance(step)
+    compare(made, precision)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_colours_give_the_same_in_every_run(device: str) -> None:
+    kind = Kind("trilinear", False, True)
+    results = []
+    for seed in (0, 5):
+        made = solvers(device, kind, 4, "single", deterministic=True)
+        if device == "emulated":
+            made[1].backend.seed = seed
+        for step in range(3):
+            for solver in made:
+                solver.advance(step)
+        compare(made, "single")
+        results.append(made[1].state()["momentum"])
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_records_and_the_watch(device: str, precision: str) -> None:
+    made = solvers(device, Kind("trilinear", False, False), 3, precision)
+    found = []
+    for solver in made:
+        solver.records_of.samples = placed(solver)
+        solver.start_records(2, stress=True)
+        for step in range(2):
+            solver.advance(step)
+            solver.record(step)
+        found.append(solver.records(2).wait() | {"largest": np.array(solver.largest_velocity())})
+    for name in found[0]:
+        assert closeness(found[1][name], found[0][name]) < (SINGLE if precision == "single" else DOUBLE), name
+
+
+def placed(solver: SpectralElementSolver) -> Any:
+    from lithowave.solvers.spectral_element.samples import PlacedSamples
+
+    random = np.random.default_rng(3)
+    vertices = solver.plan.mesh.vertices
+    inside = vertices.mean(axis=0) + 0.2 * np.ptp(vertices, axis=0) * random.uniform(-1, 1, (7, 3))
+    return PlacedSamples(solver, np.concatenate([inside, vertices[[0, 20]]]))
+
+
+def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
+    for name, arguments in ARGUMENTS.items():
+        if name != "add_forces":
+            function = getattr(point_kernels, name)
+            assert tuple(inspect.signature(getattr(function, "py_func", function)).parameters) == arguments
+
+
+@pytest.mark.parametrize("degree", BLOCKS)
+def test_every_line_is_differentiated_once_and_banks_rarely_meet(degree: int) -> None:
+    own, n, table = arrangement(degree), degree + 1, line_table(degree)
+    lines = own.elements * n * n
+    plane, element = STRIDES[degree]
+    planes = np.add.outer(element * np.arange(own.elements), plane * np.arange(n))
+    np.testing.assert_array_equal(np.sort(table[0, :lines]), np.add.outer(planes, n * np.arange(n)).ravel())
+    assert len(np.unique(table[1, :lines])) == lines
+    banks = [np.bincount(warp % 32).max() for warp in table[:, : lines // 32 * 32].reshape(-1, 32)]
+    assert np.mean(banks) <= (1.5 if degree == 4 else 4.0)
