@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from lithowave.backends.loops import FAST, U, row
+from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.arrangement import Arrangement
 from lithowave.solvers.spectral_element.elements import Kind
@@ -85,6 +85,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
 
     The constants of the loops below are known when they are compiled: only so do they become vector instructions.
     """
+    own_row = row_of(degree, powers, anisotropic, varying, precision)
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
     derivative = derivative_matrix(degree).astype(dtype)
@@ -98,7 +99,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
     SPREAD = P if varying else W
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
-    @row
+    @own_row
     def forces_at(
         u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value
     ):  # fmt: skip
@@ -131,7 +132,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
             f[U(7) * P + o] = xy * c0 + yy * c1 + yz * c2
             f[U(8) * P + o] = xz * c0 + yz * c1 + zz * c2
 
-    @row
+    @own_row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
         """Minus the sum over the points of the three lines of D F."""
         at = line_i + i * W
@@ -144,7 +145,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
                     + dot(k_column, f, z + line_k + w, STEP_K)
                 )
 
-    @row
+    @own_row
     def bring_up_to_date(at, points, displacement, momentum):
         """u += dt M^-1 p at one point of every lane."""
         for w in range(W):
@@ -154,7 +155,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
             displacement[point, 1] += scale * momentum[point, 1]
             displacement[point, 2] += scale * momentum[point, 2]
 
-    @row
+    @own_row
     def gather(first, points, displacement, momentum, u):
         """Displacements of the points of a block; those inside elements, which no other has, are brought up to date."""
         for k in range(ONE, N - ONE):
@@ -167,7 +168,7 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
             u[P + q] = displacement[point, 1]
             u[U(2) * P + q] = displacement[point, 2]
 
-    @row
+    @own_row
     def block(
         first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line
     ):  # fmt: skip

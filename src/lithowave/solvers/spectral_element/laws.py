@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithowave.backends.loops import U, row
+from lithowave.backends.loops import U, row_of
 
 
 def make_isotropic_law(step: int) -> Callable:
     """The law for moduli whose components are `step` numbers apart."""
     S = U(step)
 
-    @row
+    @row_of(step)
     def isotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
         """sigma = scale (lambda tr(e) I + 2 mu e); moduli: lambda, mu at `at` and a step further."""
         lam, mu = scale * moduli[at], scale * moduli[at + S]
@@ -27,7 +27,7 @@ def make_anisotropic_law(step: int) -> Callable:
     """The law for moduli whose components are `step` numbers apart."""
     S = tuple(U(number * step) for number in range(21))
 
-    @row
+    @row_of(step)
     def anisotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
         """sigma = scale C : e; moduli: the upper triangle of Voigt's matrix by rows, order xx, yy, zz, yz, xz, xy."""
         e1, e2, e3 = scale * xx, scale * yy, scale * zz
