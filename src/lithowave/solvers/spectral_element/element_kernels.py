@@ -30,6 +30,7 @@ from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 
 LANES = 16
+MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
 
 
 @row
@@ -78,14 +79,15 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
 
 
 @lru_cache
-def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
-    """The kernel for elements of this degree, a map of degree `powers` - 1, and this kind of material.
+def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
+    """The kernel for elements of this degree, this shape (see `elements.Kind.map`) and this kind of material.
 
     varying : moduli at each point; otherwise one set for an element.
 
     The constants of the loops below are known when they are compiled: only so do they become vector instructions.
     """
-    own_row = row_of(degree, powers, anisotropic, varying, precision)
+    own_row = row_of(degree, shape, anisotropic, varying, precision)
+    powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
     derivative = derivative_matrix(degree).astype(dtype)
@@ -176,7 +178,8 @@ def make_add_forces(degree: int, powers: int, anisotropic: bool, varying: bool, 
         for k in range(N):
             for j in range(N):
                 kj = k * N + j
-                collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
+                if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
+                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
                 for i in range(N):
                     at = k * STEP_K + j * STEP_J
                     forces_at(
@@ -254,8 +257,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
 
     def add_forces(kind: Kind) -> Callable[..., None]:
-        powers = 3 if kind.map == "triquadratic" else 2
-        return make_add_forces(degree, powers, kind.anisotropic, kind.varying, precision)
+        return make_add_forces(degree, kind.map, kind.anisotropic, kind.varying, precision)
 
     return {
         "arrangement": arrangement, "pack_moduli": pack_moduli, "pack_maps": pack_maps, "add_forces": add_forces
