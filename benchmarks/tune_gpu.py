@@ -11,27 +11,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import time
-from collections.abc import Callable
 
 from lithowave.backends import make_backend
-from lithowave.bench import STEP_WORDS, measure_bandwidth
+from lithowave.bench import measure_bandwidth
 from lithowave.solvers.finite_difference import grid_update, tiles
+from lithowave.solvers.finite_difference.bench_cases import STEP_WORDS
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.timing import call_time
 
 VELOCITY_WORDS = 13
-
-
-def seconds(backend: object, function: Callable[[], None], repeats: int = 12) -> float:
-    """Mean time of a call when the device has no pause between calls."""
-    function()
-    backend.synchronize()
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        function()
-    backend.synchronize()
-    return (time.perf_counter() - begin) / repeats
 
 
 def parse(text: str) -> tiles.Arrangement:
@@ -74,9 +63,9 @@ def main() -> None:
             table[key] = parse(text)
         solver.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
         try:
-            velocity = seconds(backend, solver.update_velocity)
-            stress = seconds(backend, solver.update_stress)
-            rate = plan.point_count / seconds(backend, lambda: (solver.update_stress(), solver.update_velocity()))
+            velocity, stress = (call_time(half, backend) for half in (solver.update_velocity, solver.update_stress))
+            step = call_time(lambda: (solver.update_stress(), solver.update_velocity()), backend)
+            rate = plan.point_count / step
         except Exception as error:  # a shape that does not fit is no reason to stop
             print(f"{text:>28}: {type(error).__name__}: {str(error)[:150]}")
             continue

@@ -18,14 +18,19 @@ from cuda_emulation import EmulatedCudaBackend
 from lithowave.backends import make_backend
 from lithowave.errors import InputError, ResourceError
 from lithowave.experiment.simulation import Simulation
-from lithowave.solvers.finite_difference.measure import best_time, synthetic_plan
+from lithowave.solvers import timing
+from lithowave.solvers.finite_difference import bench_cases as finite_difference
+from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.spectral_element import bench_cases as spectral_element
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 KEYS = {
     "method", "case", "size", "order", "precision", "backend", "device", "devices", "rate", "unit", "limit",
     "limit_fraction", "versions", "commit", "date", "bandwidth", "bytes_per_point", "memory_bytes_per_point", "passes",
 }  # fmt: skip
+CASES = finite_difference.CASES
+BEST_TIME = timing.best_time
 SMALL = {"sizes": [(44, 42, 40)], "layer_cells": 5}
 
 
@@ -44,9 +49,10 @@ class Device(EmulatedCudaBackend):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "BANDWIDTH_ELEMENTS", 100_000)
-    monkeypatch.setattr(bench, "DEVICE_SECONDS", 0.0)
-    monkeypatch.setattr(bench, "FEWEST_CALLS", 1)
-    monkeypatch.setattr(bench, "best_time", lambda function, *_: best_time(function, 1))
+    monkeypatch.setattr(timing, "DEVICE_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "FEWEST_CALLS", 1)
+    for module in (bench, timing):
+        monkeypatch.setattr(module, "best_time", lambda function, *_: BEST_TIME(function, 1))
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def assert_record(record: dict[str, Any]) -> None:
 def test_records_on_the_cpu(tmp_path: Path) -> None:
     file = tmp_path / "records.json"
     records = bench.run_benchmarks(
-        bench.CASES, **SMALL, backend="cpu", threads=1, receivers=3, steps=20, json_path=file
+        CASES, **SMALL, backend="cpu", threads=1, receivers=3, steps=20, json_path=file
     )
     assert json.loads(file.read_text()) == records
     assert [record["case"] for record in records] == ["interior", "full", "run"]
@@ -95,7 +101,7 @@ def test_records_on_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_records_on_a_device(device: None, precision: str) -> None:
     records = bench.run_benchmarks(
-        bench.CASES, **SMALL, precisions=[precision], backend="cuda", receivers=7, steps=4
+        CASES, **SMALL, precisions=[precision], backend="cuda", receivers=7, steps=4
     )
     assert len(records) == 3
     for record in records:
@@ -136,7 +142,7 @@ def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.Mon
 
 def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
-    monkeypatch.setattr(bench.Task, "record", lambda task, _: measured.append((task.shape, task.setting)))
+    monkeypatch.setattr(bench, "measure_task", lambda task, _: measured.append((task.shape, task.setting)))
     bench.run_benchmarks(["interior"])
     bench.run_benchmarks(["interior"], backend="cpu", receivers=4)
     (shape, setting), (cpu_shape, cpu_setting) = measured
@@ -146,12 +152,73 @@ def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
-    task = bench.Task("full", (90, 80, 70), order, "single", Device(), "auto", "full", bench.SETTINGS["cuda"])
-    simulation = task.simulation()
+    setting = finite_difference.SETTINGS["cuda"]
+    task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), "auto", "full", setting)
+    simulation = task.simulation
     made = plan(simulation)
     assert made.grid.shape == (90, 80, 70) and made.grid.layers == ((16, 16), (16, 16), (16, 0))
     assert made.faces["z_max"] == "free" and made.schedule.steps == 400
     assert len(simulation.receiver_list()) == 1000 and len(simulation.point_sources()) == 2
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_records_of_spectral_elements(device: None, backend: str) -> None:
+    records = bench.run_benchmarks(
+        methods=["spectral_element"], sizes=[(4, 5, 4)], degrees=[2, 3], backend=backend, threads=1
+    )
+    assert [(record["case"], record["degree"]) for record in records] == [
+        ("affine", 2), ("deformed", 2), ("affine", 3), ("deformed", 3)
+    ]  # fmt: skip
+    for record in records:
+        degree = record["degree"]
+        points = (4 * degree + 1) * (5 * degree + 1) * (4 * degree + 1)
+        assert set(record) >= (KEYS - {"order", "bytes_per_point", "memory_bytes_per_point", "passes"})
+        assert record["unit"] == "elements/s" and record["size"] == [4, 5, 4] and record["gll_points"] == points
+        assert record["dof_rate"] == pytest.approx(record["rate"] * 3 * points / 80)
+        assert record["limit"] == pytest.approx(max(record["bandwidth"].values()) / record["bytes_per_element"])
+        assert record["memory_bytes_per_element"] > 4 * (degree + 1) ** 3
+        assert set(record["kernels"]) == {"move", "add_forces", "absorb"}
+        json.dumps(record, allow_nan=False)
+
+
+def test_bytes_of_a_step_of_spectral_elements() -> None:
+    backend = make_backend("cpu", "single", 1)
+    counted = {}
+    for case in spectral_element.CASES:
+        task = spectral_element.SpectralElementTask(case, (5, 5, 5), 4, backend, False)
+        own, all_points, damped = 125 * 27, 21**3, 21**3 - 20 * 19 * 19
+        assert task.plan.damped_point_count == damped
+        counted[case] = task.step_bytes() - 4 * (19 * (all_points - own) + 13 * own + 18 * damped) - 8 * damped
+    assert counted == {"affine": 125 * (500 + 4 * (2 + 9)), "deformed": 125 * (500 + 4 * (250 + 78))}
+
+
+def test_spectral_elements_fill_a_device_but_not_beyond_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = spectral_element.KINDS["deformed"]
+    assert np.prod(spectral_element.usual_size(Device(), 4, kind)) >= 446_080
+    monkeypatch.setattr(Device, "room", 10**9)
+    assert 10_000 < np.prod(spectral_element.usual_size(Device(), 4, kind)) < 446_080
+
+
+@pytest.mark.parametrize(
+    ("cases", "sizes", "options", "methods"),
+    [
+        (None, None, {}, ["finite_difference", "spectral_element"]),
+        (None, [(64, 64, 64)], {}, ["finite_difference"]),
+        (["deformed"], [(8, 8, 8)], {}, ["spectral_element"]),
+        (["run"], None, {}, ["finite_difference"]),
+        (None, None, {"passes": "one"}, ["finite_difference"]),
+        (None, None, {"degrees": [5]}, ["spectral_element"]),
+    ],
+)
+def test_methods_are_those_to_which_the_choices_apply(cases: Any, sizes: Any, options: Any, methods: list[str]) -> None:
+    assert bench.choose_methods(None, cases, sizes, options) == methods
+
+
+def test_choices_of_different_methods_are_refused() -> None:
+    with pytest.raises(InputError, match="belong to different methods"):
+        bench.choose_methods(None, ["interior"], None, {"degrees": [4]})
+    with pytest.raises(InputError, match="interior is nothing of spectral_element"):
+        bench.choose_methods(["spectral_element"], ["interior"], None, {})
 
 
 def test_unknown_backends_are_refused() -> None:
@@ -163,9 +230,8 @@ def test_unknown_backends_are_refused() -> None:
 
 
 def test_gpu_table(device: None, script: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        bench.SETTINGS, "cuda", bench.Setting(40, 5, 3, steps=4, sample_every=1, snapshot_every=2, peak_motion=True)
-    )
+    setting = finite_difference.Setting(40, 5, 3, steps=4, sample_every=1, snapshot_every=2, peak_motion=True)
+    monkeypatch.setitem(finite_difference.SETTINGS, "cuda", setting)
     file = tmp_path / "gpu.json"
     words = ["--sizes", "40", "--orders", "4", "--precisions", "single", "--json", str(file)]
     records = script("gpu").main(words)
@@ -259,7 +325,7 @@ def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:
     assert np.allclose(solver.compliance[inner] * mu, 1.0)
     assert np.array_equal(solver.lam[2, 5:-5, 5:-5], lam[0]) and np.array_equal(solver.lam[-3, 5:-5, 5:-5], lam[-1])
     assert compare.own_solver(20, 0, backend).plan.padded_shape() == (24, 24, 24)
-    steps = bench.Steps(solver, recording=True)
+    steps = timing.Steps(solver, recording=True)
     for _ in range(120):
         steps()
     assert 0 < solver.largest_velocity() < np.inf

@@ -188,7 +188,7 @@ def entries_at(step, rate=2.5e8):
     return {
         "points": 1_000_000, "step": step, "steps": 1000, "time_s": 0.01 * step, "end_s": 10.0,
         "elapsed_s": step / 250, "remaining_s": (1000 - step) / 250 if step else None,
-        "rate_points_per_s": rate if step else None,
+        "rate_points_per_s": rate if step else None, "unit": "points",
     }  # fmt: skip
 
 
@@ -270,7 +270,7 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     called = []
     record = {
         "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
-        "device": "a processor",
+        "device": "a processor", "method": "finite_difference", "unit": "points/s",
         "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5,
         "bandwidth": {"copy": 2e10, "update": 2.5e10},
     }  # fmt: skip
@@ -313,6 +313,11 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
         (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; a grid of 68 points would do"),
         (["--order", "5"], "5 is not a valid choice; choose out of: 2, 4, 6, 8"),
         (["--precision", "singel"], "did you mean 'single'?"),
+        (["--method", "spectral_elements"], "did you mean 'spectral_element'?"),
+        (["--degree", "4,9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
+        (["--degree", "four"], "'four' is no whole number"),
+        (["--method", "spectral_element", "--size", "3"], "at least 4"),
+        (["--method", "spectral_element", "--size", "8", "--order", "4"], "orders is nothing of spectral_element"),
         (["--case", "ful"], "did you mean 'full'?"),
         (["--threads", "0"], "expected at least 1"),
         (["--json", "no/such/folder.json"], "no/such is no folder"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,7 @@ def test_pictures_are_small() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page, "yaml")], ids=named)
 def test_simulation_files_are_accepted_without_a_warning(page: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "data" / "hexahedra" / "hex8_msh4.msh", tmp_path / "valley.msh")
     for text in snippets(page, "yaml"):
         assert lw.Simulation.from_text(text, tmp_path).warnings() == []
 
@@ -113,6 +115,21 @@ def test_python_snippets_run(page: Path, workplace: Path) -> None:
     runs = list(workplace.glob("out/*/run.json"))
     assert runs
     assert all((run.parent / "seismograms.h5").is_file() for run in runs)
+
+
+def test_the_mesh_of_the_recipe_can_be_run(tmp_path: Path) -> None:
+    gmsh = pytest.importorskip("gmsh")
+    page = DOCS / "meshes.md"
+    drawing = tmp_path / "valley.geo"
+    drawing.write_text(snippets(page, "text")[0], encoding="utf-8")
+    gmsh.initialize()
+    gmsh.open(str(drawing))
+    gmsh.model.mesh.generate(3)
+    gmsh.write(str(tmp_path / "valley.msh"))
+    gmsh.finalize()
+    report = lw.Simulation.from_text(snippets(page, "yaml")[0], tmp_path).check()
+    assert report.runnable and report.plan["element_count"] == 3600
+    assert report.plan["faces"] == {"free": 300, "absorbing": 1140}
 
 
 def typed_commands(page: Path) -> list[list[str]]:

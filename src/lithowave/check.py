@@ -16,6 +16,7 @@ from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import made_by_runs
 from lithowave.output.waveforms import check_names
+from lithowave.progress import rate_key, rate_text
 from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
@@ -26,14 +27,16 @@ PROCESS_BYTES = 200_000_000
 class CheckReport:
     """What `lithowave check` tells.
 
-    plan : the discretization (see the method's plan). threads : None on a GPU. memory_bytes : main memory of the
-    whole process; device_memory_bytes : memory of the GPU (None without one); free_... : what is there. loop_s :
-    predicted time in the time loop, from a measurement of this machine (None where not measured). output_bytes,
-    free_disk_bytes. warnings : what may not be meant. problems : why the run would fail here.
+    plan, plan_lines : the discretization, as `summary` and `lines` of the method's plan give it. threads : None on a
+    GPU. memory_bytes : main memory of the whole process; device_memory_bytes : memory of the GPU (None without one);
+    free_... : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
+    not measured); rate : points or elements (unit) in a second. output_bytes, free_disk_bytes. warnings : what may not
+    be meant. problems : why the run would fail here.
     """
 
     title: str
     plan: dict[str, Any]
+    plan_lines: list[tuple[str, str]]
     backend: str
     device: str
     threads: int | None
@@ -41,7 +44,8 @@ class CheckReport:
     free_memory_bytes: int
     device_memory_bytes: int | None
     free_device_memory_bytes: int | None
-    rate_points_per_s: float | None
+    unit: str
+    rate: float | None
     loop_s: float | None
     output_bytes: int
     free_disk_bytes: int
@@ -55,29 +59,15 @@ class CheckReport:
 
     def as_dict(self) -> dict[str, Any]:
         """All entries, for JSON."""
-        return {**asdict(self), "runnable": self.runnable}
+        entries = asdict(self) | {rate_key(self.unit): self.rate, "runnable": self.runnable}
+        return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "rate")}
 
     def lines(self) -> list[tuple[str, str]]:
         """Name and value, in the order in which they are told."""
-        plan = self.plan
-        limited = plan["time_step_limited_by"]
-        fraction = plan["time_step_s"] / plan["time_step_limit_s"]
-        told = [
-            ("method", f"{plan['method'].replace('_', ' ')}, order {plan['order']}"),
-            ("grid", f"{' x '.join(map(str, plan['grid_points']))} = {plan['point_count']:,} points, "
-                     f"{plan['degrees_of_freedom']:,} unknowns; step {plan['spacing_m']:g} m"),
-            ("faces", ", ".join(f"{face} {kind}" for face, kind in plan["faces"].items())),
-            ("points per wavelength", _points_text(plan)),
-            ("time step", f"{plan['time_step_s']:.6g} s ({fraction:.1%} of the "
-                          f"limit, set by vp = {limited['vp_m_s']:g} m/s {_where(limited['place'])})"),
-            ("steps", f"{plan['steps']:,}; a sample every {plan['sampling_interval_s']:.6g} s"),
-            *self._sizes(),
-        ]  # fmt: skip
+        told = [*self.plan_lines, *self._sizes()]
         if self.loop_s is not None:
-            told.append(
-                ("time", f"{duration_text(self.loop_s)} on {self._place()} "
-                         f"({self.rate_points_per_s / 1e6:.4g} million points/s measured)")
-            )  # fmt: skip
+            speed = rate_text(self.rate, self.unit)
+            told.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
         return told
 
     def _sizes(self) -> list[tuple[str, str]]:
@@ -152,6 +142,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
     return CheckReport(
         title=simulation.title,
         plan=plan.summary(),
+        plan_lines=plan.lines(),
         backend=backend.name,
         device=backend.device,
         threads=backend.facts().get("threads"),
@@ -159,7 +150,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         free_memory_bytes=free,
         device_memory_bytes=need.device,
         free_device_memory_bytes=device_free,
-        rate_points_per_s=plan.point_count * schedule.steps / loop if loop else None,
+        unit=plan.unit,
+        rate=plan.unit_count * schedule.steps / loop if loop else None,
         loop_s=loop,
         output_bytes=written + checkpoint,
         free_disk_bytes=disk,
@@ -196,17 +188,6 @@ def duration_text(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
-
-
-def _points_text(plan: dict[str, Any]) -> str:
-    if plan["points_per_wavelength"] is None:
-        return "unknown: solver.max_frequency is not given"
-    slowest = plan["points_per_wavelength_at"]
-    return f"{plan['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s {_where(slowest['place'])}"
-
-
-def _where(place: str) -> str:
-    return place if place == "everywhere" else f"in {place}"
 
 
 def _existing(path: Path) -> Path:

@@ -35,6 +35,7 @@ REQUIRED = (
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
     "netCDF4": ("material models in NetCDF 4", "formats"),
+    "meshio": ("meshes in Gmsh and VTU files", "meshes"),
     "mpi4py": ("runs on more than one process", "mpi"),
     "cupy-cuda13x": ("NVIDIA devices, CUDA 13", "cuda13"),
     "cupy-cuda12x": ("NVIDIA devices, CUDA 12", "cuda12"),
@@ -146,10 +147,10 @@ def examine_compiler() -> dict[str, Any]:
 
 
 def cache_folder() -> Path:
-    """Where Numba keeps the compiled kernels of the finite differences."""
-    from lithowave.solvers.finite_difference.kernels import update_velocity
+    """Where Numba keeps compiled kernels."""
+    from lithowave.bandwidth import update
 
-    return Path(update_velocity.stats.cache_path)
+    return Path(update.stats.cache_path)
 
 
 def can_write(folder: Path) -> bool:

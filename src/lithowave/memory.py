@@ -11,10 +11,6 @@ from lithowave.errors import ResourceError
 from lithowave.experiment.simulation import Simulation
 from lithowave.output.recorders import COMPONENTS, block_length
 
-# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
-RECEIVER_BYTES = 3 * 8**3 * 16
-LESS = "A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less"
-
 
 @dataclass(frozen=True)
 class MemoryNeed:
@@ -27,12 +23,13 @@ class MemoryNeed:
 def memory_needed(simulation: Simulation, plan: Any, backend: Any) -> MemoryNeed:
     """What a run takes beside the process itself."""
     arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
-    lists = RECEIVER_BYTES * len(simulation.receiver_list()) * (3 if _with_stress(simulation) else 1)
+    lists = plan.reading_bytes(simulation)
     if not backend.own_memory:
-        return MemoryNeed(arrays + lists + buffers, None)
+        return MemoryNeed(plan.plan_bytes() + arrays + lists + buffers, None)
     # A checkpoint is written from a copy in main memory. Lists are made there.
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
-    return MemoryNeed(max(plan.setup_bytes() + lists, checkpoint) + buffers, arrays + lists + buffers)
+    main = plan.plan_bytes() + max(plan.setup_bytes() + lists, checkpoint) + buffers
+    return MemoryNeed(main, arrays + lists + buffers)
 
 
 def free_main_memory() -> int:
@@ -47,8 +44,8 @@ def free_device_memory(backend: Any) -> int:
     return backend.free_memory()
 
 
-def require_memory(need: MemoryNeed, backend: Any) -> None:
-    """Refuse a run that does not fit, with figures.
+def require_memory(need: MemoryNeed, backend: Any, hint: str) -> None:
+    """Refuse a run that does not fit, with figures and a hint (`less_memory` of the plan).
 
     Raises
     ------
@@ -56,15 +53,15 @@ def require_memory(need: MemoryNeed, backend: Any) -> None:
     """
     free = free_main_memory()
     if need.device is None:
-        _require(need.main, free, "of memory for its arrays", "free", f"{LESS}.")
+        _require(need.main, free, "of memory for its arrays", "free", f"{hint}.")
         return
     _require(
         need.device, free_device_memory(backend), "of GPU memory for its arrays", f"free on {backend.device}",
-        f"{LESS}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
+        f"{hint}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
     )  # fmt: skip
     _require(
         need.main, free, "of main memory beside that of the GPU", "free",
-        f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {LESS}, too.",
+        f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {hint}, too.",
     )  # fmt: skip
 
 
@@ -74,14 +71,10 @@ def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -
         raise ResourceError(f"{figures} {help_text}")
 
 
-def _with_stress(simulation: Simulation) -> bool:
-    return simulation.output.tensors
-
-
 def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
     """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
     output, count = simulation.output, len(simulation.receiver_list())
-    values = (9 if _with_stress(simulation) else 3) + 6 * output.strain
+    values = (9 if output.tensors else 3) + 6 * output.strain
     records = 8 * values * count * block_length(count)
     value = 4 if simulation.compute.precision == "single" else 8
     snapshots = sum(

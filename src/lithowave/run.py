@@ -29,7 +29,7 @@ from lithowave.output.run_folder import (
 )
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, write_miniseed, write_sac
-from lithowave.progress import Progress, Show
+from lithowave.progress import Progress, Show, rate_key
 from lithowave.signals import stop_signals
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
@@ -75,8 +75,9 @@ def run_simulation(
     simulation : the description.
     output : the run folder; overrides ``output.directory``.
     overwrite : replace another run in that folder.
-    show : called a few times a second with a dictionary: points, step, steps, time_s, end_s, elapsed_s, remaining_s,
-    rate_points_per_s; first when the time loop begins.
+    show : called a few times a second with a dictionary: unit (points or elements), step, steps, time_s, end_s,
+    elapsed_s, remaining_s, points and rate_points_per_s (or elements, rate_elements_per_s); first when the time loop
+    begins.
     overrides : keys of ``compute`` and ``output`` by name (``backend="cpu"``, ``precision="double"``).
 
     Raises
@@ -142,7 +143,7 @@ def _on_device(simulation: Simulation, plan: Any, before: str | None = None) -> 
     compute = simulation.compute
     backend = make_backend(compute.backend, compute.precision, compute.threads)
     plan = plan.on(backend, simulation, before)
-    require_memory(memory_needed(simulation, plan, backend), backend)
+    require_memory(memory_needed(simulation, plan, backend), backend, plan.less_memory)
     return backend, plan
 
 
@@ -185,9 +186,9 @@ def _execute(
             keeper.restore(solver, clock, state)
         watch.inspect(solver, clock)
         folder.write_report(setup_s=stopwatch(), **solver.facts())
-        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.point_count} points")
+        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_count} {plan.unit}")
         loop_time = Stopwatch()
-        progress = Progress(folder, clock, plan.point_count, show)
+        progress = Progress(folder, clock, plan, show)
         progress.update(clock)
         take_first(recorders, solver, clock)
         while not clock.finished:
@@ -207,7 +208,8 @@ def _execute(
         for recorder in recorders:
             recorder.finish(solver)
         _write_waveforms(simulation, folder)
-        folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), rate_points_per_s=rate)
+        speed = {"unit": plan.unit, rate_key(plan.unit): rate}
+        folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     return Result(folder.path, folder.report)
 

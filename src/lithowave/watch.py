@@ -55,8 +55,7 @@ class InstabilityWatch:
         causes = [
             f"the time step ({self.schedule.time_step:.6g} s) is {100 * fraction:.3g}% of the stability limit"
             + ("; try solver.safety: 0.8" if fraction > 0.85 else ""),
-            "strong contrasts inside an absorbing layer, or layers along which the material changes: try "
-            "boundaries.layer: {kappa: 3} or more cells",
+            *solver.plan.instability_causes(),
             "a source far too strong for single precision: check its unit",
         ]
         return (

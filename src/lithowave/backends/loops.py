@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 U = np.uint64
-# Everything but the assumption that infinities and NaN never occur: the watch must be able to see them. A dictionary, not
-# a set, has the same order in every process, which the cache of `row_of` needs.
+# Everything but the assumption that infinities and NaN never occur: the watch must be able to see them. A dictionary,
+# unlike a set, has the same order in every process, which the cache of `row_of` needs.
 FAST = dict.fromkeys(("contract", "reassoc", "nsz", "arcp"), True)
 parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 
@@ -29,7 +29,7 @@ def row_of(*key: Any) -> Callable[[Callable], Any]:
     """`row` for functions that are made anew for each set of constants, told by `key`.
 
     Numba keeps a compiled kernel under the bytes of all that it refers to, in which compiled functions appear with a
-    random identity: a kernel made by a function would be compiled anew in every process. Here the key is the identity.
+    random identity: a kernel made by a function would be compiled anew in every process. The key is their identity.
     """
 
     def compiled(function: Callable) -> Any:

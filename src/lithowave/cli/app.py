@@ -245,17 +245,29 @@ def compare(
 
 @app.command()
 def bench(
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", metavar="NAME", help="finite_difference or spectral_element; may be repeated. Default: all to "
+            "which what else is given applies."
+        ),
+    ] = None,
     sizes: Annotated[
         list[str] | None,
         typer.Option(
             "--size",
             metavar="N or NXxNYxNZ",
             help="Grid points, layers included: 200, 300x200x100; several with commas or repeated. Default: 200 on "
-            "a CPU, 512 on a CUDA device.",
+            "a CPU, 512 on a CUDA device. With --method spectral_element elements: 20 on a CPU, 77x77x76 on a CUDA "
+            "device.",
         ),
     ] = None,
     orders: Annotated[
         list[int] | None, typer.Option("--order", metavar="N", help="2, 4, 6 or 8; may be repeated.")
+    ] = None,
+    degrees: Annotated[
+        list[str] | None,
+        typer.Option("--degree", metavar="N", help="2 to 8, of spectral elements; several with commas or repeated."),
     ] = None,
     precisions: Annotated[
         list[str] | None,
@@ -263,7 +275,9 @@ def bench(
     ] = None,
     cases: Annotated[
         list[str] | None,
-        typer.Option("--case", metavar="NAME", help="interior, full or run; may be repeated."),
+        typer.Option(
+            "--case", metavar="NAME", help="interior, full or run; affine or deformed elements; may be repeated."
+        ),
     ] = None,
     backend: Backend = None,
     threads: Threads = None,
@@ -282,6 +296,9 @@ def bench(
     receivers: Annotated[
         int | None, typer.Option(metavar="N", help="Receivers of full and run; default: 18, on CUDA 1000.")
     ] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Spectral elements without atomic adding (compute.deterministic).")
+    ] = False,
     json_path: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON.")
     ] = None,
@@ -292,10 +309,11 @@ def bench(
     from lithowave.cli.reading import benchmark_choices
 
     given = {
-        "orders": orders, "precisions": precisions, "cases": cases, "backend": backend, "threads": threads,
-        "passes": passes, "moduli": moduli, "layer_cells": layer_cells, "receivers": receivers,
+        "methods": methods, "orders": orders, "precisions": precisions, "cases": cases, "backend": backend,
+        "threads": threads, "passes": passes, "moduli": moduli, "layer_cells": layer_cells, "receivers": receivers,
+        "deterministic": deterministic or None,
     }  # fmt: skip
-    choices = benchmark_choices(sizes, given)
+    choices = benchmark_choices(sizes, degrees, given)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
     records = run_benchmarks(**choices, json_path=json_path, tell=tell)
@@ -356,6 +374,7 @@ def conclude(result: Any) -> None:
 
     from lithowave.check import duration_text
     from lithowave.cli.printing import tell
+    from lithowave.progress import rate_key, rate_text
 
     report, folder = result.report, quote(str(result.directory))
     if not result.complete:
@@ -365,8 +384,8 @@ def conclude(result: Any) -> None:
         )
         tell(f"go on:   lithowave restart {folder}")
         raise typer.Exit(128 + Signals[report["stopped_by"]].value)
-    rate = report["rate_points_per_s"]
-    speed = f", {rate / 1e6:.4g} million points/s" if rate else ""
+    rate = report[rate_key(report["unit"])]
+    speed = f", {rate_text(rate, report['unit'])}" if rate else ""
     tell(f"done in {duration_text(report['wall_s'])}{speed}")
     tell(f"results: {result.directory}")
     tell(f"next:    lithowave plot {folder}")

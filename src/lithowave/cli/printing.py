@@ -111,43 +111,46 @@ def tell_examination(found: dict[str, Any]) -> None:
 
 
 def tell_benchmarks(records: list[dict[str, Any]]) -> None:
-    """Print benchmark records as a table, and the bandwidths that they are measured against."""
-    head = (
-        "case",
-        "size",
-        "order",
-        "precision",
-        "threads",
-        "million points/s",
-        "B/point",
-        "limit",
-        "of limit",
-        "of kernels",
-    )
-    rows = [head, *(_benchmark_row(record) for record in records)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    for number, row in enumerate(rows):
-        line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        tell(line.rstrip(), "bold" if number == 0 else "")
+    """Print benchmark records as tables, one for each method, and the bandwidths that they are measured against."""
+    for method in dict.fromkeys(record["method"] for record in records):
+        own = [record for record in records if record["method"] == method]
+        rows = [_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for number, row in enumerate(rows):
+            line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            tell(line.rstrip(), "bold" if number == 0 else "")
     measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
     for names, bandwidth in measured.items():
         parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
         tell(f"memory bandwidth measured beside it ({', '.join(names)}): {', '.join(parts)}")
 
 
+def _benchmark_unit(record: dict[str, Any]) -> str:
+    """One of what a rate counts: point, element."""
+    return record["unit"].partition("/")[0].removesuffix("s")
+
+
+def _benchmark_head(record: dict[str, Any]) -> tuple[str, ...]:
+    unit, accuracy = _benchmark_unit(record), "order" if "order" in record else "degree"
+    names = ("case", "size", accuracy, "precision", "threads", f"million {unit}s/s", f"B/{unit}", "limit", "of limit")
+    return *names, "million DOF/s" if "dof_rate" in record else "of kernels"
+
+
 def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
-    beside = record.get("fraction_of_bare_kernels")
+    beside, unknowns = record.get("fraction_of_bare_kernels"), record.get("dof_rate")
+    digits = 1 if unknowns is None else 3
+    last = "" if beside is None else f"{beside:.0%}"
     return (
         record["case"],
         "x".join(map(str, record["size"])),
-        str(record["order"]),
+        str(record.get("order", record.get("degree"))),
         record["precision"],
         str(record.get("threads", "")),
-        f"{record['rate'] / 1e6:.1f}",
-        f"{record['bytes_per_point']:.0f}",
-        f"{record['limit'] / 1e6:.1f}",
+        f"{record['rate'] / 1e6:.{digits}f}",
+        f"{record[f'bytes_per_{_benchmark_unit(record)}']:.0f}",
+        f"{record['limit'] / 1e6:.{digits}f}",
         f"{record['limit_fraction']:.0%}",
-        "" if beside is None else f"{beside:.0%}",
+        last if unknowns is None else f"{unknowns / 1e6:.1f}",
     )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lithowave.check import duration_text
 from lithowave.cli.printing import console, tell
-from lithowave.progress import Show
+from lithowave.progress import Show, rate_key, rate_text
 
 
 @contextmanager
@@ -80,7 +80,7 @@ class Bar:
             self.progress.console.print(begin_text(self.heading, entries))
             self.progress.start()
             self.task = self.progress.add_task("the first step", total=entries["steps"])
-        if entries["rate_points_per_s"]:
+        if rate_of(entries):
             self.progress.update(self.task, description=state_text(entries))
         self.progress.update(self.task, completed=entries["step"])
         self.progress.refresh()
@@ -95,7 +95,7 @@ def begin_text(heading: str, entries: dict[str, Any]) -> str:
     """The lines with which a run begins, or goes on."""
     begun = f"from step {entries['step']} (t = {entries['time_s']:.4g} s) " if entries["step"] else ""
     return (
-        f"{heading}\n{entries['points']:,} points, {begun}{entries['steps']:,} steps "
+        f"{heading}\n{entries[entries['unit']]:,} {entries['unit']}, {begun}{entries['steps']:,} steps "
         f"to t = {entries['end_s']:.4g} s; kernels are compiled at their first use"
     )
 
@@ -109,8 +109,13 @@ def line_text(entries: dict[str, Any]) -> str:
 def state_text(entries: dict[str, Any]) -> str:
     """Simulated time, rate and time left."""
     parts = [f"t = {entries['time_s']:.4g} of {entries['end_s']:.4g} s"]
-    if entries["rate_points_per_s"]:
-        parts.append(f"{entries['rate_points_per_s'] / 1e6:.4g} million points/s")
+    if rate := rate_of(entries):
+        parts.append(rate_text(rate, entries["unit"]))
     if entries["remaining_s"] and entries["step"] < entries["steps"]:
         parts.append(f"{duration_text(entries['remaining_s'])} left")
     return ", ".join(parts)
+
+
+def rate_of(entries: dict[str, Any]) -> float | None:
+    """Points or elements in a second; None as long as it is not known."""
+    return entries[rate_key(entries["unit"])]

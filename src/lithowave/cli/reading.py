@@ -11,14 +11,16 @@ from lithowave.errors import InputError
 from lithowave.experiment.base import nearest
 from lithowave.experiment.document import Document, parse_overrides, parse_path, read_document
 from lithowave.experiment.simulation import Simulation
-from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
+from lithowave.experiment.solver import RECOMMENDED_POINTS_BY_DEGREE, RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.output.hdf5 import PRECISIONS
+from lithowave.solvers import METHODS, load_bench_cases
 
 ORDERS = tuple(RECOMMENDED_POINTS_PER_WAVELENGTH)
+DEGREES = tuple(RECOMMENDED_POINTS_BY_DEGREE)
 BACKENDS = ("auto", "cpu", "cuda")
 PASSES = ("auto", "one", "two")
 MODULI = ("full", "compact")
-SMALLEST_GRID, SMALLEST_INTERIOR = 40, 8
+SMALLEST_INTERIOR = 8
 
 
 def read_simulation(
@@ -59,15 +61,35 @@ def require_run(path: Path) -> None:
         raise InputError(str(path), "there is no such folder", "expected the folder of a run")
 
 
-def benchmark_choices(sizes: Sequence[str] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def benchmark_choices(
+    sizes: Sequence[str] | None, degrees: Sequence[str] | None, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of `lithowave.bench.run_benchmarks`, checked; what was not given is left to it."""
-    from lithowave.bench import CASES
-
     chosen = {name: value for name, value in given.items() if value is not None and value != []}
+    if degrees:
+        chosen["degrees"] = [whole_number("--degree", part) for text in degrees for part in text.split(",")]
+    _refuse_unknown_choices(chosen)
+    for name in ("threads", "layer_cells", "receivers"):
+        if chosen.get(name, 1) < 1:
+            raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "expected at least 1")
+    texts = [part for text in sizes or () for part in text.split(",")]
+    if not texts:
+        return chosen
+    shapes = _sizes(texts, chosen)
+    least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
+    if "layer_cells" in chosen and min(map(min, shapes)) < least:
+        raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"a grid of {least} points would do")
+    return chosen | {"sizes": shapes}
+
+
+def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
+    cases = [case for method in METHODS for case in load_bench_cases(method).CASES]
     for name, values, allowed in (
+        ("--method", chosen.get("methods", ()), METHODS),
         ("--order", chosen.get("orders", ()), ORDERS),
+        ("--degree", chosen.get("degrees", ()), DEGREES),
         ("--precision", chosen.get("precisions", ()), PRECISIONS),
-        ("--case", chosen.get("cases", ()), CASES),
+        ("--case", chosen.get("cases", ()), cases),
         ("--backend", [chosen.get("backend", "auto")], BACKENDS),
         ("--passes", [chosen.get("passes", "auto")], PASSES),
         ("--moduli", [chosen.get("moduli", "full")], MODULI),
@@ -81,26 +103,33 @@ def benchmark_choices(sizes: Sequence[str] | None, given: Mapping[str, Any]) -> 
                     f"choose out of: {choices}",
                     nearest(str(value), map(str, allowed)),
                 )
-    for name in ("threads", "layer_cells", "receivers"):
-        if chosen.get(name, 1) < 1:
-            raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "expected at least 1")
-    shapes = [grid_shape(part) for text in sizes or () for part in text.split(",")]
-    least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
-    if shapes and min(map(min, shapes)) < least:
-        raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"a grid of {least} points would do")
-    return chosen | ({"sizes": shapes} if shapes else {})
 
 
-def grid_shape(text: str) -> tuple[int, int, int]:
-    """Points along x, y and z from ``200``, a cube, or ``300x200x100``."""
+def _sizes(texts: Sequence[str], chosen: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+    """The sizes of the first method that will be measured, large enough for it."""
+    from lithowave.bench import choose_methods
+
+    options = [name for name in chosen if name not in ("methods", "cases", "precisions", "backend", "threads")]
+    methods = choose_methods(chosen.get("methods"), chosen.get("cases"), [(0, 0, 0)], options)
+    smallest = max(load_bench_cases(method).SMALLEST_SIZE for method in methods)
+    return [grid_shape(text, smallest) for text in texts]
+
+
+def whole_number(option: str, text: str) -> int:
+    """The number that a text stands for."""
+    if not text.strip().isdigit():
+        raise InputError(option, f"{text!r} is no whole number", "several are separated by commas: 4,5")
+    return int(text)
+
+
+def grid_shape(text: str, smallest: int) -> tuple[int, int, int]:
+    """Points or elements along x, y and z from ``200``, a cube, or ``300x200x100``."""
     parts = text.strip().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
         raise InputError(
             "--size", f"{text!r} is no size of a grid", "expected points along each axis: 200, or 300x200x100"
         )
     counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
-    if min(counts) < SMALLEST_GRID:
-        raise InputError(
-            "--size", f"{min(counts)} points are too few to measure anything", f"at least {SMALLEST_GRID}"
-        )
+    if min(counts) < smallest:
+        raise InputError("--size", f"{min(counts)} points are too few to measure anything", f"at least {smallest}")
     return tuple(counts)

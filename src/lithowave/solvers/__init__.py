@@ -1,5 +1,5 @@
-"""Numerical methods. Each is a package with `plan(simulation)`, `Solver(plan, simulation,
-backend)` and `predict_loop_time(plan, backend, receiver_count)`.
+"""Numerical methods. Each is a package with `plan(simulation)`, `Solver(plan, simulation, backend)` and
+`predict_loop_time(plan, backend, receiver_count)`, and a module `bench_cases` with what `lithowave bench` measures.
 
 A plan is what can be said before anything is allocated (grid or mesh, time step, memory); `lithowave check` prints it.
 A solver owns the arrays of a run and does the four things the time loop asks for: advance by one step, read the
@@ -20,3 +20,12 @@ METHODS = {
 def load_method(name: str) -> ModuleType:
     """The package of a numerical method."""
     return importlib.import_module(METHODS[name])
+
+
+def load_bench_cases(name: str) -> ModuleType:
+    """What is measured of a numerical method.
+
+    ``CASES`` by name, ``USUAL_CASES``, ``OPTIONS`` and ``SMALLEST_SIZE``, and ``make_tasks(backend, cases, sizes,
+    **options)``, which gives tasks (`base.BenchTask`).
+    """
+    return importlib.import_module(f"{METHODS[name]}.bench_cases")

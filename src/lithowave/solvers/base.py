@@ -40,22 +40,34 @@ class Coming:
 
 
 class Plan(Protocol):
-    """A discretization, known before anything is allocated."""
+    """A discretization, known before anything is allocated.
+
+    unit : what rates count, ``points`` or ``elements``. less_memory : what a user can change so that a run needs less
+    memory, the beginning of a sentence.
+    """
 
     schedule: Schedule
+    unit: str
+    less_memory: str
 
     @property
-    def point_count(self) -> int:
+    def unit_count(self) -> int:
         """Points (or elements) that one step updates; rates count these."""
 
     def memory_bytes(self, backend: Any = None) -> int:
         """Bytes that the solver's arrays will take, with what a backend adds to them."""
+
+    def plan_bytes(self) -> int:
+        """Bytes of main memory that the plan itself holds as long as the run lasts."""
 
     def state_bytes(self) -> int:
         """Bytes of what `Solver.state` gives."""
 
     def setup_bytes(self) -> int:
         """Bytes of main memory that making the arrays takes for a while, wherever they are."""
+
+    def reading_bytes(self, simulation: Any) -> int:
+        """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
     def on(self, backend: Any, simulation: Any, before: str | None = None) -> Plan:
         """The plan with what depends on the device decided; before: the decision of the run that goes on.
@@ -67,11 +79,24 @@ class Plan(Protocol):
         """Points of one snapshot of a selection."""
 
     def summary(self) -> dict[str, Any]:
-        """What `check` prints and run.json keeps: names, numbers, and units in the names."""
+        """What `check --json` and run.json keep: names, numbers, and units in the names.
+
+        All methods have ``method``, ``degrees_of_freedom``, ``faces``, ``time_step_s``, ``time_step_limit_s``,
+        ``time_step_limited_by``, ``points_per_wavelength``, ``points_per_wavelength_at``, ``steps``,
+        ``sampling_interval_s`` and ``memory_bytes``; the rest is the method's own.
+        """
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What `check` prints of the plan: name and value."""
+
+    def instability_causes(self) -> list[str]:
+        """What, beside the time step, may make a run of this method unstable, and what to try."""
 
 
 class Solver(Protocol):
     """The arrays of one run and its step."""
+
+    plan: Plan
 
     def advance(self, step: int) -> None:
         """From step to step + 1."""
@@ -117,3 +142,33 @@ class Solver(Protocol):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state that `state` gave."""
+
+
+class BenchTask(Protocol):
+    """One measurement of `lithowave bench`.
+
+    case : its name; ``run`` is that of a whole run. name : case, size and order or degree, for messages. simulation :
+    the experiment of a whole run.
+    """
+
+    method: str
+    case: str
+    name: str
+    backend: Any
+    plan: Plan
+    simulation: Any
+
+    def entries(self) -> dict[str, Any]:
+        """What the record says of the case: ``size``, ``order`` or ``degree``, and the like."""
+
+    def step_bytes(self) -> float:
+        """Bytes that one step must move in memory."""
+
+    def memory_bytes(self, measured: dict[str, Any]) -> int:
+        """Bytes of the arrays of what was measured."""
+
+    def measure(self) -> tuple[float, dict[str, Any]]:
+        """Seconds of a step, and what else the record tells."""
+
+    def measure_bare(self) -> tuple[float, dict[str, Any]]:
+        """The same of the bare kernels on the grid of a whole run; where there is such a case."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import math
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,22 +16,9 @@ from lithowave.solvers.finite_difference.cpml import LayerParameters
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, Survey
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.timing import typical_time
 
-REPEATS = 7
-SHORTEST = 2e-3  # s, of what is timed at once: waiting for a device takes some microseconds
 MOST_RECEIVERS = 256
-
-
-def best_time(function: Callable[[], object], repeats: int = 3, minimum: float = 0.0) -> float:
-    """Shortest wall time of a call, s, after one call that warms up; calls go on until `minimum` seconds are spent."""
-    function()
-    shortest, spent, done = math.inf, 0.0, 0
-    while done < repeats or spent < minimum:
-        begin = time.perf_counter()
-        function()
-        elapsed = time.perf_counter() - begin
-        shortest, spent, done = min(shortest, elapsed), spent + elapsed, done + 1
-    return shortest
 
 
 def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
@@ -65,34 +50,15 @@ def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tup
     gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
     solver = FiniteDifferenceSolver(plan, None, backend)
     fill_with_noise(solver)
-    step, record = _typical_time(lambda: solver.advance(0), backend), 0.0
+    step, record = typical_time(lambda: solver.advance(0), backend), 0.0
     if receiver_count:
         count = min(receiver_count, MOST_RECEIVERS)
         ends = np.array([(axis[0], axis[-1]) for axis in map(plan.grid.nodes, range(3))])
         positions = np.random.default_rng(2).uniform(*ends.T, (count, 3))
         solver.receivers = ReceiverList(backend, solver.stencil, positions)
         solver.start_records(1, stress=False)
-        record = _typical_time(lambda: solver.record(0), backend) * receiver_count / count
+        record = typical_time(lambda: solver.record(0), backend) * receiver_count / count
     return step, record
-
-
-def _typical_time(function: Callable[[], object], backend: Any) -> float:
-    """Median time of a call, s: the run will not see only the best moments of the machine.
-
-    What is timed ends when the device has done it. The first calls compile, and load a graph where there are graphs.
-    """
-
-    def seconds(calls: int) -> float:
-        backend.synchronize()
-        begin = time.perf_counter()
-        for _ in range(calls):
-            function()
-        backend.synchronize()
-        return (time.perf_counter() - begin) / calls
-
-    warm = min(seconds(1) for _ in range(3))
-    calls = min(100, math.ceil(SHORTEST / max(warm, 1e-9)))
-    return float(np.median([seconds(calls) for _ in range(REPEATS)]))
 
 
 def _sample_points(plan: FiniteDifferencePlan, backend: Any) -> int:

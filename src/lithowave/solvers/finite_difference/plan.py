@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layer
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
+from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
 FIELDS, MODULI = 9, 3
 PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
+# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
+RECEIVER_BYTES = 3 * 8**3 * 16
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,16 @@ class FiniteDifferencePlan:
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
+
+    unit: ClassVar[str] = "points"
+    less_memory: ClassVar[str] = (
+        "A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less"
+    )
+
+    @property
+    def unit_count(self) -> int:
+        """See `lithowave.solvers.base.Plan`."""
+        return self.point_count
 
     @property
     def point_count(self) -> int:
@@ -99,6 +112,10 @@ class FiniteDifferencePlan:
             raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
         return replace(self, passes="two" if box is None else "one")
 
+    def plan_bytes(self) -> int:
+        """A grid needs no arrays."""
+        return 0
+
     def state_bytes(self) -> int:
         """Bytes of the fields and the absorbing layers: what a checkpoint holds."""
         return self.value_bytes * (FIELDS * math.prod(self.padded_shape()) + self.layer_values())
@@ -106,6 +123,11 @@ class FiniteDifferencePlan:
     def setup_bytes(self) -> int:
         """Bytes of the planes of the medium that are at work at one time."""
         return PLANES * 8 * math.prod(self.padded_shape()[1:])
+
+    def reading_bytes(self, simulation: Simulation) -> int:
+        """Bytes of the weights and places of the receivers."""
+        per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
+        return per_receiver * len(simulation.receiver_list())
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
@@ -136,6 +158,25 @@ class FiniteDifferencePlan:
             "sampling_interval_s": self.schedule.sampling_interval,
             "memory_bytes": self.memory_bytes(),
         }
+
+    def lines(self) -> list[Line]:
+        """See `lithowave.solvers.base.Plan`."""
+        summary = self.summary()
+        return [
+            ("method", f"finite difference, order {self.order}"),
+            ("grid", f"{' x '.join(map(str, self.grid.shape))} = {self.point_count:,} points, "
+                     f"{summary['degrees_of_freedom']:,} unknowns; step {self.grid.spacing:g} m"),
+            face_line(summary),
+            resolution_line(summary),
+            *time_lines(summary),
+        ]  # fmt: skip
+
+    def instability_causes(self) -> list[str]:
+        """See `lithowave.solvers.base.Plan`."""
+        return [
+            "strong contrasts inside an absorbing layer, or layers along which the material changes: try "
+            "boundaries.layer: {kappa: 3} or more cells"
+        ]
 
 
 def plan(simulation: Simulation) -> FiniteDifferencePlan:

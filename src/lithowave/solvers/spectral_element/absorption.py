@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.faces import Damping, absorbing_matrices, impedances, joined
+from lithowave.solvers.spectral_element.faces import (
+    Damping,
+    absorbing_matrices,
+    impedances,
+    isotropic_impedances,
+    joined,
+)
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
 PART = 10_000
@@ -21,7 +27,11 @@ def make_damping(plan: Any) -> Damping:
     """G = dt / 2 M^-1 C at the points of absorbing faces and of the absorbing layer."""
 
     def impedance(elements: np.ndarray, places: np.ndarray, normal: np.ndarray) -> np.ndarray:
-        return impedances(*plan.materials.at(elements, places), normal)
+        stiffness, rho = plan.materials.at(elements, places)
+        if plan.materials.anisotropic.any():
+            return impedances(stiffness, rho, normal)
+        vp, vs = np.sqrt(stiffness[..., 0, 0] / rho), np.sqrt(stiffness[..., 5, 5] / rho)
+        return isotropic_impedances(vp, vs, rho, normal)
 
     sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
     half = 0.5 * plan.schedule.time_step

@@ -1,6 +1,6 @@
 r"""The largest stable time step: 2 over the largest angular frequency of the mesh.
 
-An element's largest eigenvalue bounds that of the whole mesh (Fried 1972, Int. J. Solids Struct. 8, 1093). `survey`
+An element's largest eigenvalue bounds that of the whole mesh (Fried 1972, J. Sound Vib. 22, 407-418). `survey`
 gives a bound for each element that is quick but up to twice too large; here the eigenvalues themselves are found for
 the elements of the largest bounds, and the ratio of the two for the rest.
 """

@@ -149,8 +149,8 @@ def survey_mesh(
     coefficients : see `map_coefficients`. numbers : of points [element, k, j, i]. rho, vp : (elements, 1) or (elements,
     points of an element); vp is the fastest wave's speed, m/s.
 
-    The largest eigenvalue of an element's stiffness over its mass bounds that of the whole mesh (Fried 1972, Int. J.
-    Solids Struct. 8); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
+    The largest eigenvalue of an element's stiffness over its mass bounds that of the whole mesh (Fried 1972, J. Sound
+    Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
     element; an element that is no parallelepiped is taken by its worst point.
     """
     degree = numbers.shape[1] - 1
