@@ -52,7 +52,8 @@ def run_benchmarks(
     ----------
     cases : of finite differences ``interior`` (no layers), ``full`` (whole steps with a free surface, five absorbing
     faces inside the given size, two sources, receivers recorded at each step), ``run`` (a whole run with outputs, on
-    the grid of ``full``); of spectral elements ``affine`` and ``deformed``. All but ``run`` unless given.
+    the grid of ``full``); of spectral elements ``affine``, ``deformed`` and ``trilinear``. All but ``run`` and
+    ``trilinear`` unless given.
     sizes : grid points along x, y, z, layers included, or elements; by default a size that the device deserves.
     backend : ``auto`` takes a CUDA device where there is one. methods : all to which cases, sizes and options apply,
     unless given. json_path : the records are written there as a JSON list. tell : takes a line for each size that does

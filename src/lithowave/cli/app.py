@@ -276,7 +276,9 @@ def bench(
     cases: Annotated[
         list[str] | None,
         typer.Option(
-            "--case", metavar="NAME", help="interior, full or run; affine or deformed elements; may be repeated."
+            "--case",
+            metavar="NAME",
+            help="interior, full or run; affine, deformed or trilinear elements; may be repeated.",
         ),
     ] = None,
     backend: Backend = None,

@@ -1,7 +1,7 @@
 """What `lithowave bench` measures of the spectral elements: whole steps of a box without sources and receivers.
 
-`deformed` : curved elements of 27 nodes with moduli at each point. `affine` : parallelepipeds of one material. Both
-have a free surface and absorb at the five other sides.
+`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only if asked
+for. `affine` : parallelepipeds of one material. All have a free surface and absorb at the five other sides.
 
 The limit of a step is the memory bandwidth over the bytes that must move: each number that a kernel reads or changes,
 once, however many elements share it. Words of a point that elements share: its step reads u, p and the mass and writes
@@ -28,8 +28,12 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from lithowave.solvers.timing import Steps, call_time
 
-KINDS = {"affine": Kind("affine", False, False), "deformed": Kind("triquadratic", False, True)}
-CASES = USUAL_CASES = tuple(KINDS)
+KINDS = {
+    "affine": Kind("affine", False, False),
+    "deformed": Kind("triquadratic", False, True),
+    "trilinear": Kind("trilinear", False, True),
+}
+CASES, USUAL_CASES = tuple(KINDS), ("affine", "deformed")
 OPTIONS = ("degrees", "deterministic")
 SMALLEST_SIZE = 4  # elements
 SIZES = {"cpu": (20, 20, 20), "cuda": (77, 77, 76)}
