@@ -189,7 +189,8 @@ def test_bytes_of_a_step_of_spectral_elements() -> None:
         own, all_points, damped = 125 * 27, 21**3, 21**3 - 20 * 19 * 19
         assert task.plan.damped_point_count == damped
         counted[case] = task.step_bytes() - 4 * (19 * (all_points - own) + 13 * own + 18 * damped) - 8 * damped
-    assert counted == {"affine": 125 * (500 + 4 * (2 + 9)), "deformed": 125 * (500 + 4 * (250 + 78))}
+    maps = {"affine": 2 + 9, "deformed": 250 + 78, "trilinear": 250 + 21}
+    assert counted == {name: 125 * (500 + 4 * words) for name, words in maps.items()}
 
 
 def test_spectral_elements_fill_a_device_but_not_beyond_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:

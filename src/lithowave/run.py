@@ -107,8 +107,8 @@ def restart_run(
 ) -> Result:
     """Go on with a run that was stopped, from its last checkpoint; without one, from the beginning.
 
-    On the device on which it began the result is, bit for bit, that of a run that was never stopped; on another one it
-    agrees to rounding.
+    On the device on which it began the result is, bit for bit, that of a run that was never stopped (spectral elements
+    on a GPU: with ``compute.deterministic``); on another one it agrees to rounding.
 
     Parameters
     ----------
