@@ -73,6 +73,51 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "memory a grid point at order 4, layers aside, bytes",
         "memory", "bytes_per_point_order_4", number, "≤ 56",
     ),
+    (
+        "spectral elements in a full space, degree 4, 7 points per wavelength: error",
+        "full_space_degree_4", "relative_l2", percent, "≤ 0.7%",
+    ),
+    (
+        "moment tensor on a vertex, an edge, a face or inside an element: change of the error",
+        "source_across_an_element", "change", percent, "≤ 0.1%",
+    ),
+    ("strain at receivers, 7 points per wavelength: error", "element_strain", "relative_l2", percent, "≤ 2%"),
+    (
+        "P and S waves through straight, deformed and curved elements, degrees 2 to 5: how far the order stays below "
+        "degree + 1",
+        "element_order", "below", number, "≤ 0.3",
+    ),
+    ("P and S waves at degree 8, 2 x 2 x 2 elements: error", "decay_with_the_degree", "at_degree_8", number, "≤ 1e-6"),
+    (
+        "LOH.1 with spectral elements, degree 4, 7 points per wavelength: error",
+        "loh1_degree_4", "relative_l2", percent, "≤ 1%",
+    ),
+    (
+        "waves in anisotropic solids (tilted axis; 21 moduli): error of the phase speeds",
+        "christoffel", "speed", number, "≤ 1e-4",
+    ),
+    ("the same: error of the polarizations", "christoffel", "polarization", number, "≤ 1e-4"),
+    (
+        "records less than a wavelength from Stacey's sides against those of a much larger box: difference",
+        "element_sides_stacey", "all", percent, "—",
+    ),
+    (
+        "the same with the damping layer of six elements",
+        "element_sides_layer", "all", percent, "≤ a twentieth of Stacey's",
+    ),
+    (
+        "spectral elements in a closed box, strong contrast, single precision, 50,000 steps: drift of the energy",
+        "element_energy", "drift", number, "≤ 1e-3",
+    ),
+    ("the same in double precision, 400 steps", "element_rounding_energy", "drift", number, "≤ 1e-12"),
+    (
+        "spectral elements, reciprocity of two forces: difference",
+        "element_reciprocity", "relative_l2", number, "≤ 1e-10",
+    ),
+    (
+        "limit of the time step below the true one, by",
+        "element_time_step", "below", percent, "0 to 30%",
+    ),
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class AbsorbingLayer(DescriptionModel):
         default=10, description="Thickness of each layer in grid cells (finite_difference)."
     )
     elements: Count = Field(
-        default=4, description="Thickness of each layer in elements (spectral_element with absorption: layer)."
+        default=6, description="Thickness of each layer in elements (spectral_element with absorption: layer)."
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
