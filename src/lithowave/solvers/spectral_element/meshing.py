@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
 SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
+GROWTH = 1.2  # of the elements of an absorbing layer, from one to the next outwards
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
@@ -96,8 +98,11 @@ def _built(simulation: Simulation) -> MeshedModel:
         (ends[0] - layer.thickness[f"{axis}_min"], ends[1] + layer.thickness[f"{axis}_max"])
         for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
     )
-    top: float | Callable = z[1] if domain.surface is None else domain.surface_height
-    mesh = layered_box(x, y, [top, *tops[1:], z[0]], sizes).local()
+    interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
+    mesh = layered_box(x, y, interfaces, sizes).local()
+    mesh, layer = _stretched(mesh, layer, simulation.boundaries.layer.elements)
+    if domain.surface is not None:
+        mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
     if material.kind == "layers":
         lower = np.array([one.top for one in material.layers[1:]])
         below = [int((lower >= top - 1e-9).sum()) for top in tops]
@@ -108,9 +113,40 @@ def _built(simulation: Simulation) -> MeshedModel:
     )
 
 
-def _renumbered(mesh: HexahedralMesh, number: np.ndarray) -> HexahedralMesh:
-    from dataclasses import replace
+def _on_ground(mesh: HexahedralMesh, height: Callable, top: float, below: float) -> HexahedralMesh:
+    """A box whose elements between the heights `top` and `below` are stretched so that they end at the ground.
 
+    Elements of 27 nodes follow it to third order, where straight ones would leave corners in the air.
+    """
+
+    def lifted(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[float, float, np.ndarray]:
+        part = np.clip((z - below) / (top - below), 0.0, 1.0)
+        return 0.0, 0.0, part * (height(x, y) - top)
+
+    return curved(mesh, lifted)
+
+
+def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple[HexahedralMesh, AbsorbingLayer]:
+    """A mesh of equal elements and its layer of `count` elements, with the layer's elements growing outwards.
+
+    Long waves need a thick layer, and short ones are damped before they come to the large elements.
+    """
+    rate = math.log(GROWTH)
+    vertices, thickness = mesh.vertices.copy(), dict(layer.thickness)
+    for axis, (low, high) in enumerate(layer.domain):
+        for side, edge, sign in (("min", low, -1.0), ("max", high, 1.0)):
+            name = f"{'xyz'[axis]}_{side}"
+            if not thickness[name]:
+                continue
+            scale = thickness[name] / (rate * count)
+            beyond = sign * (vertices[:, axis] - edge)
+            outside = beyond > 0.0
+            vertices[outside, axis] = edge + sign * scale * np.expm1(beyond[outside] / scale)
+            thickness[name] = scale * math.expm1(rate * count)
+    return replace(mesh, vertices=vertices), AbsorbingLayer(layer.domain, thickness)
+
+
+def _renumbered(mesh: HexahedralMesh, number: np.ndarray) -> HexahedralMesh:
     return replace(mesh, materials=number[mesh.materials])
 
 
@@ -180,6 +216,8 @@ def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLaye
         name: count * (deep if name == "z_min" else shallow) if kind == "absorbing" else 0.0
         for name, kind in boundaries.faces.items()
     }
+    if domain.surface is not None:
+        thickness["z_max"] = 0.0  # there is no room for a layer on a topography
     return AbsorbingLayer((domain.x, domain.y, domain.z), thickness)
 
 

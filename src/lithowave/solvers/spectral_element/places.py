@@ -14,8 +14,8 @@ from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 from lithowave.solvers.spectral_element.geometry import PlacesInElements, find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
 
-TOLERANCE = 1e-6
-NEAR = 0.2  # reference coordinates: points so little outside are taken for points of a surface that bends
+TOLERANCE = 1e-6  # of reference coordinates: how far outside an element a point may be
+ON_GROUND = 1.0  # the same for points on a ground that the elements follow only as far as their size allows
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model
-from lithowave.solvers.spectral_element.places import NEAR, TOLERANCE
+from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
 from lithowave.solvers.spectral_element.rasters import select_raster
 from lithowave.solvers.spectral_element.stability import stable_time_step
 from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
@@ -81,8 +81,11 @@ class SpectralElementPlan:
 
     @property
     def tolerance(self) -> float:
-        """How far outside the mesh sources and receivers may be, in reference coordinates of an element."""
-        return NEAR if self.domain is not None and self.domain.surface is not None else TOLERANCE
+        """How far outside the mesh sources and receivers may be, in reference coordinates of an element.
+
+        The description has refused those above a topography already; the others are brought onto the elements.
+        """
+        return ON_GROUND if self.domain is not None and self.domain.surface is not None else TOLERANCE
 
     @cached_property
     def kinds(self) -> tuple[list[Kind], np.ndarray]:

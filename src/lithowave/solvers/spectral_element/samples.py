@@ -9,6 +9,7 @@ import numpy as np
 
 from lithowave.solvers.base import Coming
 from lithowave.solvers.spectral_element.places import (
+    TOLERANCE,
     find_places,
     inverse_jacobians,
     require_places,
@@ -22,15 +23,19 @@ class PlacedSamples:
 
     Parameters
     ----------
-    solver : plan, backend, tables. positions : (points, 3), m.
+    solver : plan, backend, tables. positions : (points, 3), m. tolerance : see `find_places`. everywhere : read a point
+    that elements share in all of them, and take the mean: its strains differ.
     """
 
-    def __init__(self, solver: Any, positions: np.ndarray) -> None:
+    def __init__(
+        self, solver: Any, positions: np.ndarray, tolerance: float = TOLERANCE, everywhere: bool = False
+    ) -> None:
         plan, backend, tables = solver.plan, solver.backend, solver.tables
         self.plan, self.size = plan, len(positions)
-        every = find_places(plan.mesh, plan.degree, positions, plan.tolerance)
-        self.places = every.first()
+        every = find_places(plan.mesh, plan.degree, positions, tolerance)
+        self.places = every if everywhere else every.first()
         self.count = len(self.places.element)
+        self.point, self._first = np.unique(self.places.point, return_index=True)
         self._lists = (
             backend.upload(tables.base(self.places.element), np.int64),
             backend.upload(np.array(tables.arrangement.strides), np.int64),
@@ -50,8 +55,8 @@ class PlacedSamples:
         return np.array(found).reshape(-1, 6, 6)
 
     def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """From rows of `sample` (times, 3 or 12, places): velocity (times, places, 3) and, with 12, strain and stress
-        (times, places, 6)."""
+        """From rows of `sample` (times, 3 or 12, places): velocity (times, points, 3) and, with 12, strain and stress
+        (times, points, 6)."""
         rows = rows[..., : self.count].astype(float)
         found = {"velocity": np.moveaxis(rows[:, :3], 1, 2).copy()}
         if rows.shape[1] > 3:
@@ -59,12 +64,19 @@ class PlacedSamples:
                 self._tables = inverse_jacobians(self.plan.mesh, self.places), self.material()
             strain = strain_of(rows[:, 3:], self._tables[0])
             found |= {"strain": strain, "stress": stress_of(strain, self._tables[1])}
-        return found
+        return {name: self._mean(values) for name, values in found.items()}
+
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        """Over the places of each point: (times, places, c) to (times, points, c)."""
+        if len(self.point) == self.count:
+            return values
+        counts = np.diff(np.append(self._first, self.count))
+        return np.add.reduceat(values, self._first, axis=1) / counts[:, None]
 
     def spread(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Values (..., places) at all points; not a number where there is no element."""
         full = np.full((*values.shape[:-1], self.size), np.nan, values.dtype)
-        full[..., self.places.point] = values[..., : self.count]
+        full[..., self.point] = values[..., : len(self.point)]
         return full.reshape(shape)
 
     def fields(self, rows: np.ndarray, names: tuple[str, ...], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
@@ -86,7 +98,7 @@ class Records:
     def __init__(self, solver: Any, receivers: Sequence[Any]) -> None:
         self.solver, self.backend = solver, solver.backend
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
-        self.samples = PlacedSamples(solver, positions)
+        self.samples = PlacedSamples(solver, positions, solver.plan.tolerance, everywhere=True)
         names = [receiver.name for receiver in receivers]
         require_places(self.samples.places, names, positions, "receivers")
 

@@ -171,7 +171,7 @@ class SpectralElementSolver:
     def start_peaks(self) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self._surface_x, self._surface_y, positions = surface_grid(self.plan)
-        self._surface = PlacedSamples(self, positions)
+        self._surface = PlacedSamples(self, positions, self.plan.tolerance)
         count = max(1, self._surface.count)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, count)) for name in names}
