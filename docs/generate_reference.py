@@ -41,7 +41,8 @@ East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz. With `domain.topograp
 count from; `depth` of sources and receivers, and the burial of stations, count from the surface where they are.
 
 **Methods.** `solver.method` is `finite_difference` or `spectral_element`. A key that the tables give to one of them
-only is refused with the other; those of `boundaries.layer` are without effect, which is told.
+only is refused with the other; those of `boundaries.layer` are without effect, which is told. Where `--set` replaces
+the method, `order`, `coefficients`, `passes` or `degree` of the file are left out.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
 

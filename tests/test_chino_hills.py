@@ -34,6 +34,7 @@ SHORT = {
 }
 FINE = {**SHORT, "solver.max_frequency": 0.5}
 FINE_LIMIT = 0.05
+ELEMENTS_LIMIT = 0.05
 COARSE_LIMITS = {"double": 1e-9, "single": 1e-4}
 
 
@@ -62,6 +63,16 @@ def test_short_form_against_the_stored_seismograms(precision: str) -> None:
     assert time == pytest.approx(reference["time"])
     assert relative_l2(computed, reference["fine"]) <= FINE_LIMIT
     assert relative_l2(computed, reference["coarse"]) <= COARSE_LIMITS[precision]
+
+
+def test_spectral_elements_against_the_stored_seismograms() -> None:
+    """The same file by the other method, on elements of 10 km: what differs is mostly the coarse sides of the box."""
+    simulation = lw.Simulation.from_file(EXAMPLE, {**SHORT, "solver.method": "spectral_element"})
+    assert simulation.solver.degree == 4 and simulation.boundaries.absorption == "layer"
+    time, computed = velocities(simulation)
+    reference = np.load(REFERENCE)
+    assert time == pytest.approx(reference["time"])
+    assert relative_l2(computed, reference["fine"]) <= ELEMENTS_LIMIT
 
 
 def test_the_stored_seismograms_are_those_of_the_earthquake() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +26,13 @@ from .base import DescriptionModel, refusal, refusals, shown
 from .boundaries import Boundaries
 from .compute import Compute
 from .consistency import find_problems, find_warnings
-from .document import Document, read_document
+from .document import Document, parse_path, read_document
 from .domain import Domain
 from .material import Material
 from .outputs import Output
 from .problems import input_error
 from .receivers import Receiver, Receivers
-from .solver import Solver
+from .solver import PARAMETERS_BY_METHOD, Solver
 from .sources import PointSource, Source
 from .units import PositiveDuration
 
@@ -83,7 +84,9 @@ class Simulation(DescriptionModel):
         Parameters
         ----------
         path : the file; names of files in it are taken from its folder.
-        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``.
+        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. With another
+        ``solver.method`` the file's ``order``, ``coefficients``, ``passes`` or ``degree``, which that method does not
+        have, are left out.
 
         Raises
         ------
@@ -98,7 +101,7 @@ class Simulation(DescriptionModel):
             raise InputError("description", "is not text in UTF-8", file=path) from None
         except OSError as error:
             raise InputError("description", f"cannot be read: {error.strerror or error}", file=path) from None
-        document = read_document(text, path).with_overrides(overrides or {})
+        document = _replaced(read_document(text, path), overrides or {})
         return cls._from_document(document, path.resolve().parent, path.stem)
 
     @classmethod
@@ -218,7 +221,8 @@ class Simulation(DescriptionModel):
         """The simulation with single entries replaced, validated anew.
 
         Keys are dotted, list items by number: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
-        Defaults that follow from other entries follow the new ones.
+        Defaults that follow from other entries follow the new ones; with another ``solver.method`` the keys of
+        ``solver`` that it does not have are left out, except a mesh.
 
         Raises
         ------
@@ -226,7 +230,7 @@ class Simulation(DescriptionModel):
             as for a new simulation.
         """
         given = Document(self.model_dump(exclude_unset=True, by_alias=True))
-        return self._from_document(given.with_overrides(overrides), self.directory)
+        return self._from_document(_replaced(given, overrides), self.directory)
 
     def to_yaml(self) -> str:
         """The description as YAML with every default written out and the names of input files absolute.
@@ -253,6 +257,22 @@ class Simulation(DescriptionModel):
         from ..run import run_simulation
 
         return run_simulation(self, **keywords)
+
+
+def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
+    """A document with entries replaced; where the method becomes another one, without the old one's parameters."""
+    changed = document.with_overrides(overrides)
+    methods = []
+    for data in (document.data, changed.data):
+        solver = data.get("solver")
+        methods.append(solver.get("method", "finite_difference") if isinstance(solver, Mapping) else None)
+    old, new = methods
+    if old == new or not isinstance(old, str) or new is None:
+        return changed
+    given = {parse_path(key) for key in overrides}
+    foreign = {key for key in PARAMETERS_BY_METHOD.get(old, ()) if ("solver", key) not in given}
+    kept = {key: value for key, value in changed.data["solver"].items() if key not in foreign}
+    return replace(changed, data={**changed.data, "solver": kept})
 
 
 def _filled(part: Part, values: Mapping[str, Any]) -> Part:

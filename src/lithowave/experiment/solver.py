@@ -31,6 +31,12 @@ _FINITE_DIFFERENCE_ORDERS = (2, 4, 6, 8)
 _FINITE_DIFFERENCE_KEYS = ("order", "coefficients", "passes")
 _SPECTRAL_ELEMENT_KEYS = ("degree", "mesh")
 
+PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {
+    "finite_difference": _FINITE_DIFFERENCE_KEYS,
+    "spectral_element": ("degree",),
+}
+"""Keys of ``solver`` that only tune their method. A ``mesh`` is not one: without it the ground would be another."""
+
 
 def _method(value: Any) -> Any:
     if value == "discontinuous_galerkin":
