@@ -102,7 +102,7 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "element_sides_stacey", "all", percent, "—",
     ),
     (
-        "the same with the damping layer of six elements",
+        "the same with the damping layer",
         "element_sides_layer", "all", percent, "≤ a twentieth of Stacey's",
     ),
     (

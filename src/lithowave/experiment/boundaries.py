@@ -25,8 +25,10 @@ class AbsorbingLayer(DescriptionModel):
     cells: Count = Field(
         default=10, description="Thickness of each layer in grid cells (finite_difference)."
     )
-    elements: Count = Field(
-        default=6, description="Thickness of each layer in elements (spectral_element with absorption: layer)."
+    elements: Count | None = Field(
+        default=None,
+        description="Thickness of each layer in elements (spectral_element with absorption: layer); null: about 12 of "
+        "the shortest wavelengths.",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,

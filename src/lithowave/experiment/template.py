@@ -39,7 +39,7 @@ boundaries:                              # each: free | absorbing | rigid
   absorption: auto                       # auto | layer | stacey (spectral_element)
   layer:                                 # layers that absorb: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
-    # elements: 6                        # thickness in elements (spectral_element, with absorption: layer)
+    # elements: null                     # the same with spectral_element and absorption: layer; null: as needed
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; more than 1 helps against grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency

@@ -20,7 +20,7 @@ PART = 10_000
 POWER = 2  # damping rises with this power of the depth in the layer
 # What the damping alone leaves of a wave of the fastest speed that goes through and back; of slower ones less. Stronger
 # damping would itself turn back waves that are longer than the layer; the condition at its end takes most of the rest.
-ROUND_TRIP = 0.3
+ROUND_TRIP = 0.1
 
 
 def make_damping(plan: Any) -> Damping:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
 SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
-GROWTH = 1.2  # of the elements of an absorbing layer, from one to the next outwards
+GROWTH = 1.15  # of the elements of an absorbing layer, from one to the next outwards
+LAYER_WAVELENGTHS, FEWEST_IN_LAYER = 12.0, 4  # thickness of a layer in shortest wavelengths; elements
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
@@ -100,7 +101,7 @@ def _built(simulation: Simulation) -> MeshedModel:
     )
     interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
     mesh = layered_box(x, y, interfaces, sizes).local()
-    mesh, layer = _stretched(mesh, layer, simulation.boundaries.layer.elements)
+    mesh, layer = _stretched(mesh, layer, _layer_elements(simulation))
     if domain.surface is not None:
         mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
     if material.kind == "layers":
@@ -208,10 +209,23 @@ def _element_size(simulation: Simulation, speed: float) -> float:
     return solver.degree * speed / solver.max_frequency / (solver.points_per_wavelength or solver.recommended_points)
 
 
+def _layer_elements(simulation: Simulation) -> int:
+    """Elements across the absorbing layer: as told, else so many that it is as thick however small they are."""
+    solver, wanted = simulation.solver, simulation.boundaries.layer.elements
+    if wanted is not None:
+        return wanted
+    points = solver.points_per_wavelength or solver.recommended_points
+    if solver.spacing is not None and simulation.shortest_wavelength is not None:
+        points = solver.degree * simulation.shortest_wavelength / solver.spacing
+    first_elements = LAYER_WAVELENGTHS * points / solver.degree  # thickness over the size of the innermost element
+    rate = math.log(GROWTH)
+    return max(FEWEST_IN_LAYER, round(math.log1p(rate * first_elements) / rate))
+
+
 def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLayer:
     """Thickness of the absorbing layer beyond each face."""
     boundaries, domain = simulation.boundaries, simulation.domain
-    count = boundaries.layer.elements if boundaries.absorption == "layer" else 0
+    count = _layer_elements(simulation) if boundaries.absorption == "layer" else 0
     thickness = {
         name: count * (deep if name == "z_min" else shallow) if kind == "absorbing" else 0.0
         for name, kind in boundaries.faces.items()
