@@ -35,7 +35,7 @@ def make_damping(plan: Any) -> Damping:
 
     sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
     half = 0.5 * plan.schedule.time_step
-    sides = Damping(sides.point, half * sides.matrix / plan.survey.mass[sides.point, None, None])
+    sides = Damping(sides.point, half * sides.matrix / plan.survey.mass[sides.point, None])
     return sides if plan.layer is None else joined(sides, layer_damping(plan))
 
 
@@ -53,4 +53,4 @@ def layer_damping(plan: Any) -> Damping:
         strength[plan.numbers[some]] = (POWER + 1) * speed * math.log(1 / ROUND_TRIP) / thickness * depth**POWER
     point = np.flatnonzero(strength)
     scale = 0.5 * plan.schedule.time_step * strength[point]
-    return Damping(point, scale[:, None, None] * np.eye(3))
+    return Damping(point, scale[:, None] * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))

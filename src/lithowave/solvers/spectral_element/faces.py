@@ -26,15 +26,20 @@ PART = 20_000
 
 @dataclass(frozen=True)
 class Damping:
-    """Points whose motion is damped, each once, and the matrices G = dt / 2 M^-1 C (points, 3, 3)."""
+    """Points whose motion is damped, each once and in rising order, and the symmetric matrices G = dt / 2 M^-1 C as
+    (points, 6): xx, yy, zz, xy, xz, yz."""
 
     point: np.ndarray
     matrix: np.ndarray
 
     def kernel_matrix(self) -> np.ndarray:
-        """B = (1 + G)^-1 as (points, 6): xx, yy, zz, xy, xz, yz."""
-        inverse = np.linalg.inv(np.eye(3) + self.matrix)
-        return np.stack([inverse[:, a, b] for a, b in COMPONENTS], axis=1)
+        """B = (1 + G)^-1 in the same form, by cofactors."""
+        (x, y, z), (u, v, w) = 1.0 + self.matrix[:, :3].T, self.matrix[:, 3:].T
+        inverse = np.stack(
+            [y * z - w * w, x * z - v * v, x * y - u * u, v * w - u * z, u * w - v * y, u * v - w * x], axis=1
+        )
+        determinant = x * inverse[:, 0] + u * inverse[:, 3] + v * inverse[:, 4]
+        return inverse / determinant[:, None]
 
 
 def face_places(face: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -102,16 +107,15 @@ def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, imp
             points.append(numbers[some][:, *places.T].ravel())
             matrices.append((z * size[..., None, None]).reshape(-1, 3, 3))
     point, place = np.unique(np.concatenate(points), return_inverse=True)
-    total = np.zeros((len(point), 9))
-    flat = np.concatenate(matrices).reshape(-1, 9)
-    for column in range(9):
-        total[:, column] = np.bincount(place, flat[:, column], len(point))
-    return Damping(point, total.reshape(-1, 3, 3))
+    flat = np.concatenate(matrices)
+    total = [np.bincount(place, flat[:, a, b], len(point)) for a, b in COMPONENTS]
+    return Damping(point, np.stack(total, axis=1))
 
 
 def joined(a: Damping, b: Damping) -> Damping:
     """Both together: matrices of common points are added."""
-    point, place = np.unique(np.concatenate([a.point, b.point]), return_inverse=True)
-    total = np.zeros((len(point), 3, 3))
-    np.add.at(total, place, np.concatenate([a.matrix, b.matrix]))
+    point = np.union1d(a.point, b.point)
+    total = np.zeros((len(point), 6))
+    for part in (a, b):
+        total[np.searchsorted(point, part.point)] += part.matrix
     return Damping(point, total)
