@@ -62,7 +62,8 @@ def main() -> None:
     if chosen.json:
         record = {
             "benchmark": "compare_methods", "misfits": misfits, "backend": report["backend"],
-            "device": report["device"], "versions": package_versions(), "commit": source_commit(), "date": report["started"],
+            "device": report["device"], "versions": package_versions(), "commit": source_commit(),
+            "date": report["started"],
         }  # fmt: skip
         chosen.json.write_text(json.dumps(record, indent=1) + "\n")
 
