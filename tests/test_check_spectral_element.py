@@ -99,7 +99,7 @@ def test_the_worst_element_is_named(tmp_path: Path) -> None:
     text = SMALL.replace("z: [-800, 0]}", f"z: [-800, 0], topography: {hill}}}")
     simulation = lw.Simulation.from_text(text, tmp_path)
     told = dict(load_method("spectral_element").plan(simulation).lines())
-    assert "worst in element" in told["mesh quality"] and "trilinear" in told["mesh"]
+    assert "worst in element" in told["mesh quality"] and "triquadratic" in told["mesh"]
 
 
 def test_a_run_counts_elements(tmp_path: Path) -> None:

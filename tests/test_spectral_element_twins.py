@@ -56,6 +56,8 @@ def test_steps_of_every_kind(device: str, kind: Kind) -> None:
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("degree", BLOCKS)
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
+    if device == "emulated" and precision == "double" and degree not in (4, 7):
+        pytest.skip("for time; the device does it")
     made = solvers(device, Kind("triquadratic", False, True), degree, precision)
     for step in range(2):
         for solver in made:
