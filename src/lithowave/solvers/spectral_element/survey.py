@@ -11,8 +11,6 @@ from numba import njit
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 
-PART = 20_000  # elements whose nodes are at work at a time
-
 
 def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     """The map of elements as monomials, (elements, 3, q, q, q) [component, power of zeta, of eta, of xi], m.
