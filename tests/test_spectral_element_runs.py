@@ -200,6 +200,36 @@ def test_topography_must_cover_the_domain_and_sources_lie_below_it(tmp_path: Pat
         small(domain={**domain, "topography": hill(tmp_path)}, sources=[source])
 
 
+@pytest.mark.parametrize(
+    ("height", "tops", "materials"),
+    [
+        (150.0, [500, 200, -300], [1, 2]),  # the layer that ends at 200 m is all in the air
+        (-50.0, [0, -20, -300], [1, 2]),
+        (300.0, [500, -300], [0, 1]),
+    ],
+)
+def test_layers_above_the_ground_have_no_elements(
+    tmp_path: Path, height: float, tops: list[float], materials: list[int]
+) -> None:
+    x = np.linspace(-700, 700, 8)
+    np.savez(tmp_path / "flat.npz", x=x, y=x, elevation=np.full((8, 8), height))
+    layers = [{"top": top, **(SOFT if top > -300 else ROCK)} for top in tops]
+    domain = {**content()["domain"], "topography": tmp_path / "flat.npz"}
+    source = {**content()["sources"][0], "position": [30, -20, -410]}
+    plan, _ = make(small(domain=domain, material={"layers": layers}, sources=[source], receivers=[]))
+    assert np.unique(plan.materials.number).tolist() == materials
+    assert plan.mesh.vertices[:, 2].max() == pytest.approx(height)
+    depth = plan.mesh.vertices[plan.mesh.elements][:, :, 2].mean(axis=1)
+    assert ((depth < -300) == (plan.materials.number == materials[1])).all()
+
+
+def test_a_layer_that_comes_to_the_surface_is_refused(tmp_path: Path) -> None:
+    layers = [{"top": 500, **SOFT}, {"top": 30, **SOFT}, {"top": -300, **ROCK}]
+    domain = {**content()["domain"], "topography": hill(tmp_path)}
+    with pytest.raises(InputError, match=r"material.layers\[1\].top: 30 m crosses the topography"):
+        make(small(domain=domain, material={"layers": layers}))
+
+
 def test_flat_topography_changes_nothing_and_a_hill_does(tmp_path: Path) -> None:
     domain, flat = content()["domain"], np.linspace(-700, 700, 5)
     np.savez(tmp_path / "flat.npz", x=flat, y=flat, elevation=np.zeros((5, 5)))

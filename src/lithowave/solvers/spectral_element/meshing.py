@@ -158,26 +158,24 @@ def _sizing(simulation: Simulation) -> tuple[list[float], list[float]]:
     if material.kind == "homogeneous":
         return [high], [material.homogeneous.speed_range[0]]
     if material.kind == "layers":
-        deepest = low if domain.surface is None else domain.surface.low
         inside = [one for one in material.layers if one.top > low]
         tops = [one.top for one in inside]
-        # A layer that ends above the surface everywhere has no elements.
-        ground = high if domain.surface is None else min(high, domain.surface.high)
+        # A layer that ends above the ground everywhere has no elements.
+        ground = high if domain.surface is None else domain.surface.high
         first = max((n for n, top in enumerate(tops) if top >= ground), default=0)
-        tops, inside = tops[first:], inside[first:]
-        _refuse_outcrops(simulation, tops[1:], deepest)
-        return [high, *tops[1:]], [one.speed_range[0] for one in inside]
+        if domain.surface is not None:
+            _refuse_outcrops(tops, first, domain.surface.low)
+        return [ground, *tops[first + 1 :]], [one.speed_range[0] for one in inside[first:]]
     return _slabs(simulation)
 
 
-def _refuse_outcrops(simulation: Simulation, tops: list[float], lowest: float) -> None:
-    if simulation.domain.surface is None:
-        return
-    for number, top in enumerate(tops):
-        if top >= lowest:
+def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
+    """InputError: a layer below number `first` reaches above the lowest point of the topography."""
+    for number in range(first + 1, len(tops)):
+        if tops[number] >= lowest:
             raise InputError(
-                f"material.layers[{number + 1}].top",
-                f"{top:g} m crosses the topography, which goes down to {lowest:g} m",
+                f"material.layers[{number}].top",
+                f"{tops[number]:g} m crosses the topography, which goes down to {lowest:g} m",
                 "element faces follow the layers, which must lie below the surface everywhere",
                 "material.file holds a model of any shape",
             )
