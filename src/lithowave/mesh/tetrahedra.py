@@ -1,0 +1,337 @@
+"""Meshes of tetrahedra: vertices, elements, which elements share a face, and the faces that lie on each boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.numbering import count_first_touches, spread_bits
+
+# Local vertices of the four faces; face f lies opposite vertex 3 - f.
+FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
+
+# Local ends of the six edges.
+EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int64)
+
+PART = 8192  # elements at a time: what is computed of them stays in the cache
+IN_PLANE = 1e-6  # vertices this close to a plane of the bounding box, in parts of its longest side, lie in it
+PACKED = 2**21  # so many vertex numbers fit three times into 63 bits
+
+
+@dataclass(frozen=True)
+class TetrahedralMesh:
+    """Tetrahedra with straight edges.
+
+    vertices : positions (n, 3), m.
+    elements : vertices (m, 4) of each element, their numbers rising: two elements that share a face see its vertices
+        in one order. So an element may be right- or left-handed.
+    materials : number of each element's material (m,): of its group, or of its layer from the top.
+    boundaries : for each name the faces (f, 2) that lie there: element, local face (`FACES`). Together they are all
+        faces that only one element has.
+    ids : numbers by which the file knows the elements (m,).
+    groups : names of the materials.
+    same : (n,) the vertex that each vertex is an image of, itself for most; None where no side of the mesh continues
+        at another one. Numbers then rise, and faces are shared, by `same[elements]`.
+    """
+
+    vertices: np.ndarray
+    elements: np.ndarray
+    materials: np.ndarray
+    boundaries: dict[str, np.ndarray] = field(default_factory=dict)
+    ids: np.ndarray | None = None
+    groups: tuple[str, ...] = ()
+    same: np.ndarray | None = None
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements."""
+        return len(self.elements)
+
+    @cached_property
+    def neighbors(self) -> np.ndarray:
+        """(m, 4) for each local face 4 x neighbour + the neighbour's local face; -1 at the exterior."""
+        return face_neighbors(self.elements, self.same)
+
+    def element_vertices(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Positions (k, 4, 3), m, of the vertices of all elements, or of a part of them."""
+        return self.vertices[self.elements[part]]
+
+    def element_id(self, element: int) -> int:
+        """The number by which the file knows an element; its index where it came from no file."""
+        return int(element if self.ids is None else self.ids[element])
+
+    def volumes(self) -> np.ndarray:
+        """Volume (m,), m3, of each element."""
+        return np.abs(handed_volumes(self.vertices, self.elements))
+
+    def insphere_radii(self) -> np.ndarray:
+        """Radius (m,), m, of the largest sphere inside each element: 3 volume / surface."""
+        return np.abs(handed_radii(self.vertices, self.elements))
+
+    def reordered(self, order: np.ndarray) -> TetrahedralMesh:
+        """The same mesh; its element n is this one's element order[n]."""
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        boundaries = {}
+        for name, faces in self.boundaries.items():
+            moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
+            boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
+        ids = None if self.ids is None else self.ids[order]
+        return replace(
+            self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries, ids=ids
+        )
+
+    def local(self) -> TetrahedralMesh:
+        """The same mesh with its elements along a Morton curve, and its vertices in the order that they touch them."""
+        mesh = self.reordered(morton_order(self.vertices, self.elements))
+        names = np.full(len(self.vertices), -1, np.int64)
+        count = count_first_touches(mesh.elements.ravel(), names, 0)
+        unused = np.flatnonzero(names < 0)
+        names[unused] = np.arange(count, len(names))
+        return mesh.renamed(names)
+
+    def renamed(self, names: np.ndarray) -> TetrahedralMesh:
+        """The same mesh; its vertex names[n] is this one's vertex n, and rows are in rising order again."""
+        vertices = np.empty_like(self.vertices)
+        vertices[names] = self.vertices
+        same = None
+        if self.same is not None:
+            same = np.empty_like(self.same)
+            same[names] = names[self.same]
+        elements = rising(names[self.elements], same)
+        boundaries = {}
+        for name, faces in self.boundaries.items():
+            opposite = names[self.elements[faces[:, 0], 3 - faces[:, 1]]]
+            place = (elements[faces[:, 0]] == opposite[:, None]).argmax(axis=1)
+            moved = np.column_stack([faces[:, 0], 3 - place])
+            boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
+        return replace(self, vertices=vertices, elements=elements, boundaries=boundaries, same=same)
+
+
+def make_mesh(
+    vertices: np.ndarray,
+    elements: np.ndarray,
+    materials: np.ndarray | None = None,
+    boundaries: Mapping[str, np.ndarray] | None = None,
+    ids: np.ndarray | None = None,
+    groups: tuple[str, ...] = (),
+    same: np.ndarray | None = None,
+) -> TetrahedralMesh:
+    """A mesh of elements whose vertices stand in any order.
+
+    vertices, elements, materials, ids, groups, same : as of `TetrahedralMesh`; no materials are material 0.
+    boundaries : for each name the vertices (f, 3) of its faces, in any order. None: exterior faces in the plane of
+        the bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max.
+
+    InputError: an element that has a vertex twice; a face of three elements; a boundary's face that is not exterior
+    or lies in two boundaries; exterior faces in no boundary.
+    """
+    vertices = np.ascontiguousarray(vertices, dtype=float)
+    elements = rising(np.asarray(elements, np.int64), same)
+    materials = np.zeros(len(elements), np.int64) if materials is None else np.asarray(materials)
+    mesh = TetrahedralMesh(vertices, elements, materials, {}, ids, tuple(groups), same)
+    refuse_double_vertices(mesh)
+    exterior = exterior_faces(mesh.neighbors)
+    mesh.boundaries.update(
+        plane_boundaries(mesh, exterior) if boundaries is None else matched_boundaries(mesh, exterior, boundaries)
+    )
+    return mesh
+
+
+def rising(elements: np.ndarray, same: np.ndarray | None = None) -> np.ndarray:
+    """Rows (m, 4) of vertices in rising order: of their numbers, or of those that they are images of."""
+    if same is None:
+        return np.sort(elements, axis=1)
+    return np.take_along_axis(elements, np.argsort(same[elements], axis=1), axis=1)
+
+
+def refuse_double_vertices(mesh: TetrahedralMesh) -> None:
+    """InputError: an element has one vertex twice."""
+    rows = mesh.elements if mesh.same is None else mesh.same[mesh.elements]
+    double = (rows[:, 1:] == rows[:, :-1]).any(axis=1)
+    if double.any():
+        element = int(np.argmax(double))
+        raise InputError(
+            f"mesh: element {mesh.element_id(element)}",
+            f"its vertices are {rows[element].tolist()}",
+            "the four vertices of a tetrahedron must differ",
+        )
+
+
+def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.ndarray:
+    """(m, 4) for each local face 4 x neighbour + the neighbour's local face; -1 at a face of one element only.
+
+    elements : vertices (m, 4), rising in each row. same : as of `TetrahedralMesh`.
+
+    InputError: more than two elements have a face.
+    """
+    rows = elements if same is None else same[elements]
+    keys = triple_keys(rows[:, FACES].reshape(-1, 3))
+    order = np.argsort(keys)
+    ordered = keys[order]
+    equal = ordered[1:] == ordered[:-1]
+    crowded = np.flatnonzero(equal[1:] & equal[:-1])
+    if len(crowded):
+        faces = np.sort(order[crowded[0] : crowded[0] + 3])
+        raise InputError(
+            f"mesh: elements {', '.join(str(face // 4) for face in faces)}",
+            f"all have the face of vertices {rows[faces[0] // 4][FACES[faces[0] % 4]].tolist()}",
+            "two elements at most share a face",
+        )
+    first = np.flatnonzero(equal)
+    one, other = order[first], order[first + 1]
+    found = np.full(4 * len(rows), -1, np.int64)
+    found[one] = other
+    found[other] = one
+    return found.reshape(-1, 4)
+
+
+def triple_keys(triples: np.ndarray) -> np.ndarray:
+    """One number (f,) for each row of three rising vertex numbers (f, 3), equal for equal rows only."""
+    factor = int(triples.max(initial=0)) + 1
+    if factor <= PACKED:
+        pairs = triples[:, 0] * factor + triples[:, 1]
+    else:
+        pairs = ranks(triples[:, 0] * factor + triples[:, 1])
+    return pairs * factor + triples[:, 2]
+
+
+def ranks(keys: np.ndarray) -> np.ndarray:
+    """For each key how many different keys are smaller."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    found = np.empty(len(keys), np.int64)
+    found[order] = np.cumsum(np.concatenate([[False], ordered[1:] != ordered[:-1]])[: len(keys)])
+    return found
+
+
+def exterior_faces(neighbors: np.ndarray) -> np.ndarray:
+    """The faces (f, 2), element and local face, that only one element has, in element order."""
+    flat = np.flatnonzero(neighbors.ravel() < 0)
+    return np.column_stack([flat // 4, flat % 4])
+
+
+def face_vertices(mesh: TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
+    """Vertices (f, 3) of faces (f, 2)."""
+    return mesh.elements[faces[:, :1], FACES[faces[:, 1]]]
+
+
+def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, np.ndarray]:
+    """The exterior faces (f, 2) by the plane of the bounding box that they lie in; z_max has all that are in none."""
+    if not len(exterior):
+        return {}
+    corners = mesh.vertices[face_vertices(mesh, exterior)]
+    low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
+    tolerance = IN_PLANE * (high - low).max()
+    free = np.ones(len(exterior), bool)
+    found = {}
+    for name, axis, plane in (
+        *(("x_min", 0, low[0]), ("x_max", 0, high[0]), ("y_min", 1, low[1])),
+        *(("y_max", 1, high[1]), ("z_min", 2, low[2])),
+    ):
+        there = free & (np.abs(corners[:, :, axis] - plane) <= tolerance).all(axis=1)
+        found[name] = exterior[there]
+        free &= ~there
+    found["z_max"] = exterior[free]
+    return {name: faces for name, faces in found.items() if len(faces)}
+
+
+def matched_boundaries(
+    mesh: TetrahedralMesh, exterior: np.ndarray, triples: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The exterior faces (f, 2) of boundaries given by the vertices (f, 3) of their faces; as `make_mesh`."""
+    names = list(triples)
+    sizes = [len(triples[name]) for name in names]
+    drawn = np.concatenate([np.zeros((0, 3), np.int64), *(np.reshape(triples[name], (-1, 3)) for name in names)])
+    keys = triple_keys(np.sort(np.concatenate([face_vertices(mesh, exterior), drawn]), axis=1))
+    known, wanted = keys[: len(exterior)], keys[len(exterior) :]
+    order = np.argsort(known)
+    spot = np.minimum(np.searchsorted(known, wanted, sorter=order), max(0, len(known) - 1))
+    face = order[spot] if len(known) else np.zeros(len(wanted), np.int64)
+    stray = known[face] != wanted if len(known) else np.ones(len(wanted), bool)
+    boundary = np.repeat(np.arange(len(names)), sizes)
+    if stray.any():
+        worst = int(np.argmax(stray))
+        got = f"the boundary '{names[boundary[worst]]}' has the face of vertices {drawn[worst].tolist()}"
+        raise InputError("mesh", f"{got} {around(mesh, drawn[worst])}", "boundaries consist of exterior faces")
+    of_face = np.full(len(exterior), -1, np.int64)
+    of_face[face] = boundary
+    clash = np.flatnonzero(of_face[face] != boundary)
+    if len(clash):
+        got = f"the boundaries '{names[boundary[clash[0]]]}' and '{names[of_face[face[clash[0]]]]}' both have a face"
+        raise InputError("mesh", f"{got} {around(mesh, drawn[clash[0]])}", "a face belongs to one boundary only")
+    bare = np.flatnonzero(of_face < 0)
+    if len(bare):
+        got = f"{len(bare)} of {len(exterior)} exterior faces are in no boundary; the first is "
+        got += around(mesh, face_vertices(mesh, exterior[bare[:1]])[0])
+        raise InputError("mesh", got, "boundaries must cover the whole exterior")
+    return {name: exterior[of_face == number] for number, name in enumerate(names)}
+
+
+def around(mesh: TetrahedralMesh, vertices: np.ndarray) -> str:
+    """The mean place of some vertices, for a text."""
+    x, y, z = mesh.vertices[vertices].mean(axis=0)
+    return f"around ({x:g}, {y:g}, {z:g}) m"
+
+
+def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """The elements in the order in which a Morton (Z) curve meets their centres: neighbours come close in memory."""
+    centres = sum(vertices[column] for column in elements.T) / 4
+    low = centres.min(axis=0, initial=np.inf)
+    extent = max(float((centres - low).max(initial=0)), np.finfo(float).tiny)
+    cells = ((centres - low) / extent * (2**21 - 1)).astype(np.uint64)
+    code = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
+    return np.argsort(code, kind="stable")
+
+
+def edge_vectors(vertices: np.ndarray, elements: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Parts of the elements with the vectors [vertex - 1, axis, element], m, from vertex 0 to 1, 2 and 3."""
+    columns = np.ascontiguousarray(vertices.T)
+    for first in range(0, len(elements), PART):
+        part = slice(first, first + PART)
+        corners = np.stack([columns[:, column] for column in elements[part].T])
+        yield part, corners[1:] - corners[0]
+
+
+def handed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Volume (m,), m3, of each element (m, 4), negative where it is left-handed."""
+    found = np.empty(len(elements))
+    for part, (a, b, c) in edge_vectors(vertices, elements):
+        found[part] = dot(cross(a, b), c) / 6
+    return found
+
+
+def handed_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Radius (m,), m, of the sphere inside each element (m, 4), negative where it is left-handed."""
+    found = np.empty(len(elements))
+    for part, edges in edge_vectors(vertices, elements):
+        normals = face_normals(edges)
+        surface = sum(np.sqrt(dot(normal, normal)) for normal in normals)
+        found[part] = dot(normals[0], edges[2]) / np.maximum(surface, np.finfo(float).tiny)
+    return found
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Vector products [axis, ...] of vectors [axis, ...]."""
+    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Scalar products of vectors [axis, ...]."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def face_normals(edges: np.ndarray) -> np.ndarray:
+    """Normals [face, axis, element], of twice the faces' areas, all inwards or all outwards.
+
+    edges : as of `edge_vectors`.
+    """
+    a, b, c = edges
+    normals = np.empty((4, *a.shape))
+    normals[0], normals[1], normals[2] = cross(a, b), cross(c, a), cross(b, c)
+    normals[3] = -(normals[0] + normals[1] + normals[2])
+    return normals

@@ -1,0 +1,331 @@
+"""Boxes of tetrahedra: cut from hexahedra so that neighbours agree, jittered, periodic, bent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, layered_box, mean_position
+from lithowave.mesh.numbering import CORNERS, number_faces
+from lithowave.mesh.numbering import EDGES as HEXAHEDRON_EDGES
+from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
+from lithowave.mesh.tetrahedra import (
+    EDGES,
+    TetrahedralMesh,
+    exterior_faces,
+    face_vertices,
+    handed_radii,
+    handed_volumes,
+    make_mesh,
+)
+
+CUTS = ("twelve", "five", "six")
+FLAT = 1e-9  # smallest volume of an element in parts of its longest edge cubed
+
+
+def wound_faces() -> np.ndarray:
+    """Local corners (6, 4) of the faces of a hexahedron: its middle is on the right-handed side of the first three."""
+    found = HEXAHEDRON_FACES.copy()
+    for face in found:
+        a, b, c = CORNERS[face[:3]]
+        if np.dot(np.cross(b - a, c - a), 0.5 - a) < 0:
+            face[:] = face[::-1].copy()
+    return found
+
+
+def opposite_faces() -> np.ndarray:
+    """Local corners [corner, face, 4] of the three faces of a hexahedron that do not have the corner.
+
+    They go around so that the corner and the first three of a face are a right-handed tetrahedron.
+    """
+    outside = wound_faces()[:, ::-1]
+    return np.array([outside[~(outside == corner).any(axis=1)] for corner in range(8)])
+
+
+OPPOSITE_FACES = opposite_faces()
+SEEN_FROM_INSIDE = wound_faces()  # right-handed with the middle
+FAR_CORNER = np.array([6, 7, 4, 5, 2, 3, 0, 1])  # at the other end of the diagonal through the hexahedron
+
+
+def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0]) -> TetrahedralMesh:
+    """Every hexahedron cut into tetrahedra, which share their faces with those of the neighbours.
+
+    cut : one of these, of which the figures hold for cubes of edge h.
+    twelve : a vertex in the middle. Four tetrahedra around each line from one middle to the next, so half of each
+        belongs to either hexahedron, or two on each side of the face: at exterior faces, between two materials, and
+        where their smallest insphere is larger, as at a slanted face. In a box all of the former are congruent (the
+        lattice of body-centred cubes).
+    five : a regular tetrahedron amid four cut-off corners; mirrored from one hexahedron to the next [1].
+    six : all cut alike, along their diagonals from high z to low z (Kuhn).
+
+              longest edge  insphere radius  radius/longest edge  radius/volume^(1/3)  elements/longest edge^3
+    twelve    1.000 h       0.1768 h         0.177                0.405                12
+    its sides 1.414 h       0.1602 h         0.113                0.367
+    five      1.414 h       0.2113 h         0.149                0.361                14.1
+    six       1.732 h       0.2071 h         0.120                0.376                31.2
+
+    The smallest insphere radius determines the time step, the edges and the volume the accuracy: twelve is best at
+    one longest edge and at one number of elements.
+
+    Each quadrilateral is cut from its corner of lowest rank: both sides cut it alike. For five, one of two colours
+    comes first, and two neighbouring corners are never of one colour. Else rank is the number of the vertex; in a box
+    it rises along x, along y and downwards.
+
+    Vertices, materials and names of boundaries are kept; nodes between the corners are left out.
+
+    InputError: an element gets no volume or is turned over. ValueError: an unknown cut, or 'five' where the edges
+    make a ring of odd length.
+
+    [1] Dompierre, Labbe, Vallet, Camarero (1999): How to subdivide pyramids, prisms and hexahedra into tetrahedra.
+    """
+    vertices, corners = mesh.vertices, mesh.elements
+    if cut not in CUTS:
+        raise ValueError(f"cut: {cut!r}; it must be one of {', '.join(CUTS)}")
+    if mesh.nodes is not None:
+        used = np.zeros(len(vertices), bool)
+        used[corners] = True
+        vertices, corners = vertices[used], (np.cumsum(used) - 1)[corners]
+    rank = np.arange(len(vertices))
+    if cut == "five":
+        rank += len(vertices) * two_colors(corners, len(vertices))
+    boundaries = {}
+    for name, faces in mesh.boundaries.items():
+        quadrilaterals = corners[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
+        boundaries[name] = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
+    if cut == "twelve":
+        vertices = np.concatenate([vertices, mean_position(vertices, corners)])
+        elements, owners = centred_elements(vertices, corners, mesh.materials)
+    else:
+        elements, owners = cornered_elements(corners, rank)
+    check_handed(vertices, elements)
+    return make_mesh(vertices, elements, mesh.materials[owners], boundaries or None, groups=mesh.groups)
+
+
+def centred_elements(
+    vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Right-handed tetrahedra (n, 4) of the cut 'twelve', and a hexahedron (n,) that each is a part of.
+
+    corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their middles.
+    """
+    numbers = number_faces(corners)[0].ravel()
+    order = np.argsort(numbers)
+    first = np.flatnonzero(numbers[order[1:]] == numbers[order[:-1]])
+    pairs = np.sort(np.column_stack([order[first], order[first + 1]]), axis=1)
+    pairs = pairs[materials[pairs[:, 0] // 6] == materials[pairs[:, 1] // 6]]
+    middles = len(vertices) - len(corners)
+
+    around = corners[pairs[:, :1] // 6, SEEN_FROM_INSIDE[pairs[:, 0] % 6]]
+    between = np.empty((len(pairs), 4, 4), np.int64)
+    between[:, :, 0], between[:, :, 1] = around, np.roll(around, -1, axis=1)
+    between[:, :, 2:] = middles + pairs[:, None, ::-1] // 6
+    beside = pyramids(corners, np.arange(6 * len(corners)), middles)
+    smallest = handed_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
+    joined = handed_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
+    pairs_joined = joined >= smallest[pairs].min(axis=1)
+    alone = np.ones(len(beside), bool)
+    alone[pairs[pairs_joined]] = False
+    elements = [between[pairs_joined].reshape(-1, 4), beside[alone].reshape(-1, 4)]
+    owners = [np.repeat(pairs[pairs_joined, 0] // 6, 4), np.repeat(np.flatnonzero(alone) // 6, 2)]
+    return np.concatenate(elements), np.concatenate(owners)
+
+
+def pyramids(corners: np.ndarray, faces: np.ndarray, middles: int) -> np.ndarray:
+    """Two right-handed tetrahedra (f, 2, 4) from each face, 6 x hexahedron + local face, to the middle."""
+    rank = np.arange(middles)
+    found = np.empty((len(faces), 2, 4), np.int64)
+    found[:, :, :3] = cut_quadrilaterals(corners[faces[:, None] // 6, SEEN_FROM_INSIDE[faces % 6]], rank)
+    found[:, :, 3] = middles + faces[:, None] // 6
+    return found
+
+
+def cornered_elements(corners: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Right-handed tetrahedra (n, 4) of the cuts 'five' and 'six', and the hexahedron (n,) that each is a part of.
+
+    The corner of lowest rank is joined to the two triangles of each of the three faces that do not have it. Where none
+    of their diagonals ends at the far corner, that one is cut off instead: five tetrahedra suffice.
+    """
+    lowest = rank[corners].argmin(axis=1)
+    apex = np.take_along_axis(corners, lowest[:, None], axis=1)
+    far = np.take_along_axis(corners, FAR_CORNER[lowest][:, None], axis=1)
+    faces = np.take_along_axis(corners, OPPOSITE_FACES[lowest].reshape(-1, 12), axis=1).reshape(-1, 3, 4)
+    triangles = cut_quadrilaterals(faces.reshape(-1, 4), rank).reshape(-1, 6, 3)
+    with_far = (triangles == far[:, :, None]).any(axis=2)
+    five = with_far.sum(axis=1) == 3
+    tetrahedra = np.empty((len(corners), 6, 4), np.int64)
+    tetrahedra[:, :, 0] = apex
+    tetrahedra[:, :, 1:] = triangles
+    # The triangles around the far corner are a cone's side; its base is the face of a corner that is cut off.
+    cone = triangles[five][with_far[five]].reshape(-1, 3, 3)
+    tops = far[five]
+    after = np.take_along_axis(cone, ((cone == tops[:, :, None]).argmax(axis=2)[:, :, None] + [1, 2]) % 3, axis=2)
+    third = after[:, 1:, 1]
+    third = np.where((third[:, :1] != after[:, 0, :1]) & (third[:, :1] != after[:, 0, 1:]), third[:, :1], third[:, 1:])
+    base = np.concatenate([after[:, 0], third], axis=1)
+    kept = tetrahedra[five][~with_far[five]].reshape(-1, 3, 4)
+    middle = np.concatenate([apex[five], base], axis=1)[:, None]
+    corner = np.concatenate([tops, base[:, ::-1]], axis=1)[:, None]
+    counts = np.where(five, 5, 6)
+    starts = np.cumsum(counts) - counts
+    found = np.empty((int(counts.sum()), 4), np.int64)
+    found[starts[~five][:, None] + np.arange(6)] = tetrahedra[~five]
+    found[starts[five][:, None] + np.arange(5)] = np.concatenate([kept, middle, corner], axis=1)
+    return found, np.repeat(np.arange(len(corners)), counts)
+
+
+def cut_quadrilaterals(quadrilaterals: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Two triangles (n, 2, 3) of each quadrilateral (n, 4), from its corner of lowest rank, wound as it is."""
+    start = rank[quadrilaterals].argmin(axis=1)
+    turned = np.take_along_axis(quadrilaterals, (start[:, None] + np.arange(4)) % 4, axis=1)
+    return turned[:, [[0, 1, 2], [0, 2, 3]]]
+
+
+def two_colors(corners: np.ndarray, count: int) -> np.ndarray:
+    """Colour, 0 or 1, of each of `count` vertices, different at the two ends of every edge of hexahedra (m, 8).
+
+    From one vertex of each connected part outwards. ValueError: there is a ring of an odd number of edges.
+    """
+    ends = corners[:, HEXAHEDRON_EDGES].reshape(-1, 2)
+    keys = np.unique(np.concatenate([ends @ [count, 1], ends @ [1, count]]))
+    low, high = keys // count, keys % count
+    starts = np.searchsorted(low, np.arange(count + 1))
+    colors = np.full(count, -1, np.int64)
+    seed = 0
+    while seed < count:
+        front = np.array([seed])
+        colors[front] = color = 0
+        while len(front):
+            color = 1 - color
+            sizes = starts[front + 1] - starts[front]
+            shift = starts[front] - (np.cumsum(sizes) - sizes)
+            reached = high[np.repeat(shift, sizes) + np.arange(sizes.sum())]
+            front = np.unique(reached[colors[reached] < 0])
+            colors[front] = color
+        free = colors[seed:] < 0
+        seed = seed + int(np.argmax(free)) if free.any() else count
+    if (colors[low] == colors[high]).any():
+        raise ValueError("cut: 'five' does not exist here: the edges make a ring of odd length")
+    return colors
+
+
+def check_handed(
+    vertices: np.ndarray, elements: np.ndarray, handed: np.ndarray | None = None, ids: np.ndarray | None = None
+) -> None:
+    """InputError: an element that should be right-handed has no volume, or is turned over; the worst one is named.
+
+    handed : the sign (m,) that the volume of each element should have; 1 of all if not given. ids : of the elements.
+    """
+    volumes = handed_volumes(vertices, elements)
+    if handed is not None:
+        volumes *= handed
+    longest = np.zeros(len(elements))
+    for low, high in EDGES:
+        along = vertices[elements[:, high]] - vertices[elements[:, low]]
+        np.maximum(longest, np.einsum("ij,ij->i", along, along), out=longest)
+    relative = volumes / np.maximum(longest, np.finfo(float).tiny) ** 1.5
+    worst = int(np.argmin(relative))
+    if relative[worst] > FLAT:
+        return
+    corners = ", ".join(f"({x:g}, {y:g}, {z:g})" for x, y, z in vertices[elements[worst]].tolist())
+    count = np.count_nonzero(relative <= FLAT)
+    raise InputError(
+        f"mesh: element {worst if ids is None else ids[worst]}",
+        f"the worst of {count} without volume or turned over has {volumes[worst]:g} m3; corners: {corners} m",
+        "the volume must be positive",
+        "Are there slopes too steep for elements of this height?",
+    )
+
+
+def deformed(mesh: TetrahedralMesh, displacement: Displacement) -> TetrahedralMesh:
+    """The same mesh, its vertices moved by displacement(x, y, z) -> (dx, dy, dz), m; edges remain straight.
+
+    InputError: an element gets no volume or is turned over.
+    """
+    moves = np.stack(np.broadcast_arrays(*displacement(*mesh.vertices.T), mesh.vertices[:, 0])[:3], axis=-1)
+    return moved(mesh, mesh.vertices + moves)
+
+
+def moved(mesh: TetrahedralMesh, vertices: np.ndarray) -> TetrahedralMesh:
+    """The same mesh with its vertices elsewhere. InputError: an element gets no volume or is turned over."""
+    check_handed(vertices, mesh.elements, np.sign(handed_volumes(mesh.vertices, mesh.elements)), mesh.ids)
+    return replace(mesh, vertices=vertices)
+
+
+def jittered(mesh: TetrahedralMesh, amount: float, seed: int = 0) -> TetrahedralMesh:
+    """The same mesh, its inner vertices moved at random: to test on an unstructured mesh.
+
+    amount : largest move along each axis, in parts of the vertex's shortest edge.
+
+    Vertices of exterior faces and of faces between two materials remain. Images of a vertex move with it.
+
+    InputError: an element gets no volume or is turned over: the amount is too large.
+    """
+    count = len(mesh.vertices)
+    same = np.arange(count) if mesh.same is None else mesh.same
+    shortest = np.full(count, np.inf)
+    for low, high in EDGES:
+        low, high = mesh.elements[:, low], mesh.elements[:, high]
+        length = np.linalg.norm(mesh.vertices[high] - mesh.vertices[low], axis=1)
+        np.minimum.at(shortest, same[low], length)
+        np.minimum.at(shortest, same[high], length)
+    shortest[np.isinf(shortest)] = 0
+    shortest[same[fixed_vertices(mesh)]] = 0
+    moves = np.random.default_rng(seed).uniform(-amount, amount, (count, 3)) * shortest[:, None]
+    return moved(mesh, mesh.vertices + moves[same])
+
+
+def fixed_vertices(mesh: TetrahedralMesh) -> np.ndarray:
+    """The vertices of exterior faces and of faces between two materials, some more than once."""
+    neighbors = mesh.neighbors
+    between = (neighbors >= 0) & (mesh.materials[neighbors // 4] != mesh.materials[:, None])
+    return face_vertices(mesh, np.concatenate([exterior_faces(neighbors), np.argwhere(between)])).ravel()
+
+
+def tetrahedral_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    z: tuple[float, float],
+    size: float,
+    interfaces: tuple[float | Callable, ...] = (),
+    cut: str = CUTS[0],
+) -> TetrahedralMesh:
+    """A box of tetrahedra from cubes of an edge of at most `size`, m, in layers between interfaces, from the top."""
+    levels = [z[1], *interfaces, z[0]]
+    return split_hexahedra(layered_box(x, y, levels, [(size, size)] * (len(levels) - 1)), cut)
+
+
+def periodic_box(
+    counts: tuple[int, int, int],
+    lengths: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    jitter: float = 0.0,
+    seed: int = 0,
+    cut: str = "five",
+) -> TetrahedralMesh:
+    """A box from (0, 0, 0) to `lengths`, m, each side of which continues at the opposite one; of no exterior faces.
+
+    counts : cubes along each axis: even numbers from 4, or 3 or more for the cut 'six'.
+    jitter, seed : as of `jittered`.
+
+    ValueError: such counts do not go, or the cut is another one.
+    """
+    if cut not in ("five", "six"):
+        raise ValueError(f"cut: {cut!r}; a periodic box is cut by 'five' or 'six'")
+    least = 4 if cut == "five" else 3  # with fewer, faces of different places have the same vertices
+    if min(counts) < least or (cut == "five" and any(count % 2 for count in counts)):
+        allowed = "even numbers from 4" if cut == "five" else "3 or more"
+        raise ValueError(f"counts: {tuple(counts)}; for the cut '{cut}' {allowed}")
+    shape = [count + 1 for count in counts]
+    places = np.indices(shape).reshape(3, -1)
+    vertices = (places * (np.array(lengths) / counts)[:, None]).T
+    same = np.ravel_multi_index([place % count for place, count in zip(places, counts, strict=True)], shape)
+    lowest = np.indices(counts).reshape(3, -1).T
+    corners = np.ravel_multi_index(np.moveaxis(lowest[:, None] + CORNERS, 2, 0), shape)
+    rank = np.arange(len(vertices))
+    if cut == "five":
+        rank += len(vertices) * (places.sum(axis=0) % 2)
+    elements, _ = cornered_elements(corners, rank)
+    mesh = make_mesh(vertices, elements, same=same)
+    return jittered(mesh, jitter, seed) if jitter else mesh
