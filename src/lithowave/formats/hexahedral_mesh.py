@@ -49,10 +49,10 @@ class MeshFile:
     Attributes
     ----------
     positions : positions (n, 3) of the nodes, m; there may be some that no element has.
-    elements : nodes (m, 8 or 27) of the hexahedra in Gmsh's order, in the order of the file.
+    elements : nodes (m, 8 or 27) of the hexahedra in Gmsh's order, or (m, 4) of tetrahedra, in the order of the file.
     materials : number (m,) of each element's group.
     groups : names of the groups; empty, and all materials 0, where the file has none.
-    surfaces : for each name the corners (f, 4) of its faces, going around.
+    surfaces : for each name the corners (f, 4), of tetrahedra (f, 3), of its faces, going around.
     ids : number (m,) of each element in the file, or None where the reader is not told.
     """
 
@@ -111,7 +111,7 @@ def _read_with_meshio(path: Path) -> MeshFile:
             for n, block in enumerate(mesh.cells)
         ]
     except (*DAMAGE, meshio.ReadError, IndexError, TypeError, AttributeError, SyntaxError) as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     names: dict[int, dict[int, str]] = {2: {}, 3: {}}
     for name, (tag, dimension) in (mesh.field_data or {}).items():
         names.setdefault(int(dimension), {})[int(tag)] = name
@@ -125,7 +125,8 @@ def _in_gmsh_order(block: Any, order: np.ndarray) -> np.ndarray:
     return nodes[:, order] if block.type == "hexahedron27" else nodes
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def unreadable(path: Path, error: Exception) -> InputError:
+    """The error for a file that its reader could make nothing of."""
     reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     hint = "Is the file complete?"
     if "cell data" in reason.lower():  # version 4 with some groups: meshio cannot tell which cells have none
@@ -179,17 +180,17 @@ def _assembled(
         if names and not numbers.any():
             got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
             raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
-    materials, groups = _grouped(path, tags, volume_names)
+    materials, groups = grouped(path, tags, volume_names)
     surfaces: dict[str, np.ndarray] = {}
     for tag in np.unique(face_tags[face_tags != 0]).tolist():
         name = surface_names.get(tag, str(tag))
-        _check_surface_name(path, name)
+        check_surface_name(path, name)
         surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[face_tags == tag]])
     ids = None if ids is None or len(ids) != len(elements) else ids
     return MeshFile(path, positions, elements, materials, groups, surfaces, ids)
 
 
-def _grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.ndarray, tuple[str, ...]]:
+def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Number of each element's group, and the names of the groups, in the order of their numbers in the file."""
     if not tags.any():
         return np.zeros(len(tags), np.int64), ()
@@ -237,7 +238,7 @@ def _counted(kind: str, count: int) -> str:
     return f"{count} {base}{'s' * (count > 1)}" if base != "vertex" else f"{count} single nodes"
 
 
-def _check_surface_name(path: Path, name: str) -> None:
+def check_surface_name(path: Path, name: str) -> None:
     """InputError: a surface of this name says nothing about its boundary condition."""
     if name in SURFACE_NAMES:
         return
@@ -260,7 +261,7 @@ def _read_exodus(path: Path) -> MeshFile:
             raise
         raise InputError(_WHAT, error.got, error.allowed, error.hint, file=path) from None
     except (IndexError, TypeError, AttributeError) as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
 
 
 def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:

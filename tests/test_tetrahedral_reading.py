@@ -1,0 +1,592 @@
+"""Meshes of tetrahedra from Gmsh and VTU files: what is read, and what is refused with the element and the place."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError, MissingPackageError
+from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces, make_mesh
+from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra, triangle_distances
+from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+
+meshio = pytest.importorskip("meshio")
+
+
+@dataclass(frozen=True)
+class Box:
+    """Unit cubes, each of six tetrahedra, all right-handed."""
+
+    points: np.ndarray
+    tetrahedra: np.ndarray
+
+    @property
+    def triangles(self) -> tuple[np.ndarray, np.ndarray]:
+        """The faces in the planes of the bounding box, and whether each is at the top."""
+        faces = self.tetrahedra[:, [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]].reshape(-1, 3)
+        corners = self.points[faces]
+        low, high = (corners == self.points.min(axis=0)).all(1), (corners == self.points.max(axis=0)).all(1)
+        there = low.any(axis=1) | high.any(axis=1)
+        return faces[there], high[there, 2]
+
+    def mesh(self) -> TetrahedralMesh:
+        return make_mesh(self.points, self.tetrahedra)
+
+
+def box(shape: tuple[int, int, int] = (2, 2, 2), size: float = 1.0, low: tuple = (0.0, 0.0, 0.0)) -> Box:
+    points, tetrahedra = [], []
+    for cube in np.ndindex(*shape):
+        for axes in itertools.permutations(range(3)):
+            path = np.cumsum([np.zeros(3), *np.eye(3)[list(axes)]], axis=0) + cube
+            path = path if np.linalg.det(path[1:] - path[0]) > 0 else path[[0, 2, 1, 3]]
+            tetrahedra.append(np.arange(4) + len(points))
+            points.extend(path.tolist())
+    return merged(Box(np.array(points) * size + low, np.array(tetrahedra)))
+
+
+def together(*boxes: Box) -> Box:
+    starts = np.cumsum([0, *(len(one.points) for one in boxes)])
+    tetrahedra = [one.tetrahedra + start for one, start in zip(boxes, starts, strict=False)]
+    return Box(np.concatenate([one.points for one in boxes]), np.concatenate(tetrahedra))
+
+
+def merged(*boxes: Box) -> Box:
+    whole = together(*boxes)
+    points, places = np.unique(whole.points.round(9), axis=0, return_inverse=True)
+    return Box(points, places.reshape(-1)[whole.tetrahedra])
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_tetrahedral_mesh(path)
+    assert caught.value.file == path and caught.value.where == "mesh"
+    return str(caught.value)
+
+
+def mesh_refusal(found: Box, ids: bool = True) -> str:
+    """The error of a mesh whose elements have numbers from 101 in the file."""
+    numbers = 101 + np.arange(len(found.tetrahedra)) if ids else None
+    rows = np.sort(found.tetrahedra, axis=1)
+    mesh = TetrahedralMesh(found.points, rows, np.zeros(len(rows), np.int64), {}, numbers)
+    with pytest.raises(InputError) as caught:
+        check_tetrahedra(mesh, "rock.msh", found.tetrahedra)
+    assert caught.value.where == "rock.msh"
+    return str(caught.value)
+
+
+# Gmsh files, written here
+
+NAMES = [(3, 4, "rock"), (3, 7, "soft soil"), (2, 1, "top"), (2, 2, "sides")]
+FORMATS = ["2.2", "4.1", "2.2 binary", "4.1 binary"]
+
+
+def gmsh_file(
+    path: Path,
+    found: Box,
+    form: str = "2.2",
+    tags: np.ndarray | int = 0,
+    faces: tuple[np.ndarray, np.ndarray] | None = None,
+    names: list | None = None,
+    more: list[tuple[int, list[int]]] | None = None,
+) -> Path:
+    """Nodes count 3, 6, 9 ...; elements from 11, first the faces with their tags, then `more` (type, nodes)."""
+    version, _, binary = form.partition(" ")
+    triangles, face_tags = faces or (np.zeros((0, 3), int), np.zeros(0, int))
+    cells = [(2, tag, row) for tag, row in zip(face_tags.tolist(), triangles.tolist(), strict=True)]
+    cells += [(kind, 0, row) for kind, row in more or []]
+    all_tags = np.broadcast_to(tags, len(found.tetrahedra)).tolist()
+    cells += [(4, tag, row) for tag, row in zip(all_tags, found.tetrahedra.tolist(), strict=True)]
+    out = [f"$MeshFormat\n{version} {int(bool(binary))} 8\n".encode()]
+    out += [struct.pack("i", 1) + b"\n"] if binary else []
+    out += [b"$EndMeshFormat\n"]
+    if names:
+        lines = [f'{dimension} {tag} "{name}"\n' for dimension, tag, name in names]
+        out += [f"$PhysicalNames\n{len(names)}\n".encode(), "".join(lines).encode(), b"$EndPhysicalNames\n"]
+    nodes = [(3 * n, *point) for n, point in enumerate(found.points.tolist(), 1)]
+    write = {"2.2": old_sections, "4.1": new_sections}[version]
+    path.write_bytes(b"".join([*out, *write(nodes, cells, bool(binary))]))
+    return path
+
+
+def old_sections(nodes: list, cells: list, binary: bool) -> list[bytes]:
+    out = [f"$Nodes\n{len(nodes)}\n".encode()]
+    out += [struct.pack("<iddd", *row) if binary else "{} {!r} {!r} {!r}\n".format(*row).encode() for row in nodes]
+    out += [b"$EndNodes\n", f"$Elements\n{len(cells)}\n".encode()]
+    for number, (kind, tag, row) in enumerate(cells, 11):
+        own = [3 + 3 * node for node in row]
+        if binary:
+            out.append(struct.pack(f"<{6 + len(row)}i", kind, 1, 2, number, tag, 5, *own))
+        else:
+            out.append(" ".join(map(str, [number, kind, 2, tag, 5, *own])).encode() + b"\n")
+    return [*out, b"$EndElements\n"]
+
+
+def new_sections(nodes: list, cells: list, binary: bool) -> list[bytes]:
+    """An entity for each dimension and group; the nodes in two blocks."""
+    out: list[bytes] = []
+
+    def put(form: str, *values: float) -> None:
+        out.append(struct.pack("<" + form, *values) if binary else (" ".join(map(repr, values)) + "\n").encode())
+
+    dimension = {1: 1, 2: 2, 3: 2, 15: 0}
+    entities = sorted({(dimension.get(kind, 3), tag) for kind, tag, _ in cells})
+    out.append(b"$Entities\n")
+    put("4Q", *(sum(of == d for of, _ in entities) for d in range(4)))
+    for of, tag in entities:
+        extent, groups = [0.0] * (6 if of else 3), [tag] if tag else []
+        around = [2, 8, -9] if of else []
+        form = f"i{len(extent)}dQ{len(groups)}i" + "Q2i" * bool(of)
+        put(form, 50 + tag, *extent, len(groups), *groups, *around)
+    out += [b"\n$EndEntities\n$Nodes\n"]
+    put("4Q", 2, len(nodes), 3, nodes[-1][0])
+    for part in (nodes[:5], nodes[5:]):
+        put("3iQ", 3, 54, 0, len(part))
+        for row in part:
+            put("Q", row[0])
+        for row in part:
+            put("3d", *row[1:])
+    out += [b"\n$EndNodes\n$Elements\n"]
+    blocks = [(key, list(rows)) for key, rows in itertools.groupby(enumerate(cells, 11), lambda item: item[1][:2])]
+    put("4Q", len(blocks), len(cells), 11, 10 + len(cells))
+    for (kind, tag), rows in blocks:
+        put("3iQ", dimension.get(kind, 3), 50 + tag, kind, len(rows))
+        for number, (_, _, row) in rows:
+            put(f"{1 + len(row)}Q", number, *(3 + 3 * node for node in row))
+    return [*out, b"\n$EndElements\n"]
+
+
+def named_file(path: Path, form: str = "2.2") -> Path:
+    found = box((2, 1, 2))
+    triangles, is_top = found.triangles
+    tags = np.where(found.points[found.tetrahedra, 2].mean(axis=1) < 1, 4, 7)
+    return gmsh_file(path, found, form, tags, (triangles, np.where(is_top, 1, 2)), NAMES)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_groups_surfaces_and_numbers_of_gmsh(form: str, tmp_path: Path) -> None:
+    mesh = read_tetrahedral_mesh(named_file(tmp_path / "box.msh", form))
+    written = box((2, 1, 2))
+    assert mesh.groups == ("rock", "soft soil") and mesh.element_count == 24
+    np.testing.assert_array_equal(mesh.element_vertices(), written.points[np.sort(written.tetrahedra, axis=1)])
+    np.testing.assert_array_equal(mesh.materials, mesh.element_vertices()[:, :, 2].mean(axis=1) > 1)
+    np.testing.assert_array_equal(mesh.ids, np.arange(11 + 32, 11 + 32 + 24))
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"top": 4, "sides": 28}
+    element, face = mesh.boundaries["top"].T
+    assert (mesh.vertices[mesh.elements[element[:, None], FACES[face]], 2] == 2).all()
+    np.testing.assert_allclose(mesh.volumes(), 1 / 6)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_without_surfaces_the_planes_of_the_box_name_them(form: str, tmp_path: Path) -> None:
+    found = box((3, 2, 1))
+    found.points[:, 2] *= 1 + 0.1 * np.sin(found.points[:, 0])  # a hilly top
+    mesh = read_tetrahedral_mesh(gmsh_file(tmp_path / "box.msh", found, form))
+    sizes = {"x_min": 4, "x_max": 4, "y_min": 6, "y_max": 6, "z_min": 12, "z_max": 12}
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == sizes
+    assert mesh.groups == () and not mesh.materials.any()
+
+
+@pytest.mark.parametrize("form", [("2.2", False), ("2.2", True), ("4.1", False), ("4.1", True)])
+def test_gmsh_files_of_meshio(form: tuple[str, bool], tmp_path: Path) -> None:
+    found = box((2, 1, 1))
+    file = meshio.Mesh(found.points, [("tetra", found.tetrahedra)])
+    meshio.gmsh.write(tmp_path / "box.msh", file, *form)
+    mesh = read_tetrahedral_mesh(tmp_path / "box.msh")
+    np.testing.assert_array_equal(mesh.element_vertices(), found.points[np.sort(found.tetrahedra, axis=1)])
+    assert mesh.ids.tolist() == list(range(1, 13))
+
+
+def test_what_gmsh_writes_beside_is_no_matter(tmp_path: Path) -> None:
+    """Comments, nodes of a curve, points and lines, a node that no element has, DOS line ends."""
+    found = box((1, 1, 1))
+    spare = Box(np.append(found.points, [[9.0, 9, 9]], axis=0), found.tetrahedra)
+    path = gmsh_file(tmp_path / "box.msh", spare, more=[(15, [3]), (1, [0, 1]), (1, [1, 2])])
+    text = "$Comments\nnothing\n$EndComments\n" + path.read_text() + "$NodeData\nwhatever\n$EndNodeData\n"
+    path.write_bytes(text.replace("\n", "\r\n").encode())
+    mesh = read_tetrahedral_mesh(path)
+    np.testing.assert_array_equal(mesh.vertices, found.points)
+    assert mesh.ids[0] == 14
+
+
+def test_left_handed_meshes_are_as_good(tmp_path: Path) -> None:
+    found = box()
+    path = gmsh_file(tmp_path / "box.msh", replace(found, tetrahedra=found.tetrahedra[:, [1, 0, 2, 3]]))
+    assert read_tetrahedral_mesh(path).element_count == 48
+
+
+# VTU
+
+
+def test_vtu_groups_go_by_their_numbers(tmp_path: Path) -> None:
+    found = box((2, 1, 1))
+    numbers = np.where(found.points[found.tetrahedra, 0].mean(axis=1) < 1, 5, 2)
+    file = meshio.Mesh(found.points, [("tetra", found.tetrahedra)], cell_data={"material": [numbers]})
+    file.write(tmp_path / "a.vtu")
+    mesh = read_tetrahedral_mesh(tmp_path / "a.vtu")
+    assert mesh.groups == ("2", "5") and len(mesh.boundaries) == 6
+    np.testing.assert_array_equal(mesh.materials, numbers == 5)
+    np.testing.assert_array_equal(mesh.element_vertices(), found.points[np.sort(found.tetrahedra, axis=1)])
+
+
+def test_vtu_refusals(tmp_path: Path) -> None:
+    found, path = box((1, 1, 1)), tmp_path / "a.vtu"
+    cells = [("tetra", found.tetrahedra), ("pyramid", found.tetrahedra[:2, [0, 1, 2, 3, 0]])]
+    meshio.Mesh(found.points, cells).write(path)
+    assert "it has 2 pyramids beside 6 tetrahedra; the first is element 6" in refusal(path)
+    meshio.Mesh(found.points, cells[:1], cell_data={"material": [np.arange(6) + 0.5]}).write(path)
+    assert "material does not number the groups by integers" in refusal(path)
+    meshio.Mesh(found.points, [("tetra", found.tetrahedra + 3)]).write(path)
+    assert "element 0 has a node that the file does not hold" in refusal(path)
+    data = path.read_bytes()
+    for part in (0.0, 0.3, 0.6, 0.9):
+        path.write_bytes(data[: int(part * len(data))])
+        assert "cannot be read" in refusal(path)
+
+
+def test_only_vtu_needs_meshio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real: Callable = builtins.__import__
+
+    def without(name: str, *rest: object, **more: object) -> object:
+        if name == "meshio":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    read_tetrahedral_mesh(gmsh_file(tmp_path / "box.msh", box()))
+    with pytest.raises(MissingPackageError, match=r"lithowave\[meshes\]"):
+        read_tetrahedral_mesh(tmp_path / "box.vtu")
+
+
+# Damaged files
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_that_are_cut_short_anywhere(form: str, tmp_path: Path) -> None:
+    path = named_file(tmp_path / "box.msh", form)
+    data = path.read_bytes().rstrip()
+    for end in (*range(0, len(data), len(data) // 150), len(data) - 1):
+        path.write_bytes(data[:end])
+        assert "cannot be read" in refusal(path), data[:end][-60:]
+
+
+def lines_of(path: Path, name: str) -> range:
+    """The lines, from 0, between $Name and $EndName."""
+    lines = path.read_text().split("\n")
+    return range(lines.index(f"${name}") + 1, lines.index(f"$End{name}"))
+
+
+@pytest.mark.parametrize("form", ["2.2", "4.1"])
+@pytest.mark.parametrize("section", ["PhysicalNames", "Entities", "Nodes", "Elements"])
+def test_a_line_or_a_number_too_few_too_many_or_wrong(section: str, form: str, tmp_path: Path) -> None:
+    if (section, form) == ("Entities", "2.2"):
+        return
+    path = named_file(tmp_path / "box.msh", form)
+    lines = path.read_text().split("\n")
+    for number in lines_of(path, section):
+        if not lines[number]:
+            continue
+        words = lines[number].split()
+        for wrong in ([], [lines[number]] * 2, [" ".join(words[:-1])], [" ".join([*words[:-1], "1x"])]):
+            path.write_text("\n".join([*lines[:number], *wrong, *lines[number + 1 :]]))
+            text = refusal(path)
+            assert "cannot be read" in text or "group" in text or "node" in text, (wrong, text)
+            if wrong and wrong[0].endswith("1x") and section != "PhysicalNames":
+                assert f"line {number + 1}: '1x' is not a" in text or f"line {number + 1}: the count of the" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 900 ", "element 43 has a node that the file does not hold"),
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 -3 ", "element 43 has a node that the file does not hold"),
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 3.5 ", "'3.5' is not a whole number"),
+        ("\n43 4 2 4 5 ", "\n43 77 2 4 5 ", "elements of Gmsh's type 77 are not known"),
+        ("\n43 4 2 4 5 ", "\n43 4 2 0 5 ", "1 of 24 tetrahedra are in no group, the first is element 43"),
+        ("\n6 ", "\n3 ", "node 3 stands there twice"),
+        ("\n3 0.0 ", "\n3 nan ", "1 vertex has a position that is not a finite number; the first belongs to element"),
+        ("\n3 0.0 ", "\n3 1e999 ", "not a finite number"),
+        ("2.2 0 8", "4 0 8", "it is of version 4 of Gmsh's format"),
+        ("$Nodes", "$Points", "section $Points does not end with $EndPoints"),
+        ('"top"', '"Top"', "'Top' has a name that is not known"),
+        ('"sides"', '"lateral"', "'lateral' has a name that is not known"),
+        ('2 1 "top"', '2 9 "top"', "the surface group '1' has a name that is not known"),
+    ],
+)
+def test_what_stands_wrong_in_a_file_is_told(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = named_file(tmp_path / "box.msh")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert message in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("$Nodes\n2 18 3 54\n", "$Nodes\n2 19 3 54\n", "$Nodes should hold 19 nodes, but its blocks hold 18"),
+        ("$Nodes\n2 18 3 54\n", "$Nodes\n1 18 3 54\n", "its blocks hold 5, and more follows"),
+        ("\n3\n6\n9\n", "\n3\n6\n3\n", "node 3 stands there twice"),
+        ("\n43 3 ", "\n43 4 ", "element 43 has a node that the file does not hold"),
+        ("$Entities\n0 0 2 2\n", "$Entities\n0 0 2 1\n", "the section $Entities holds more entities than it says"),
+        ("\n3 54 4 6\n", "\n3 53 4 6\n", "there are elements of the entity 53 of dimension 3, which is not there"),
+    ],
+)
+def test_what_stands_wrong_in_a_file_of_version_4_is_told(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = named_file(tmp_path / "box.msh", "4.1")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert message in refusal(path)
+
+
+def test_parametric_nodes_and_reversed_groups(tmp_path: Path) -> None:
+    """Gmsh may write nodes with their coordinates on a curve or surface, and groups of a reversed surface below 0."""
+    path = named_file(tmp_path / "box.msh", "4.1")
+    expected = read_tetrahedral_mesh(path)
+    lines = path.read_text().replace(" 1 2 2 8 -9\n", " 1 -2 2 8 -9\n").split("\n")
+    first = lines.index("3 54 0 5")
+    lines[first] = "2 54 1 5"
+    lines[first + 6 : first + 11] = [line + " 0.25 0.75" for line in lines[first + 6 : first + 11]]
+    assert " 1 -2 2 8 -9\n" in "\n".join(lines)
+    path.write_text("\n".join(lines))
+    mesh = read_tetrahedral_mesh(path)
+    np.testing.assert_array_equal(mesh.vertices, expected.vertices)
+    assert {name: some.tolist() for name, some in mesh.boundaries.items()} == {
+        name: some.tolist() for name, some in expected.boundaries.items()
+    }
+
+
+def test_a_volume_in_two_groups(tmp_path: Path) -> None:
+    path = named_file(tmp_path / "box.msh", "4.1")
+    text = path.read_text()
+    old = re.search(r"\n54 (?:0.0 ){6}1 4 ", text)[0]
+    path.write_text(text.replace(old, old.replace("1 4 ", "2 4 7 ")))
+    assert "a volume is in the physical groups 'rock' and 'soft soil'" in refusal(path)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "nodes", "message"),
+    [
+        (5, 8, "it has 1 hexahedron beside 6 tetrahedra; the first is element 11"),
+        (7, 5, "1 pyramid beside"),
+        (6, 6, "1 wedge beside"),
+        (3, 4, "1 quad beside"),
+        (11, 10, "1 tetrahedron of 10 nodes beside 6 tetrahedra"),
+        (9, 6, "1 triangle of 6 nodes beside"),
+    ],
+)
+def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: Path) -> None:
+    more = [(kind, [n % 8 for n in range(nodes)])]
+    text = refusal(gmsh_file(tmp_path / "box.msh", box((1, 1, 1)), form, more=more))
+    assert message in text and "every cell must be a tetrahedron of 4 nodes" in text
+
+
+def test_no_tetrahedra(tmp_path: Path) -> None:
+    found = box((1, 1, 1))
+    empty = replace(found, tetrahedra=found.tetrahedra[:0])
+    assert "no tetrahedra but no cells" in refusal(gmsh_file(tmp_path / "a.msh", empty))
+    faces = (found.triangles[0], np.ones(12, int))
+    assert "no tetrahedra but 12 triangles" in refusal(gmsh_file(tmp_path / "a.msh", empty, faces=faces))
+    assert "no cell is in the volume groups 'rock'" in refusal(gmsh_file(tmp_path / "a.msh", found, names=NAMES[:1]))
+    assert "ending .stl is not known" in refusal(tmp_path / "a.stl")
+    assert "cannot be read: No such file" in refusal(tmp_path / "b.msh")
+
+
+# Surfaces
+
+
+def surfaces_refusal(path: Path, triangles: np.ndarray, tags: np.ndarray) -> str:
+    return refusal(gmsh_file(path, box((2, 1, 1)), "2.2", 4, (triangles, tags), NAMES))
+
+
+def test_surfaces_must_be_the_exterior(tmp_path: Path) -> None:
+    path = tmp_path / "box.msh"
+    triangles, is_top = box((2, 1, 1)).triangles
+    tags = np.where(is_top, 1, 2)
+    text = surfaces_refusal(path, triangles[:-3], tags[:-3])
+    missing = box((2, 1, 1)).points[triangles[-3:]].mean(axis=1)
+    assert "of 20 exterior faces 3 are in no surface group; the first is that of element" in text
+    assert any("x = {:.6g} m, y = {:.6g} m, z = {:.6g} m".format(*place) in text for place in missing)
+    inside = next(row for row in box((2, 1, 1)).tetrahedra if (box((2, 1, 1)).points[row, 0] == 1).sum() == 3)
+    inside = inside[box((2, 1, 1)).points[inside, 0] == 1]
+    text = surfaces_refusal(path, np.append(triangles, [inside], axis=0), np.append(tags, 1))
+    assert "of the surface group 'top' 1 face lies inside the mesh, between two elements" in text
+    assert "the first is around x = 1 m" in text
+    across = np.argsort(box((2, 1, 1)).points[:, 0])[[0, -1, -2]]
+    text = surfaces_refusal(path, np.append(triangles, [across], axis=0), np.append(tags, 2))
+    assert "of the surface group 'sides' 1 face lies at no face of an element" in text
+    text = surfaces_refusal(path, np.append(triangles, triangles[:1], axis=0), np.append(tags, 3 - tags[0]))
+    assert "1 face is in the surface groups 'top' and 'sides'; the first is that of element" in text
+
+
+# Meshes that cannot carry waves
+
+
+def bumped(seed: int) -> Box:
+    found = box((4, 4, 4))
+    return replace(found, points=found.points + np.random.default_rng(seed).uniform(-0.12, 0.12, found.points.shape))
+
+
+def ring() -> Box:
+    parts = [box((1, 1, 1), low=(x, y, 0)) for x in range(3) for y in range(3) if (x, y) != (1, 1)]
+    return merged(*parts)
+
+
+GOOD = {
+    "one cube": box((1, 1, 1)),
+    "one element": Box(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), np.array([[2, 0, 1, 3]])),
+    "bumped": bumped(1),
+    "ring": ring(),
+    "L": merged(box((3, 1, 1)), box((1, 1, 2), low=(0, 0, 1))),
+    "thin": replace(bumped(2), points=bumped(2).points * [1, 1, 1e-4]),
+    "thinner": replace(bumped(2), points=bumped(2).points * [1e-6, 1, 1]),
+    "needles": replace(bumped(3), points=bumped(3).points * [1e-4, 1e-4, 1]),
+    "far away": replace(bumped(4), points=bumped(4).points * 10 + [4e5, 5e6, -1e4]),
+    "coarse at one end": replace(bumped(5), points=np.exp(2 * bumped(5).points)),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_meshes_pass(name: str) -> None:
+    mesh = GOOD[name].mesh()
+    surface = check_tetrahedra(mesh, "mesh", GOOD[name].tetrahedra)
+    check_holes(mesh, surface, "mesh")
+    np.testing.assert_array_equal(surface.faces, exterior_faces(mesh.neighbors))
+
+
+def test_inverted_elements_are_those_of_the_minority() -> None:
+    found = box()
+    found.tetrahedra[[7, 20]] = found.tetrahedra[[7, 20]][:, [0, 1, 3, 2]]
+    text = mesh_refusal(found)
+    x, y, z = found.points[found.tetrahedra[7]].mean(axis=0)
+    assert "2 elements are inverted: of 48" in text
+    assert f"the first is element 108 (centre at x = {x:g} m, y = {y:g} m, z = {z:g} m)" in text
+    check_tetrahedra(found.mesh())  # of no file: any order will do
+
+
+def test_a_vertex_moved_through_an_element() -> None:
+    found = box()
+    centre = int(np.flatnonzero((found.points == 1).all(axis=1))[0])
+    found.points[centre] = [2.3, 1.1, 1.2]
+    text = mesh_refusal(found)
+    element = int(re.search(r"one side: element (\d+) .* is folded over element \d+ at the face", text)[1]) - 101
+    corners = found.points[found.tetrahedra[element]]
+    assert np.linalg.det(corners[1:] - corners[0]) < 0
+
+
+def test_the_same_element_twice() -> None:
+    found = box((1, 1, 1))
+    twice = Box(found.points, found.tetrahedra[[0, 1, 2, 3, 4, 5, 2]])
+    assert "belong to more than two elements" in mesh_refusal(twice) and "103, " in mesh_refusal(twice)
+    assert "no exterior faces" in mesh_refusal(Box(found.points, found.tetrahedra[[0, 0]]))
+
+
+def test_a_face_of_three_elements() -> None:
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1], [0.3, 0.3, 1.0]])
+    text = mesh_refusal(Box(points, np.array([[0, 1, 2, 3], [0, 2, 1, 4], [0, 1, 2, 5]])))
+    assert "1 face belongs to more than two elements; the first, around x = 0.333333 m" in text
+    assert "to elements 101, 102, 103" in text
+
+
+@pytest.mark.parametrize("shift", [0.0, 4.5e6, 4.5e8])
+def test_flat_elements(shift: float) -> None:
+    base = np.array([[0.1, 0.2, 0.3], [10.3, 0.1, 0.7], [0.4, 10.1, 0.9]])
+    inside = base.T @ [0.2, 0.3, 0.5]
+    good = np.array([5.0, 5.0, 9.0])
+    points = np.array([*base, inside, good]) + shift
+    elements = np.array([[0, 1, 2, 4], [0, 2, 1, 3]])
+    text = mesh_refusal(Box(points, elements))
+    assert "1 element has no volume; the flattest is element 102 (centre" in text
+    points[3] += np.array([0, 0, -1e-5])  # thin, but by far more than rounding
+    check_tetrahedra(Box(points, elements).mesh())
+
+
+def test_an_element_with_one_vertex_twice() -> None:
+    found = box()
+    found.tetrahedra[9, 1] = found.tetrahedra[9, 2]
+    assert "element 110" in mesh_refusal(found)
+
+
+@pytest.mark.parametrize("gap", [0.0, 3e-7])
+def test_vertices_that_were_not_merged(gap: float) -> None:
+    text = mesh_refusal(together(box((2, 2, 1)), box((2, 2, 1), low=(0, 0, 1 + gap))))
+    assert "9 vertices coincide" in text and "z = 1 m" in text
+
+
+def test_elements_that_share_no_vertices() -> None:
+    found = box()
+    apart = Box(found.points[found.tetrahedra].reshape(-1, 3), np.arange(192).reshape(-1, 4))
+    text = mesh_refusal(apart)
+    assert f"{192 - 27} vertices coincide" in text
+    one, other = (int(word) - 101 for word in re.search(r"of the elements (\d+) and (\d+)", text).groups())
+    shared = (found.points[found.tetrahedra[one]][:, None] == found.points[found.tetrahedra[other]]).all(axis=2).any()
+    assert one != other and shared
+
+
+def test_a_crack_along_part_of_a_face() -> None:
+    found = box()
+    corner = int(np.flatnonzero((found.points == [1, 1, 0]).all(axis=1))[0])
+    found = replace(found, points=np.append(found.points, found.points[[corner]], axis=0))
+    upper = found.points[found.tetrahedra, 0].mean(axis=1) > 1
+    rows = found.tetrahedra[upper]
+    found.tetrahedra[upper] = np.where(rows == corner, len(found.points) - 1, rows)
+    text = mesh_refusal(found)
+    assert "1 vertex coincides" in text and "x = 1 m, y = 1 m, z = 0 m" in text
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_hanging_nodes(parts: int) -> None:
+    text = mesh_refusal(merged(box((1, 1, 1)), box((parts, parts, 1), 1 / parts, (0, 0, 1))))
+    assert "there are hanging nodes: a vertex at" in text and "z = 1 m lies on" in text
+    assert 101 <= int(re.search(r"face of element (\d+)", text)[1]) < 107
+
+
+def test_diagonals_that_cross() -> None:
+    """Two cubes that share four vertices, but the square between them is cut along different diagonals."""
+    other = box((1, 1, 1))
+    other = replace(other, points=other.points * [1, 1, -1] + [0, 0, 2])
+    turned = replace(other, points=other.points[:, [0, 1, 2]] * [-1, 1, 1] + [1, 0, 0])
+    assert "2 parts that share no face" in mesh_refusal(merged(box((1, 1, 1)), turned))
+
+
+@pytest.mark.parametrize("low", [(5.0, 0.0, 0.0), (2.0, 1.0, 0.0), (2.0, 1.0, 1.0)], ids=["apart", "edge", "corner"])
+def test_parts_that_share_no_face(low: tuple[float, float, float]) -> None:
+    text = mesh_refusal(merged(box((2, 1, 1)), box((1, 1, 1), low=low)))
+    assert "2 parts" in text and "has 6 elements, among them element 113" in text
+    assert f"x from {low[0]:g} to {low[0] + 1:g} m" in text
+
+
+def test_a_hole_is_refused_unless_its_faces_have_a_name(tmp_path: Path) -> None:
+    found = merged(*(box((1, 1, 1), low=p) for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)))
+    text = refusal(gmsh_file(tmp_path / "box.msh", found))
+    assert "1 hole; the smallest has 12 faces" in text and "x from 1 to 2 m, y from 1 to 2 m, z from 1 to 2 m" in text
+    mesh = found.mesh()
+    faces = mesh.elements[exterior_faces(mesh.neighbors)[:, :1], FACES[exterior_faces(mesh.neighbors)[:, 1]]]
+    cavity = (np.abs(mesh.vertices[faces] - 1.5) < 1).all(axis=(1, 2))
+    surfaces = (faces, np.where(cavity, 1, 2))
+    mesh = read_tetrahedral_mesh(gmsh_file(tmp_path / "box.msh", found, "2.2", 4, surfaces, NAMES))
+    assert {name: len(some) for name, some in mesh.boundaries.items()} == {"top": 12, "sides": 108}
+
+
+def test_no_elements_and_a_material_without_name() -> None:
+    nothing = TetrahedralMesh(np.zeros((0, 3)), np.zeros((0, 4), np.int64), np.zeros(0, np.int64))
+    with pytest.raises(InputError, match="there are no elements"):
+        check_tetrahedra(nothing)
+    with pytest.raises(InputError, match="material 2 of element 5"):
+        check_tetrahedra(replace(box().mesh(), materials=np.where(np.arange(48) == 5, 2, 0), groups=("a", "b")))
+
+
+def test_distances_from_a_triangle() -> None:
+    triangle = np.array([[0.0, 0, 0], [2, 0, 0], [0, 2, 0]])
+    points = np.array([[0.5, 0.5, 0.3], [1.0, -0.4, 0.1], [1.0, 1.0, 0.0], [2.0, 2.0, 0.0]])
+    found = triangle_distances(points, np.broadcast_to(triangle, (4, 3, 3)))
+    np.testing.assert_allclose(found, [0.3, 0.4, 0.0, np.sqrt(2)], atol=1e-15)
