@@ -1,0 +1,371 @@
+"""Plane waves at a plane interface of two fluids or solids: amplitude coefficients, and exact fields.
+
+Every wave here is  v = A d f(t − s·(x − x₀)),  σ = −[λ (d·s) I + μ (d sᵀ + s dᵀ)] A f(t − s·(x − x₀)),  with the
+slowness s = (p, 0, q), s·s = 1/c², and the polarization d, d·d = 1 (Aki & Richards 2002, chapter 5):
+
+    P:  d = α s          SV:  d = β ŷ × s = β (q, 0, −p)
+
+so P moves along its way of travel, and SV along +x where it travels up, along −x where it travels down. All waves of
+one problem share p. Beyond a critical angle q is imaginary and d complex, and f must be analytic where Im t < 0: a
+harmonic f = exp(−iωt) then decays away from the interface. The motion is the real part.
+
+The interface is z = 0 with z upwards; the media are `upper` and `lower`. What holds there: equal normal velocity and
+normal traction, and for the shear traction and the tangential velocity: both equal (two solids), no shear traction
+(a fluid and a solid), nothing (two fluids). SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz", "vx", "vy", "vz")
+"""Order of the values of a field: stresses (Pa), the shear ones as xy, xz, yz like `plane_waves`; velocities (m/s)."""
+
+WAVES = ("upper P", "upper SV", "lower P", "lower SV")
+
+_PAIRS = tuple(("xyz".index(name[0]), "xyz".index(name[1])) for name in COMPONENTS[:6])
+
+
+@dataclass(frozen=True)
+class Medium:
+    """A homogeneous isotropic solid, or a fluid where ``vs = 0``. Speeds in m/s, density in kg/m³.
+
+    Raises ValueError unless all are finite, rho > 0, vs ≥ 0 and vp² > 4/3 vs².
+    """
+
+    vp: float
+    vs: float
+    rho: float
+
+    def __post_init__(self) -> None:
+        sound = np.isfinite([self.vp, self.vs, self.rho]).all() and self.rho > 0.0 and self.vp > 0.0
+        if not (sound and self.vs >= 0.0 and self.vp**2 > 4.0 / 3.0 * self.vs**2):
+            raise ValueError(
+                f"vp = {self.vp}, vs = {self.vs}, rho = {self.rho}: must be finite, rho > 0, vs ≥ 0, vp² > 4/3 vs²"
+            )
+
+    @property
+    def fluid(self) -> bool:
+        return self.vs == 0.0
+
+    @property
+    def lame_lambda(self) -> float:
+        return self.rho * (self.vp**2 - 2.0 * self.vs**2)
+
+    @property
+    def rigidity(self) -> float:
+        return self.rho * self.vs**2
+
+
+@dataclass(frozen=True)
+class PartialWave:
+    """One wave: medium, slowness s (3,), s/m, and amplitude times polarization A d (3,); complex where it decays."""
+
+    medium: Medium
+    slowness: np.ndarray
+    polarization: np.ndarray
+
+    def pattern(self) -> np.ndarray:
+        """(9,) complex: what multiplies f in each of `COMPONENTS`."""
+        s, d, medium = self.slowness, self.polarization, self.medium
+        tensor = medium.rigidity * (np.outer(d, s) + np.outer(s, d)) + medium.lame_lambda * (d @ s) * np.eye(3)
+        return np.array([*(-tensor[pair] for pair in _PAIRS), *d])
+
+    def turned(self, axes: np.ndarray, factor: complex = 1.0) -> PartialWave:
+        """The wave in the coordinates in which the rows of `axes` (3, 3) are its own axes, times a factor."""
+        return PartialWave(self.medium, self.slowness @ axes, factor * self.polarization @ axes)
+
+
+@dataclass(frozen=True)
+class Harmonic:
+    """f(t) = amplitude exp(−i ω t), ω in rad/s."""
+
+    angular_frequency: float
+    amplitude: complex = 1.0
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.amplitude * np.exp(-1j * self.angular_frequency * np.asarray(t))
+
+
+@dataclass(frozen=True)
+class AnalyticPulse:
+    """f(t) = amplitude (1 + i t/T)^−n: a pulse of duration T (s) that is smooth wherever Im t ≤ 0.
+
+    Its tails fall as t^−n and its spectrum has no negative frequencies, so it suits evanescent waves as it is.
+    """
+
+    duration: float
+    power: int = 6
+    amplitude: complex = 1.0
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.amplitude * (1.0 + 1j * np.asarray(t) / self.duration) ** -self.power
+
+
+Waveform = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class InterfaceField:
+    """An exact field on both sides of a plane interface, bounded everywhere; see `scattered_field`.
+
+    Attributes
+    ----------
+    upper, lower : the waves of each side; an empty side is a vacuum, where the values are 0.
+    waveform : f(t), m/s, on arrays; a `Harmonic` or `AnalyticPulse` where a wave is evanescent.
+    normal : (3,) unit normal of the interface, towards the upper medium.
+    origin : (3,) a point of the interface, where all waves are f(t); m.
+
+    Raises
+    ------
+    ValueError : evanescent waves with a waveform that has no meaning at complex times.
+    """
+
+    upper: tuple[PartialWave, ...]
+    lower: tuple[PartialWave, ...]
+    waveform: Waveform
+    normal: np.ndarray
+    origin: np.ndarray
+
+    def __post_init__(self) -> None:
+        evanescent = any(np.any(wave.slowness.imag != 0.0) for wave in (*self.upper, *self.lower))
+        if evanescent and not isinstance(self.waveform, Harmonic | AnalyticPulse):
+            raise ValueError(
+                "waveform: some waves are evanescent here, which needs a Harmonic or an AnalyticPulse "
+                f"rather than {self.waveform!r}"
+            )
+
+    def is_upper(self, points: np.ndarray) -> np.ndarray:
+        """(...) whether points (..., 3) are above the interface; those on it are."""
+        return (np.asarray(points, dtype=float) - self.origin) @ self.normal >= 0.0
+
+    def values(
+        self, points: np.ndarray, time: np.ndarray | float, upper: np.ndarray | bool | None = None
+    ) -> np.ndarray:
+        """(..., 9) stress (Pa) and velocity (m/s), as `COMPONENTS`, at points (..., 3), m, and times (...), s.
+
+        `upper` tells from which side to look, for points on the interface (an element's own side); by default each
+        point's place tells. The tangential velocity and stress may jump across the interface.
+        """
+        points = np.asarray(points, dtype=float)
+        side = self.is_upper(points) if upper is None else np.asarray(upper, dtype=bool)
+        shape = np.broadcast_shapes(points.shape[:-1], np.shape(time), side.shape)
+        points = np.broadcast_to(points, (*shape, 3)) - self.origin
+        time, side = np.broadcast_to(time, shape), np.broadcast_to(side, shape)
+        values = np.zeros((*shape, len(COMPONENTS)))
+        for waves, here in ((self.upper, side), (self.lower, ~side)):
+            for wave in waves:
+                # Only on its own side: an evanescent wave would overflow on the other.
+                delay = points[here] @ wave.slowness
+                values[here] += np.multiply.outer(self.waveform(time[here] - delay), wave.pattern()).real
+        return values
+
+
+def interface_coefficients(
+    slowness: np.ndarray | float, upper: Medium | None, lower: Medium, incident: str = "upper P"
+) -> dict[str, np.ndarray]:
+    """Velocity (or displacement) amplitudes of the outgoing waves, for an incident wave of amplitude 1.
+
+    Parameters
+    ----------
+    slowness : (...) horizontal slowness p = sin(angle of incidence) / speed, s/m; at most 1 / speed in size.
+    upper, lower : media; ``upper = None`` is a vacuum (a free surface).
+    incident : one of `WAVES`; it travels towards the interface.
+
+    Returns
+    -------
+    (...) complex coefficient for each of `WAVES` that exists, travelling or decaying away from the interface.
+
+    Raises
+    ------
+    ValueError : an incident wave that does not exist, or whose speed does not allow that slowness.
+    """
+    p = np.asarray(slowness, dtype=float)
+    medium, _ = _medium_of(incident, upper, lower)
+    if medium is None or ("SV" in incident and medium.fluid):
+        raise ValueError(f"incident = {incident!r}: there is no such wave in that medium")
+    speed = medium.vs if "SV" in incident else medium.vp
+    if np.any(np.abs(p) * speed > 1.0):
+        raise ValueError(f"slowness = {slowness}: must be at most 1/speed = {1.0 / speed:g} s/m for the {incident}")
+    matrix, names = interface_matrix(p, upper, lower)
+    given = _responses(p, incident, upper, lower, outgoing=False)
+    rows = _conditions(upper, lower)
+    right = -given[..., rows] / _scales(upper, lower)[rows]
+    amplitudes = np.linalg.solve(matrix, right[..., None])[..., 0]
+    return {name: amplitudes[..., column] for column, name in enumerate(names)}
+
+
+def fluid_solid_coefficients(
+    slowness: np.ndarray | float, fluid: Medium, solid: Medium, incident: str = "fluid P"
+) -> dict[str, np.ndarray]:
+    """`interface_coefficients` of a fluid over a solid, named "fluid P", "solid P" and "solid SV".
+
+    Raises ValueError unless the one is a fluid and the other a solid, and as `interface_coefficients`.
+    """
+    if not fluid.fluid or solid.fluid:
+        raise ValueError(f"fluid = {fluid}, solid = {solid}: the first must have vs = 0, the second vs > 0")
+    to_place = {"fluid P": "upper P", "solid P": "lower P", "solid SV": "lower SV"}
+    if incident not in to_place:
+        raise ValueError(f"incident = {incident!r}: must be one of {', '.join(to_place)}")
+    found = interface_coefficients(slowness, fluid, solid, to_place[incident])
+    return {name: found[place] for name, place in to_place.items()}
+
+
+def normal_incidence_coefficients(near: Medium, far: Medium) -> tuple[float, float]:
+    """Reflection and transmission of a P wave at normal incidence, with Z = ρα of the two sides:
+
+    R = (Z₂ − Z₁) / (Z₂ + Z₁),  T = 2 Z₁ / (Z₂ + Z₁).  The polarization is along the way of travel: R = 1 at a rigid
+    wall, where the velocities cancel, and −1 at a free surface.
+    """
+    near_impedance, far_impedance = near.rho * near.vp, far.rho * far.vp
+    total = near_impedance + far_impedance
+    return (far_impedance - near_impedance) / total, 2.0 * near_impedance / total
+
+
+def energy_fractions(
+    slowness: np.ndarray | float, upper: Medium | None, lower: Medium, incident: str = "upper P"
+) -> dict[str, np.ndarray]:
+    """(...) share of the incident energy flux through the interface that each outgoing wave carries; their sum is 1.
+
+    The flux of a wave along z is ρ c² Re(q) |A|² |f|²; evanescent waves carry none.
+    """
+    p = np.asarray(slowness, dtype=float)
+    coefficients = interface_coefficients(p, upper, lower, incident)
+    given = _flux(p, incident, upper, lower)
+    return {
+        name: _flux(p, name, upper, lower) * np.abs(value) ** 2 / given for name, value in coefficients.items()
+    }
+
+
+def scattered_field(
+    slowness: float,
+    upper: Medium | None,
+    lower: Medium,
+    waveform: Waveform,
+    incident: str = "upper P",
+    *,
+    origin: Sequence[float] = (0.0, 0.0, 0.0),
+    axes: Sequence[Sequence[float]] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+) -> InterfaceField:
+    """A plane wave that meets the interface, with all that is reflected and transmitted.
+
+    Parameters
+    ----------
+    slowness, upper, lower, incident : as `interface_coefficients`, with one slowness.
+    waveform : velocity of the incident wave along its polarization at the origin, m/s. Below all critical angles any
+        function; beyond one, a `Harmonic` or an `AnalyticPulse`.
+    origin : a point of the interface, m.
+    axes : rows are the unit vectors x (along the interface, in the plane of incidence), y, z (normal, to the upper
+        medium) of this module, in the coordinates of the field's points.
+
+    Raises
+    ------
+    ValueError : as `interface_coefficients` and `InterfaceField`; axes that are not orthonormal.
+    """
+    coefficients = interface_coefficients(slowness, upper, lower, incident)
+    waves = {name: partial_wave(slowness, name, upper, lower) for name in coefficients}
+    sides: dict[str, list[PartialWave]] = {"upper": [], "lower": []}
+    frame = orthonormal(axes)
+    arriving = partial_wave(slowness, incident, upper, lower, outgoing=False)
+    sides[incident.split()[0]].append(arriving.turned(frame))
+    for name, wave in waves.items():
+        sides[name.split()[0]].append(wave.turned(frame, complex(coefficients[name])))
+    start = np.asarray(origin, dtype=float)
+    return InterfaceField(tuple(sides["upper"]), tuple(sides["lower"]), waveform, frame[2], start)
+
+
+def partial_wave(
+    slowness: float, name: str, upper: Medium | None, lower: Medium, *, outgoing: bool = True
+) -> PartialWave:
+    """The wave called `name` (one of `WAVES`) with unit amplitude, leaving the interface or arriving at it."""
+    medium, _ = _medium_of(name, upper, lower)
+    s, d = _vectors(np.asarray(slowness, dtype=float), name, upper, lower, outgoing)
+    if np.all(s.imag == 0.0):
+        s, d = s.real, d.real
+    return PartialWave(medium, s, d)
+
+
+def interface_matrix(
+    slowness: np.ndarray | float, upper: Medium | None, lower: Medium
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """(..., n, n) matrix whose product with the outgoing amplitudes is the jump at the interface, and their names.
+
+    Rows: tangential and normal velocity (m/s), normal and shear traction (over an impedance), as far as they apply.
+    It is singular at the slowness of an interface wave.
+    """
+    p = np.asarray(slowness, dtype=float)
+    names = tuple(name for name in WAVES if _exists(name, upper, lower))
+    rows = _conditions(upper, lower)
+    columns = [_responses(p, name, upper, lower)[..., rows] / _scales(upper, lower)[rows] for name in names]
+    return np.stack(columns, axis=-1), names
+
+
+def orthonormal(axes: Sequence[Sequence[float]]) -> np.ndarray:
+    """The axes as (3, 3) array. Raises ValueError unless they are unit vectors at right angles, to 1e-9."""
+    frame = np.asarray(axes, dtype=float)
+    if frame.shape != (3, 3) or np.abs(frame @ frame.T - np.eye(3)).max() > 1e-9:
+        raise ValueError(f"axes = {frame.tolist()}: must be three unit vectors at right angles")
+    return frame
+
+
+def _medium_of(name: str, upper: Medium | None, lower: Medium) -> tuple[Medium | None, float]:
+    """The medium of a wave, and the sign of z there."""
+    if name not in WAVES:
+        raise ValueError(f"wave = {name!r}: must be one of {', '.join(WAVES)}")
+    return (upper, 1.0) if name.startswith("upper") else (lower, -1.0)
+
+
+def _exists(name: str, upper: Medium | None, lower: Medium) -> bool:
+    medium, _ = _medium_of(name, upper, lower)
+    return medium is not None and ("SV" not in name or not medium.fluid)
+
+
+def _conditions(upper: Medium | None, lower: Medium) -> list[int]:
+    """Which of tangential velocity, normal velocity, normal traction, shear traction must not jump."""
+    solid_above, solid_below = upper is not None and not upper.fluid, not lower.fluid
+    applies = (solid_above and solid_below, upper is not None, True, solid_above or solid_below)
+    return [row for row, holds in enumerate(applies) if holds]
+
+
+def _scales(upper: Medium | None, lower: Medium) -> np.ndarray:
+    """(4,) units that make velocities and tractions of like size: the larger impedance."""
+    impedance = max(medium.rho * medium.vp for medium in (upper, lower) if medium is not None)
+    return np.array([1.0, 1.0, impedance, impedance])
+
+
+def _vectors(
+    p: np.ndarray, name: str, upper: Medium | None, lower: Medium, outgoing: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(..., 3) complex slowness and polarization; an outgoing evanescent wave decays away from the interface."""
+    medium, away = _medium_of(name, upper, lower)
+    speed = medium.vs if "SV" in name else medium.vp
+    # (1 − cp)(1 + cp), not 1 − c²p²: no cancellation near grazing.
+    vertical = np.sqrt(((1.0 - speed * p) * (1.0 + speed * p)).astype(complex)) / speed
+    q = vertical * (away if outgoing else -away)
+    zero = np.zeros_like(q)
+    s = np.stack([p + zero, zero, q], axis=-1)
+    d = speed * (np.stack([q, zero, -p + zero], axis=-1) if "SV" in name else s)
+    return s, d
+
+
+def _responses(
+    p: np.ndarray, name: str, upper: Medium | None, lower: Medium, *, outgoing: bool = True
+) -> np.ndarray:
+    """(..., 4) vx, vz, σzz, σxz at the interface of a wave of unit amplitude; negative for the lower side."""
+    medium, side = _medium_of(name, upper, lower)
+    s, d = _vectors(p, name, upper, lower, outgoing)
+    along = np.sum(s * d, axis=-1)
+    normal = -(medium.lame_lambda * along + 2.0 * medium.rigidity * d[..., 2] * s[..., 2])
+    shear = -medium.rigidity * (d[..., 0] * s[..., 2] + d[..., 2] * s[..., 0])
+    return side * np.stack([d[..., 0], d[..., 2], normal, shear], axis=-1)
+
+
+def _flux(p: np.ndarray, name: str, upper: Medium | None, lower: Medium) -> np.ndarray:
+    """(...) ρ c² |Re q|, the energy that a wave of unit amplitude carries through the interface."""
+    medium, _ = _medium_of(name, upper, lower)
+    speed = medium.vs if "SV" in name else medium.vp
+    s, _ = _vectors(p, name, upper, lower, True)
+    return medium.rho * speed**2 * np.abs(s[..., 2].real)

@@ -1,0 +1,164 @@
+"""Waves bound to an interface: Rayleigh (vacuum and solid), Scholte (fluid and solid), Stoneley (two solids).
+
+They are the waves of `lithowave.verification.fluid_solid` that need no incident wave: the outgoing amplitudes that
+leave no jump at the interface, all of them evanescent, travelling along x with a speed c below all body waves'. With
+
+    ξ = c²/β²,  γ_α = √(1 − c²/α²),  γ_β = √(1 − c²/β²),  R(c) = 4 γ_α γ_β − (2 − ξ)²
+
+the speeds are the roots of (Rayleigh 1885; Scholte 1947, *Geophysical Journal* 5, 120; Aki & Richards 2002, chapter 5)
+
+    Rayleigh  R(c) = 0
+    Scholte   γ_f R(c) = (ρ_f/ρ_s) ξ² γ_α      with γ_f = √(1 − c²/c_f²) of the fluid
+    Stoneley  the determinant in `stoneley_speed`
+
+SI units; none of the three is dispersive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lithowave.verification.fluid_solid import (
+    Harmonic,
+    InterfaceField,
+    Medium,
+    Waveform,
+    interface_matrix,
+    orthonormal,
+    partial_wave,
+)
+
+STRAIGHT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def rayleigh_speed(vp: float, vs: float) -> float:
+    """Speed of the Rayleigh wave of a solid, m/s, to rounding. Raises ValueError unless vs > 0 and vp² > 4/3 vs²."""
+    solid = Medium(vp, vs, 1.0)
+    if solid.fluid:
+        raise ValueError("vs = 0: a fluid has no Rayleigh wave")
+    return vs * float(np.sqrt(_root(lambda xi: _rayleigh(xi, (vs / vp) ** 2), 0.0, 1.0)))
+
+
+def scholte_speed(fluid: Medium, solid: Medium) -> float:
+    """Speed of the Scholte wave of a fluid and a solid, m/s, to rounding; it exists for any two.
+
+    It is below the fluid's speed and the solid's Rayleigh speed. Raises ValueError unless the one is a fluid and the
+    other a solid.
+    """
+    if not fluid.fluid or solid.fluid:
+        raise ValueError(f"fluid = {fluid}, solid = {solid}: the first must have vs = 0, the second vs > 0")
+    in_solid, in_fluid = (solid.vs / solid.vp) ** 2, (solid.vs / fluid.vp) ** 2
+    ratio = fluid.rho / solid.rho
+
+    def secular(xi: float) -> float:
+        fluid_decay = np.sqrt(max(1.0 - in_fluid * xi, 0.0))
+        return fluid_decay * _rayleigh(xi, in_solid) - ratio * xi * np.sqrt(1.0 - in_solid * xi)
+
+    return solid.vs * float(np.sqrt(_root(secular, 0.0, min(1.0, 1.0 / in_fluid))))
+
+
+def stoneley_speed(upper: Medium, lower: Medium) -> float:
+    """Speed of the Stoneley wave of two solids, m/s, to rounding.
+
+    With A, B = √(1 − c²/α²), √(1 − c²/β²) of each side and K = 2(ρ₁β₁² − ρ₂β₂²), the root of (Scholte 1947)
+
+        c⁴[(ρ₁ − ρ₂)² − (ρ₁A₂ + ρ₂A₁)(ρ₁B₂ + ρ₂B₁)] + 2Kc²[ρ₁A₂B₂ − ρ₂A₁B₁ − ρ₁ + ρ₂] + K²(A₁B₁ − 1)(A₂B₂ − 1)
+
+    between the smaller Rayleigh speed and the smaller shear speed (Barnett, Lothe, Gavazza & Musgrave 1985).
+
+    Raises
+    ------
+    ValueError : a fluid, or two solids that have no such wave; most pairs have none.
+    """
+    if upper.fluid or lower.fluid:
+        raise ValueError(f"upper = {upper}, lower = {lower}: both must have vs > 0")
+    slow = min(rayleigh_speed(medium.vp, medium.vs) for medium in (upper, lower))
+    fast = min(upper.vs, lower.vs)
+    ends = [_stoneley(speed, upper, lower) for speed in (slow, fast)]
+    if not ends[0] * ends[1] < 0.0:
+        raise ValueError(f"upper = {upper}, lower = {lower}: these two solids have no Stoneley wave")
+    sign = np.sign(ends[0])
+    return _root(lambda speed: sign * _stoneley(speed, upper, lower), slow, fast)
+
+
+def rayleigh_wave(solid: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
+    """The Rayleigh wave below the free surface z = 0, harmonic with a period of one wavelength (m) along x."""
+    speed = rayleigh_speed(solid.vp, solid.vs)
+    return guided_wave(speed, None, solid, _harmonic(speed, wavelength, amplitude))
+
+
+def scholte_wave(fluid: Medium, solid: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
+    """The Scholte wave at z = 0 under the fluid, harmonic with a period of one wavelength (m) along x."""
+    speed = scholte_speed(fluid, solid)
+    return guided_wave(speed, fluid, solid, _harmonic(speed, wavelength, amplitude))
+
+
+def stoneley_wave(upper: Medium, lower: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
+    """The Stoneley wave at z = 0, harmonic with a period of one wavelength (m) along x."""
+    speed = stoneley_speed(upper, lower)
+    return guided_wave(speed, upper, lower, _harmonic(speed, wavelength, amplitude))
+
+
+def guided_wave(
+    speed: float,
+    upper: Medium | None,
+    lower: Medium,
+    waveform: Waveform,
+    *,
+    origin: Sequence[float] = (0.0, 0.0, 0.0),
+    axes: Sequence[Sequence[float]] = STRAIGHT,
+) -> InterfaceField:
+    """The field of the interface wave whose speed is given (from this module), travelling along +x.
+
+    Parameters
+    ----------
+    speed : m/s.
+    upper, lower : media; ``upper = None`` is a vacuum.
+    waveform : normal velocity at the origin, of which the real part counts, m/s: a `Harmonic` or an `AnalyticPulse`.
+    origin, axes : as `fluid_solid.scattered_field`. With axes[2] pointing down, the upper medium lies below.
+
+    Raises
+    ------
+    ValueError : a speed at which the two media have no interface wave (to 1e-8).
+    """
+    matrix, names = interface_matrix(1.0 / speed, upper, lower)
+    _, sizes, vectors = np.linalg.svd(matrix)
+    if not sizes[-1] < 1e-8 * sizes[0]:
+        raise ValueError(f"speed = {speed} m/s: {upper} and {lower} have no interface wave of this speed")
+    waves = {name: partial_wave(1.0 / speed, name, upper, lower) for name in names}
+    amplitudes = dict(zip(names, vectors[-1].conj(), strict=True))
+    normal_velocity = sum(amplitudes[name] * waves[name].polarization[2] for name in names if "lower" in name)
+    frame = orthonormal(axes)
+    turned = {name: waves[name].turned(frame, amplitudes[name] / normal_velocity) for name in names}
+    above, below = (tuple(turned[name] for name in names if name.startswith(side)) for side in ("upper", "lower"))
+    return InterfaceField(above, below, waveform, frame[2], np.asarray(origin, dtype=float))
+
+
+def _harmonic(speed: float, wavelength: float, amplitude: float) -> Harmonic:
+    return Harmonic(2.0 * np.pi * speed / wavelength, amplitude)
+
+
+def _rayleigh(xi: float, ratio: float) -> float:
+    """R(c)/ξ with ratio = β²/α², written so that nothing cancels for small ξ, where it is 2(1 − ratio)."""
+    product = np.sqrt((1.0 - ratio * xi) * (1.0 - xi))
+    return 4.0 - xi - 4.0 * (1.0 + ratio - ratio * xi) / (1.0 + product)
+
+
+def _stoneley(c: float, upper: Medium, lower: Medium) -> float:
+    (a1, b1), (a2, b2) = (
+        (np.sqrt(1.0 - (c / m.vp) ** 2), np.sqrt(max(1.0 - (c / m.vs) ** 2, 0.0))) for m in (upper, lower)
+    )
+    r1, r2 = upper.rho, lower.rho
+    k = 2.0 * (upper.rigidity - lower.rigidity) / c**2
+    both = (r1 - r2) ** 2 - (r1 * a2 + r2 * a1) * (r1 * b2 + r2 * b1)
+    mixed = 2.0 * k * (r1 * a2 * b2 - r2 * a1 * b1 - r1 + r2)
+    return float(both + mixed + k**2 * (a1 * b1 - 1.0) * (a2 * b2 - 1.0))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function falls from above 0 at `low` to below 0 at `high`, by bisection to the last bit."""
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
+    return low
