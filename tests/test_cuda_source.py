@@ -203,7 +203,8 @@ def variants() -> list:
     found = [("lithowave.backends", "probe.cu", {"REAL": "float"}, (0, 0))]
     for launches in sorted(SOLVERS.glob("*/launches.py")):
         package = f"lithowave.solvers.{launches.parent.name}"
-        known = [(package, *variant) for variant in importlib.import_module(f"{package}.launches").variants()]
+        module = importlib.import_module(f"{package}.launches")
+        known = [(package, *variant) for variant in module.variants()]
         assert {file for _, file, _, _ in known} == {path.name for path in launches.parent.glob("*.cu")}
         found += known
     return [
@@ -214,11 +215,18 @@ def variants() -> list:
     ]
 
 
+def generated_headers(package: str, defines: dict) -> dict[str, str]:
+    """Headers that a package makes for its sources."""
+    if not package.startswith("lithowave.solvers."):
+        return {}
+    return getattr(importlib.import_module(f"{package}.launches"), "generated_headers", lambda _: {})(defines)
+
+
 @pytest.mark.parametrize(("package", "file", "defines", "capability"), variants())
 def test_every_source_compiles(package: str, file: str, defines: dict, capability: tuple[int, int]) -> None:
     pytest.importorskip("cupy")
     path = nvrtc.source_path(package, file)
     precision = "single" if defines["REAL"] == "float" else "double"
-    code = nvrtc.compile_source(path, defines, precision, capability)
+    code = nvrtc.compile_source(path, defines, precision, capability, generated_headers(package, defines))
     for name in kernel_signatures(path.read_text(encoding="utf-8")):
         assert name.encode() in code

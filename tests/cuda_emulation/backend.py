@@ -84,12 +84,14 @@ class EmulatedCudaBackend:
         """The kernels of a solver package: what ``make_kernels`` of its ``launches`` returns."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
-    def program(self, package: str | Path, file: str, defines: Mapping[str, str | int]) -> Program:
+    def program(
+        self, package: str | Path, file: str, defines: Mapping[str, str | int], generated: Mapping[str, str] | None = None
+    ) -> Program:
         """A CUDA source of a package, or of a folder, compiled once for each set of definitions."""
         key = (package, file, self.capability, *sorted(defines.items()))
         if key not in self._programs:
             path = package / file if isinstance(package, Path) else source_path(package, file)
-            self._programs[key] = Program(self, path, defines)
+            self._programs[key] = Program(self, path, defines, generated or {})
         return self._programs[key]
 
     def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
@@ -192,10 +194,12 @@ class EmulatedCudaBackend:
 class Program:
     """The kernels of one source, compiled with one set of definitions."""
 
-    def __init__(self, backend: EmulatedCudaBackend, path: Path, defines: Mapping[str, str | int]) -> None:
+    def __init__(
+        self, backend: EmulatedCudaBackend, path: Path, defines: Mapping[str, str | int], generated: Mapping[str, str]
+    ) -> None:
         self._backend, self._path = backend, path
         defines = {"REAL": "float" if backend.precision == "single" else "double", **defines}
-        self._library = compile_for_host(path, defines, backend.capability, backend.portable)
+        self._library = compile_for_host(path, defines, backend.capability, backend.portable, generated)
         try:
             self._signatures = kernel_signatures(path.read_text(encoding="utf-8"))
         except ValueError as error:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from lithowave.backends.cuda_source import COMMENTS, HEAD
 from lithowave.backends.nvrtc import INCLUDE, read_headers
@@ -43,14 +44,15 @@ def missing_compiler() -> str:
 
 
 def compile_for_host(
-    path: Path, defines: Mapping[str, str | int], capability: tuple[int, int], portable: bool = False
-) -> ctypes.CDLL:
+    path: Path, defines: Mapping[str, str | int], capability: tuple[int, int], portable: bool = False,
+    generated: Mapping[str, str] = MappingProxyType({}),
+) -> ctypes.CDLL:  # fmt: skip
     """The library with the kernels of a source; see EMULATED_KERNEL in scheduler.h for what it exports.
 
     Parameters
     ----------
     path : the source. defines : all preprocessor definitions. capability : of the emulated device. portable : switch
-    fibers by ucontext, on x86-64 too.
+    fibers by ucontext, on x86-64 too. generated : headers by name that are no files.
 
     Raises
     ------
@@ -63,21 +65,26 @@ def compile_for_host(
     definitions = [f"-D{name}={value}" for name, value in defines.items()]
     definitions.append(f"-D__CUDA_ARCH__={100 * capability[0] + 10 * capability[1]}")
     switching = ["-DEMULATION_UCONTEXT"] if portable else []
-    parts = [path.name, text, *read_headers(path.parent, INCLUDE).values(), own, *definitions, *switching]
-    return _library(path, text, "\0".join(parts), tuple(definitions), tuple(switching))
+    parts = [path.name, text, *read_headers(path.parent, INCLUDE).values(), *generated.values(), own, *definitions, *switching]
+    return _library(path, text, "\0".join(parts), tuple(definitions), tuple(switching), tuple(generated.items()))
 
 
 @functools.cache
 def _library(
-    path: Path, text: str, identity: str, definitions: tuple[str, ...], switching: tuple[str, ...]
-) -> ctypes.CDLL:
+    path: Path, text: str, identity: str, definitions: tuple[str, ...], switching: tuple[str, ...],
+    generated: tuple[tuple[str, str], ...],
+) -> ctypes.CDLL:  # fmt: skip
     name = f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
     library = _cache() / f"{name}.so"
     if not library.exists():
         source = _cache() / f"{name}.cpp"
         kernels = "".join(f"EMULATED_KERNEL({kernel}, {most})\n" for kernel, most in _launch_bounds(text).items())
         source.write_text(f'#include "{path.resolve()}"\n\n{kernels}', encoding="utf-8")
-        folders = [f"-I{folder}" for folder in (OWN_INCLUDE, path.parent.resolve(), INCLUDE)]
+        own = source.with_suffix(".include")
+        own.mkdir(exist_ok=True)
+        for header, body in generated:
+            (own / header).write_text(body, encoding="utf-8")
+        folders = [f"-I{folder}" for folder in (OWN_INCLUDE, path.parent.resolve(), INCLUDE, own)]
         _compile(
             path, library, [
                 "-O1", "-shared", "-include", str(OWN_INCLUDE / "cuda_on_host.h"), *folders, *definitions, str(source),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -69,11 +69,14 @@ class CudaBackend:
         """The kernels of a solver package for these sizes: what ``make_kernels`` of its ``launches`` returns."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
-    def program(self, package: str, file: str, defines: Defines) -> Program:
-        """A CUDA source of a package, compiled once for each set of definitions."""
+    def program(
+        self, package: str, file: str, defines: Defines, generated: Mapping[str, str] = MappingProxyType({})
+    ) -> Program:
+        """A CUDA source of a package, compiled once for each set of definitions, on which `generated` headers depend
+        alone."""
         key = (package, file, *sorted(defines.items()))
         if key not in self._programs:
-            self._programs[key] = Program(self, package, file, defines)
+            self._programs[key] = Program(self, package, file, defines, generated)
         return self._programs[key]
 
     def repeated(self, function: Callable[[], None]) -> Callable[[], None]:

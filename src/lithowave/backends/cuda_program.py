@@ -27,16 +27,19 @@ class Program:
 
     Parameters
     ----------
-    backend : the device. package, file : where the source is. defines : preprocessor definitions by name.
+    backend : the device. package, file : where the source is. defines : preprocessor definitions by name. generated :
+    headers by name that are no files.
 
     Raises
     ------
     KernelBuildError : the source does not compile, or a signature in it cannot be read.
     """
 
-    def __init__(self, backend: CudaBackend, package: str, file: str, defines: Defines) -> None:
+    def __init__(
+        self, backend: CudaBackend, package: str, file: str, defines: Defines, generated: Mapping[str, str]
+    ) -> None:
         path = source_path(package, file)
-        code = compile_source(path, defines, backend.precision, backend.capability)
+        code = compile_source(path, defines, backend.precision, backend.capability, generated)
         try:
             signatures = kernel_signatures(path.read_text(encoding="utf-8"))
         except ValueError as error:

@@ -25,15 +25,16 @@ def row(function: Callable) -> Any:
     return row_of()(function)
 
 
-def row_of(*key: Any) -> Callable[[Callable], Any]:
+def row_of(*key: Any, inline: bool = True) -> Callable[[Callable], Any]:
     """`row` for functions that are made anew for each set of constants, told by `key`.
 
     Numba keeps a compiled kernel under the bytes of all that it refers to, in which compiled functions appear with a
     random identity: a kernel made by a function would be compiled anew in every process. The key is their identity.
+    inline : False for long code that is called from several places, which would be compiled for each of them.
     """
 
     def compiled(function: Callable) -> Any:
-        dispatcher = njit(fastmath=FAST, error_model="numpy", forceinline=True)(function)
+        dispatcher = njit(fastmath=FAST, error_model="numpy", forceinline=inline)(function)
         identify = getattr(dispatcher, "_set_uuid", None)  # not of Numba's public interface: nothing but speed needs it
         if identify is not None:
             identify(f"{function.__module__}.{function.__qualname__}{key}")

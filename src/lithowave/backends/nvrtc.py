@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from lithowave.errors import KernelBuildError, MissingPackageError, ResourceError
 
@@ -24,14 +25,20 @@ def source_path(package: str, file: str) -> Path:
     return Path(find_spec(package).submodule_search_locations[0]) / file
 
 
-def compile_source(path: Path, defines: Defines, precision: str, capability: tuple[int, int]) -> bytes:
+def compile_source(
+    path: Path,
+    defines: Defines,
+    precision: str,
+    capability: tuple[int, int],
+    generated: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """The machine code (cubin) of a CUDA source, from the cache where it is there.
 
     Parameters
     ----------
     path : the source; headers (``*.cuh``) may lie beside it or in ``backends/include``. defines : preprocessor
     definitions by name, in addition to ``REAL``. precision : ``single`` or ``double``. capability : of the device,
-    e.g. (9, 0).
+    e.g. (9, 0). generated : further headers by name: tables of numbers.
 
     Raises
     ------
@@ -40,7 +47,7 @@ def compile_source(path: Path, defines: Defines, precision: str, capability: tup
     """
     defines = {"REAL": "float" if precision == "single" else "double", **defines}
     options = compiler_options(precision, architecture(capability))
-    text, headers = path.read_text(encoding="utf-8"), read_headers(path.parent, INCLUDE)
+    text, headers = path.read_text(encoding="utf-8"), read_headers(path.parent, INCLUDE) | dict(generated)
     identity = json.dumps([text, headers, sorted(defines.items()), options, nvrtc_version()])
     kept = cache_folder() / f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()}.cubin"
     with suppress(OSError):
