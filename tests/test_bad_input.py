@@ -103,9 +103,9 @@ CASES = {
         [("name: S01", "name: STATION1"), ("formats: []", "formats: [miniseed]")],
         ["small.yaml:10: receivers[0]: station 'STATION1' has 8 characters", "MiniSEED takes at most 5"],
     ),
-    "method of a later version": (
-        [(SOLVER, "{method: discontinuous_galerkin, spacing: 100, order: 4}")],
-        ["small.yaml:13: solver.method: discontinuous_galerkin is not available", "available: finite_difference"],
+    "order of another method": (
+        [(SOLVER, "{method: discontinuous_galerkin, spacing: 100, order: 8}")],
+        ["small.yaml:13: solver.order: 8 is not an order of discontinuous_galerkin", "choose 2 to 7"],
     ),
     "backend that is none": (
         [("backend: cpu", "backend: gpu")],

@@ -215,9 +215,11 @@ def test_keys_without_effect_are_told(method, boundaries, words):
     ("changes", "words"),
     [
         ({"boundaries": {"absorption": "stacey"}}, ["boundaries.absorption: stacey is not available", "auto, layer"]),
-        ({"output": {"strain": True}}, ["output.strain: finite_difference does not record", "spectral_element"]),
+        ({"output": {"strain": True}},
+         ["output.strain: finite_difference does not record", "method: spectral_element can"]),
         ({"material": {"homogeneous": {**ROCK, "anisotropy": {"gamma": 0.1}}}},
-         ["material.homogeneous.anisotropy: finite_difference is for isotropic", "spectral_element can"]),
+         ["material.homogeneous.anisotropy: finite_difference is for isotropic",
+          "method: spectral_element or discontinuous_galerkin can"]),
         ({"material": {"layers": [{"top": 0, **ROCK}, {"top": -9, **ROCK, "anisotropy": {"delta": 0.1}}]}},
          ["material.layers[1].anisotropy: "]),
         ({"material": {"groups": {"rock": ROCK}}}, ["material.groups: ", "spectral_element"]),
@@ -232,7 +234,8 @@ def test_what_spectral_elements_refuse(folder):
     refused(lambda: hilly(folder, boundaries={"top": "rigid"}), "domain.topography: ", "rigid", "top: free")
     refused(lambda: spectral(compute={"moduli": "compact"}), "compute.moduli: compact", "finite_difference")
     water = {"layers": [{"top": 0, "vp": 1500, "vs": 0, "rho": 1000}, {"top": -100, **ROCK}]}
-    refused(lambda: spectral(material=water), "material: a fluid", "spectral_element needs vs > 0")
+    words = ("material: a fluid", "spectral_element needs vs > 0", "method: discontinuous_galerkin can")
+    refused(lambda: spectral(material=water), *words)
     assert spectral(boundaries={"bottom": "free", "sides": "free"}).boundaries.face("x_min") == "free"
 
 

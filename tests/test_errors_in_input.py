@@ -183,11 +183,8 @@ SOLVER = [
     ),
     (
         "  order: 4",
-        "  method: discontinuous_galerkin",
-        [
-            "solver.method: discontinuous_galerkin is not available in this version",
-            "available: finite_difference, spectral_element",
-        ],
+        "  method: discontinuous_galerkin\n  order: 8",
+        ["solver.order: 8 is not an order of discontinuous_galerkin", "choose 2 to 7"],
     ),
     (
         "  order: 4",

@@ -194,7 +194,7 @@ def test_water_has_no_rigidity_and_takes_it_from_the_whole_cell():
     assert kappa[0] == pytest.approx(1000 * 1500.0**2)
     assert rho[1] == pytest.approx(0.75 * 1000 + 0.25 * 2600)
     extremes = material.extremes(DOMAIN)
-    assert extremes["vs_min"] == 0.0 and extremes["vs_min_solid"] == 2000.0
+    assert extremes["vs_min"] == 0.0 and extremes["slowest"] == 1500.0
     as_function = Material(function=lambda x, y, z: (4000.0, np.where(z > -100, 0.0, 2000.0), 2600.0))
     assert as_function.moduli(0, 0, -100.0, spacing=20.0)[1] == 0.0
 
@@ -216,7 +216,7 @@ def test_extremes_of_layers_are_cut_to_the_domain():
     extremes = material.extremes(DOMAIN)
     assert extremes == {
         "vp_min": 4000, "vp_max": 6000, "vs_min": 2000, "vs_max": 3464, "rho_min": 2600, "rho_max": 2700,
-        "vs_min_solid": 2000,
+        "slowest": 2000,
     }  # fmt: skip
     places = material.extreme_places(DOMAIN)
     assert places["vp_max"] == "layers[1], z = -5000 to -1000 m"
@@ -368,6 +368,6 @@ def test_descriptions_are_written_and_read_again(tmp_path):
 
 def test_json_schema_leaves_out_what_only_python_can_say():
     schema = Material.model_json_schema()
-    assert set(schema["properties"]) == {"layers", "homogeneous", "file", "groups"}
+    assert set(schema["properties"]) == {"layers", "homogeneous", "file", "section", "groups"}
     with pytest.raises(InputError, match="function"):
         Material(function="linear")

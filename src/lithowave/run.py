@@ -27,6 +27,7 @@ from lithowave.output.run_folder import (
     input_hashes,
     provenance,
 )
+from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, write_miniseed, write_sac
 from lithowave.progress import Progress, Show, rate_key
@@ -35,7 +36,7 @@ from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
 from lithowave.watch import InstabilityWatch
 
-WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac}
+WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
 FIRST_PART = "seismograms"
 NO_DESCRIPTION = (
     "# The material was a Python function, which a file cannot hold: this run cannot be restarted.\n"

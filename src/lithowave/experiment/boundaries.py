@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -13,13 +14,20 @@ from .units import Count, PositiveFrequency, quantity
 Face = Literal["free", "absorbing", "rigid"]
 Absorption = Literal["auto", "layer", "stacey"]
 
+_ABSORPTION_BY_METHOD: Mapping[str, Literal["layer", "stacey"]] = {
+    "finite_difference": "layer",
+    "spectral_element": "stacey",
+    "discontinuous_galerkin": "stacey",
+}
+
 
 class AbsorbingLayer(DescriptionModel):
     """Parameters of the absorbing layers, which are added outside the box.
 
     Finite differences have convolutional perfectly matched layers: damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements have layers of ``elements`` elements
-    with a damping that rises smoothly, ended by the condition of Stacey; the other keys are not theirs.
+    with a damping that rises smoothly, ended by the condition of Stacey; the other keys are not theirs. Discontinuous
+    Galerkin has no layers.
     """
 
     cells: Count = Field(
@@ -58,8 +66,8 @@ class Boundaries(DescriptionModel):
     absorption: Absorption = Field(
         default="auto",
         description="How absorbing faces absorb. layer: by layers around the box, perfectly matched with "
-        "finite_difference, damping with spectral_element; stacey: by a condition at the face (spectral_element "
-        "only); auto: layer with finite_difference, stacey with spectral_element.",
+        "finite_difference, damping with spectral_element; stacey: by a condition at the face (spectral_element, and "
+        "discontinuous_galerkin by its flux); auto: layer with finite_difference, else stacey.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="The absorbing layers, where there are any."
@@ -79,6 +87,4 @@ class Boundaries(DescriptionModel):
 
     def resolved_absorption(self, method: str) -> Literal["layer", "stacey"]:
         """How absorbing faces absorb with a numerical method: ``layer`` or ``stacey``."""
-        if self.absorption != "auto":
-            return self.absorption
-        return "stacey" if method == "spectral_element" else "layer"
+        return _ABSORPTION_BY_METHOD[method] if self.absorption == "auto" else self.absorption

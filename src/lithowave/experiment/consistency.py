@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
+from ..formats.segy_limits import interval_problem
 from .base import Problem
 from .document import parse_path
 from .domain import AXES, Domain
@@ -27,7 +28,8 @@ _MOST_OF_A_KIND = 5
 """How many receivers with the same trouble are listed one by one."""
 
 _ROUNDING = 1e-9
-"""Part of the depth of the box by which a point may lie above the topography: rounding of what it was made from."""
+"""Part of the depth of the box by which a point may lie above the topography, and of a moment tensor by which it may
+differ from an isotropic one: rounding of what it was made from."""
 
 _ELEVATION_DIFFERENCE = 50.0
 """Difference (m) between a station's elevation and the topography from which on it is told."""
@@ -80,16 +82,9 @@ def _surface(simulation: Simulation) -> Iterator[Problem]:
 def _material(simulation: Simulation) -> Iterator[Problem]:
     try:
         simulation.material.validate_domain(simulation.domain)
-        extremes = simulation.material_extremes
+        _ = simulation.material_extremes
     except (ValueError, InputError) as error:
         yield refused(error, ("material",))
-        return
-    if extremes["vs_min"] <= 0.0:
-        yield Problem(
-            ("material",),
-            "a fluid (vs = 0) stands in the domain",
-            f"{simulation.solver.method} needs vs > 0 in this version",
-        )
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
@@ -280,7 +275,7 @@ def _resolution(simulation: Simulation) -> Iterator[Problem]:
         yield Problem(
             ("solver", "spacing"),
             f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
-            f"{wavelength:.6g} m (vs = {simulation.material_extremes['vs_min']:.6g} m/s at "
+            f"{wavelength:.6g} m ({simulation.material_extremes['slowest']:.6g} m/s at "
             f"{solver.max_frequency:g} Hz)",
             f"{solver.accuracy} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
             f"{largest / solver.recommended_points:.4g} is usual; a lower max_frequency or a higher "
@@ -296,6 +291,7 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
             f"{with_unit(output.sampling_interval, 'time')} is longer than the simulation",
             f"at most the duration, {with_unit(simulation.duration, 'time')}",
         )
+    yield from _segy(simulation)
     for index, snapshots in enumerate(output.snapshots):
         if snapshots.plane is None:
             continue
@@ -309,6 +305,20 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
             )
 
 
+def _segy(simulation: Simulation) -> Iterator[Problem]:
+    """A sampling interval that SEG-Y cannot hold."""
+    interval, path = simulation.output.sampling_interval, ("output", "sampling_interval")
+    if "segy" not in simulation.output.formats:
+        return
+    if interval is None:
+        got = "none is given, and without max_frequency it is the time step"
+        yield Problem(path, got, "segy has whole microseconds between two samples", "give one, such as 0.002")
+        return
+    trouble = interval_problem(interval, round(simulation.duration / interval) + 1)
+    if trouble is not None:
+        yield Problem(path, *trouble)
+
+
 def find_warnings(simulation: Simulation) -> list[str]:
     """What is allowed but may not be meant, a sentence each."""
     found: list[str] = []
@@ -319,8 +329,10 @@ def find_warnings(simulation: Simulation) -> list[str]:
                 f"{entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
                 "the origin time."
             )
-        for source in entry.point_sources(simulation.domain, f"sources[{index}]"):
+        sources = entry.point_sources(simulation.domain, f"sources[{index}]")
+        for source in sources:
             found.extend(_source_warnings(simulation, f"sources[{index}]", source))
+        found.extend(_fluid_warnings(simulation, f"sources[{index}]", sources))
     receivers = simulation.receiver_list()
     found.extend(_elevation_warnings(simulation, receivers))
     if not simulation.sources:
@@ -380,6 +392,25 @@ def _source_warnings(simulation: Simulation, where: str, source: PointSource) ->
     start = function.support()[0]
     if start >= simulation.duration:
         yield f"{where}.time_function: it begins at {start:g} s, after the end of the simulation."
+
+
+def _fluid_warnings(simulation: Simulation, where: str, sources: list[PointSource]) -> Iterator[str]:
+    """Moment tensors with shear that stand in a fluid; of groups only the mesh knows where they are."""
+    sheared = [source for source in sources if source.moment is not None and _has_shear(source.moment)]
+    if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
+        return
+    vs = simulation.material.sample(*np.array([source.position for source in sheared], dtype=float).T)[1]
+    count = int((vs == 0.0).sum())
+    if count:
+        one = "it stands" if len(sources) == 1 else f"{count} of {len(sources)} point sources stand"
+        yield f"{where}: {one} in a fluid, where only the isotropic part of a moment tensor makes waves."
+
+
+def _has_shear(moment: tuple[float, ...]) -> bool:
+    """Whether a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
+    mean = sum(moment[:3]) / 3.0
+    others = [abs(part - mean) for part in moment[:3]] + [abs(part) for part in moment[3:]]
+    return max(others) > _ROUNDING * max(abs(part) for part in moment)
 
 
 def _resolution_warnings(simulation: Simulation) -> Iterator[str]:

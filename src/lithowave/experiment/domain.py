@@ -64,8 +64,8 @@ class Domain(DescriptionModel):
     )
     topography: InputFile | None = Field(
         default=None,
-        description="File with the height of the surface (spectral_element only): `elevation` in m on axes x and y "
-        "(NetCDF, HDF5, .npz: order y, x). Material goes on above z = 0 as its description says.",
+        description="File with the height of the surface (not with finite_difference): `elevation` in m on axes x and "
+        "y (NetCDF, HDF5, .npz: order y, x). Material goes on above z = 0 as its description says.",
     )
 
     @field_validator("x", "y", "z", mode="after")

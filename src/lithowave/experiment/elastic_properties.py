@@ -72,15 +72,17 @@ class ElasticProperties(DescriptionModel):
     )
 
     vp: PositiveSpeed | None = Field(default=None, description="Speed of P waves, m/s.")
-    vs: NonNegativeSpeed | None = Field(default=None, description="Speed of S waves, m/s; 0 is a fluid.")
+    vs: NonNegativeSpeed | None = Field(
+        default=None, description="Speed of S waves, m/s; 0 is a fluid (discontinuous_galerkin only)."
+    )
     rho: PositiveDensity = Field(description="Density, kg/m^3.")
     anisotropy: Anisotropy | None = Field(
-        default=None, description="Transverse isotropy with vp and vs along its axis (spectral_element only)."
+        default=None, description="Transverse isotropy with vp and vs along its axis (not with finite_difference)."
     )
     stiffness: Annotated[tuple[Pressure, ...], BeforeValidator(_moduli)] | None = Field(
         default=None,
         description="In place of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
-        "order xx, yy, zz, yz, xz, xy (spectral_element only).",
+        "order xx, yy, zz, yz, xz, xy (not with finite_difference).",
     )
 
     @model_validator(mode="after")
@@ -145,6 +147,11 @@ class ElasticProperties(DescriptionModel):
             given is not None and any((given.epsilon, given.delta, given.gamma))
         )
 
+    @property
+    def is_fluid(self) -> bool:
+        """Whether there are no S waves: vs is 0."""
+        return self.vs == 0.0
+
     def stiffness_matrix(self) -> np.ndarray:
         """The stiffness (6, 6) in Pa, rows and columns xx, yy, zz, yz, xz, xy; of an isotropic medium too."""
         if self.stiffness is not None:
@@ -158,7 +165,12 @@ class ElasticProperties(DescriptionModel):
 
     @cached_property
     def speed_range(self) -> tuple[float, float]:
-        """The slowest and the fastest phase speed over all directions, m/s; (vs, vp) of an isotropic medium."""
+        """The slowest and the fastest phase speed over all directions, m/s.
+
+        (vs, vp) of an isotropic solid, (vp, vp) of a fluid, which has one wave.
+        """
+        if self.is_fluid:
+            return self.vp, self.vp
         if not self.is_anisotropic:
             return self.vs, self.vp
         return speed_range(self.stiffness_matrix(), self.rho)

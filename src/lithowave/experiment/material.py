@@ -16,9 +16,10 @@ from ..formats.gridded_model import read_gridded_model
 from .base import DescriptionModel, InputFile, reading, refusal
 from .elastic_properties import ElasticProperties
 from .media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from .section import Section
 from .units import Length, with_unit
 
-_KINDS = ("layers", "homogeneous", "file", "groups", "function")
+_KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
 
 
 class _Top(DescriptionModel):
@@ -32,7 +33,9 @@ class Layer(ElasticProperties, _Top):
 
 
 class Material(DescriptionModel):
-    """The ground, in exactly one way: layers, homogeneous, a gridded model file, groups of a mesh, or a function.
+    """The ground, in exactly one way: layers, homogeneous, a gridded model, a section, groups of a mesh, or a function.
+
+    vs = 0 is a fluid, which only discontinuous_galerkin can have in the domain.
 
     ``function`` (in Python) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives
     arrays of that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond
@@ -46,6 +49,9 @@ class Material(DescriptionModel):
     file: InputFile | None = Field(
         default=None,
         description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth).",
+    )
+    section: Section | None = Field(
+        default=None, description="Two-dimensional model in SEG-Y files, the same everywhere across it."
     )
     groups: dict[str, ElasticProperties] | None = Field(
         default=None,
@@ -64,7 +70,9 @@ class Material(DescriptionModel):
                 if given
                 else "no material is given"
             )
-            raise refusal(got, "give exactly one of layers, homogeneous, file and groups (in Python also function)")
+            raise refusal(
+                got, "give exactly one of layers, homogeneous, file, section and groups (in Python also function)"
+            )
         if self.groups is not None and not self.groups:
             raise refusal("there is no group", "at least one is needed", at=("groups",))
         if self.layers is not None:
@@ -92,7 +100,7 @@ class Material(DescriptionModel):
 
     @property
     def kind(self) -> str:
-        """``"layers"``, ``"homogeneous"``, ``"file"``, ``"groups"`` or ``"function"``."""
+        """``"layers"``, ``"homogeneous"``, ``"file"``, ``"section"``, ``"groups"`` or ``"function"``."""
         return next(name for name in _KINDS if getattr(self, name) is not None)
 
     @cached_property
@@ -102,8 +110,11 @@ class Material(DescriptionModel):
             return FunctionMedium(self.function)
         if self.file is not None:
             return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
+        if self.section is not None:
+            return reading(lambda _: GriddedMedium(self.section.model, "section"), self.section.vp, ("section",))
         parts = list(self.properties.values())
-        slowest, fastest = zip(*(part.speed_range for part in parts), strict=True)
+        slowest = tuple(0.0 if part.is_fluid else part.speed_range[0] for part in parts)
+        fastest = tuple(part.speed_range[1] for part in parts)
         vp, vs, rho = (tuple(getattr(part, name) for part in parts) for name in ("vp", "vs", "rho"))
         if self.groups is not None:
             return GroupedMedium(tuple(self.groups), slowest, fastest, rho)
@@ -168,11 +179,10 @@ class Material(DescriptionModel):
     def extremes(self, domain: Box) -> dict[str, float]:
         """Least and largest values within the domain, SI.
 
-        Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``; ``vs_min`` is 0 where
-        there is a fluid, and ``vs_min_solid`` is the least vs above 0 (infinite where all is fluid). Of an
-        anisotropic medium vp and vs are the fastest and the slowest phase speed. Layers are cut to the domain; all
-        groups count; of a gridded model the points in and next to the domain count; a function is tried on a
-        regular grid of points, so that its extremes may be missed.
+        Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``, and ``slowest``, the slowest
+        wave: vs, or vp in a fluid, for which ``vs_min`` is 0. Of an anisotropic medium vp and vs are the fastest and
+        the slowest phase speed. Layers are cut to the domain; all groups count; of a gridded model the points in and
+        next to the domain count; a function is tried on a regular grid of points, so that its extremes may be missed.
         """
         return {name: value for name, (value, _) in self._extremes(domain).items()}
 
@@ -182,9 +192,8 @@ class Material(DescriptionModel):
 
     def _extremes(self, domain: Box) -> dict[str, tuple[float, str]]:
         (vp, vs, rho), place = self.medium.values_in(domain)
-        solid = np.where(vs > 0.0, vs, np.inf)
         arrays = {"vp_min": vp, "vp_max": vp, "vs_min": vs, "vs_max": vs, "rho_min": rho, "rho_max": rho}
-        arrays["vs_min_solid"] = solid
+        arrays["slowest"] = np.where(vs > 0.0, vs, vp)
         indices = {
             name: int(np.argmax(values) if name.endswith("max") else np.argmin(values))
             for name, values in arrays.items()
@@ -204,6 +213,8 @@ class Material(DescriptionModel):
 
     def input_files(self) -> list[Path]:
         """Files that the material refers to."""
+        if self.section is not None:
+            return self.section.input_files()
         return [] if self.file is None else [self.file]
 
 

@@ -7,7 +7,7 @@ plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -199,9 +199,16 @@ class GroupedMedium(Medium):
 
 @dataclass(frozen=True, eq=False)
 class GriddedMedium(Medium):
-    """Values on a rectilinear grid; trilinear between its points, constant beyond its edges."""
+    """Values on a rectilinear grid; trilinear between its points, constant beyond its edges.
+
+    Attributes
+    ----------
+    model : along an axis of one point its values are the same everywhere.
+    key : the key of ``material`` that it comes from.
+    """
 
     model: GriddedModel
+    key: str = "file"
 
     def __post_init__(self) -> None:
         model = self.model
@@ -231,13 +238,15 @@ class GriddedMedium(Medium):
     def validate_domain(self, box: Box) -> None:
         for name, axis in self.model.axes.items():
             low, high = getattr(box, name)
+            if axis.size == 1:
+                continue
             tolerance = 1e-6 * (axis[-1] - axis[0])
             if axis[0] > low + tolerance or axis[-1] < high - tolerance:
                 raise InputError(
-                    "material.file",
+                    f"material.{self.key}",
                     f"{self.model.path} covers {name} = {axis[0]:.12g} to {axis[-1]:.12g} m",
                     f"it must cover the domain, {low:.12g} to {high:.12g} m",
-                    _axis_hint(name, axis, (low, high)),
+                    _AXIS_HINTS[self.key](name, axis, (low, high)),
                 )
 
     def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
@@ -345,6 +354,8 @@ def _more(bad: np.ndarray) -> str:
 
 def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
     """The axis interval around each point; points beyond the axis are moved to its ends."""
+    if axis.size == 1:
+        return np.zeros(points.shape, dtype=int), np.zeros(points.shape)
     inside = np.clip(points, axis[0], axis[-1])
     index = np.clip(np.searchsorted(axis, inside, side="right") - 1, 0, axis.size - 2)
     return index, (inside - axis[index]) / (axis[index + 1] - axis[index])
@@ -353,10 +364,11 @@ def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
 def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
     """Trilinear interpolation at any points: the eight corners of the cell around each."""
     result = np.zeros(np.broadcast_shapes(*(index.shape for index, _ in cells)))
+    ends = [count - 1 for count in values.shape]
     for corner in np.ndindex(2, 2, 2):
         (i, wx), (j, wy), (k, wz) = (
-            (index + side, weight if side else 1.0 - weight)
-            for (index, weight), side in zip(cells, corner, strict=True)
+            (np.minimum(index + side, last), weight if side else 1.0 - weight)
+            for (index, weight), side, last in zip(cells, corner, ends, strict=True)
         )
         result += wx * wy * wz * values[i, j, k]
     return result
@@ -367,7 +379,8 @@ def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
     for axis in sorted(range(3), key=lambda axis: cells[axis][0].size / values.shape[axis]):
         index, weight = cells[axis]
         weight = weight.reshape([-1 if other == axis else 1 for other in range(3)])
-        values = values.take(index, axis) * (1.0 - weight) + values.take(index + 1, axis) * weight
+        above = np.minimum(index + 1, values.shape[axis] - 1)
+        values = values.take(index, axis) * (1.0 - weight) + values.take(above, axis) * weight
     return values
 
 
@@ -384,6 +397,8 @@ def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] |
 
 def _around(axis: np.ndarray, ends: tuple[float, float]) -> slice:
     """The points of an axis that values between two ends depend on."""
+    if axis.size == 1:
+        return slice(None)
     first = np.clip(np.searchsorted(axis, ends[0], side="right") - 1, 0, axis.size - 2)
     last = np.clip(np.searchsorted(axis, ends[1], side="left"), first + 1, axis.size - 1)
     return slice(int(first), int(last) + 1)
@@ -398,3 +413,9 @@ def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
     if 500.0 * (axis[-1] - axis[0]) <= ends[1] - ends[0]:
         return "if the axis is in km, give it the attribute units = km"
     return "extend the model, or make the domain smaller"
+
+
+_AXIS_HINTS: Mapping[str, Callable[[str, np.ndarray, tuple[float, float]], str]] = {
+    "file": _axis_hint,
+    "section": lambda *_: "spacing and origin of the section say where it is",
+}

@@ -2,30 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..errors import InputError
 from .base import Problem
 
 if TYPE_CHECKING:
     from .simulation import Simulation
 
-_OTHER = "method: spectral_element can"
+Path = tuple[str | int, ...]
+
+_ELEMENT_METHODS = ("spectral_element", "discontinuous_galerkin")
 _LAYER_KEYS_OF_FINITE_DIFFERENCE = ("cells", "reflection", "kappa", "frequency")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What not every method can do.
+
+    Attributes
+    ----------
+    methods : those that can.
+    asked : the places in a description that ask for it.
+    got, allowed : what is refused with another method, and what that allows; ``{method}`` stands for its name.
+    hint : added to the names of the methods that can; None where these are no help.
+    """
+
+    methods: tuple[str, ...]
+    asked: Callable[[Simulation], Iterable[Path]]
+    got: str
+    allowed: str
+    hint: str | None = ""
+
+    def problems(self, simulation: Simulation) -> Iterator[Problem]:
+        """Every place that asks for it, where the method cannot."""
+        method = simulation.solver.method
+        if method in self.methods:
+            return
+        hint = "" if self.hint is None else able(self.methods) + self.hint
+        for path in self.asked(simulation):
+            yield Problem(path, self.got.format(method=method), self.allowed.format(method=method), hint)
+
+
+def able(methods: tuple[str, ...]) -> str:
+    """The methods that can do something, as a hint: ``method: spectral_element can``."""
+    return f"method: {' or '.join(methods)} can"
+
+
+def _topography(simulation: Simulation) -> Iterator[Path]:
+    if simulation.domain.topography is not None:
+        yield ("domain", "topography")
+
+
+def _absorption(kind: str) -> Callable[[Simulation], Iterator[Path]]:
+    def asked(simulation: Simulation) -> Iterator[Path]:
+        if simulation.boundaries.absorption == kind:
+            yield ("boundaries", "absorption")
+
+    return asked
+
+
+def _anisotropy(simulation: Simulation) -> Iterator[Path]:
+    for path, properties in simulation.material.properties.items():
+        if properties.is_anisotropic:
+            yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
+
+
+def _strain(simulation: Simulation) -> Iterator[Path]:
+    if simulation.output.strain:
+        yield ("output", "strain")
+
+
+def _compact_moduli(simulation: Simulation) -> Iterator[Path]:
+    if simulation.compute.moduli == "compact":
+        yield ("compute", "moduli")
+
+
+def _fluid(simulation: Simulation) -> Iterator[Path]:
+    try:
+        slowest = simulation.material_extremes["vs_min"]
+    except (ValueError, InputError):
+        return  # told by the check of the material
+    if slowest <= 0.0:
+        yield ("material",)
+
+
+FEATURES = (
+    Feature(
+        _ELEMENT_METHODS,
+        _topography,
+        "{method} has a flat surface only",
+        "the free surface is z = 0",
+        ": they follow the ground",
+    ),
+    Feature(
+        _ELEMENT_METHODS,
+        _absorption("stacey"),
+        "stacey is not available with {method}",
+        "allowed here: auto, layer",
+        None,
+    ),
+    Feature(
+        ("finite_difference", "spectral_element"),
+        _absorption("layer"),
+        "layers that absorb are not available with {method}",
+        "allowed here: auto, stacey: the faces themselves absorb",
+    ),
+    Feature(_ELEMENT_METHODS, _anisotropy, "{method} is for isotropic media only", "give vp and vs"),
+    Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
+    Feature(
+        ("finite_difference",),
+        _compact_moduli,
+        "compact moduli are for finite_difference only",
+        "allowed here: full",
+        None,
+    ),
+    Feature(
+        ("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"
+    ),
+)
+"""What some methods can and others cannot."""
 
 
 def find_limits(simulation: Simulation) -> Iterator[Problem]:
     """Everything in the description that the method cannot do."""
-    if simulation.solver.method == "finite_difference":
-        yield from _finite_difference(simulation)
-    else:
-        yield from _spectral_element(simulation)
+    for feature in FEATURES:
+        yield from feature.problems(simulation)
     if simulation.material.groups is not None and simulation.solver.mesh is None:
         yield Problem(
             ("material", "groups"),
             "groups are those of a mesh, and there is none",
-            "give solver: {method: spectral_element, mesh: ...}",
-            "without a mesh use layers, homogeneous or file",
+            f"give solver: {{method: {' or '.join(_ELEMENT_METHODS)}, mesh: ...}}",
+            "without a mesh use layers, homogeneous, file or section",
         )
     if simulation.domain.topography is not None and simulation.solver.mesh is not None:
         yield Problem(
@@ -35,51 +145,18 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
         )
 
 
-def _finite_difference(simulation: Simulation) -> Iterator[Problem]:
-    if simulation.domain.topography is not None:
-        yield Problem(
-            ("domain", "topography"),
-            "finite_difference has a flat surface only",
-            "the free surface is z = 0",
-            f"{_OTHER}: it follows the ground",
-        )
-    if simulation.boundaries.absorption == "stacey":
-        yield Problem(
-            ("boundaries", "absorption"),
-            "stacey is not available with finite_difference",
-            "allowed here: auto, layer",
-        )
-    for path, properties in simulation.material.properties.items():
-        if properties.is_anisotropic:
-            key = "anisotropy" if properties.stiffness is None else "stiffness"
-            yield Problem(
-                ("material", *path, key), "finite_difference is for isotropic media only", "give vp and vs", _OTHER
-            )
-    if simulation.output.strain:
-        yield Problem(
-            ("output", "strain"), "finite_difference does not record strain", "allowed here: false", _OTHER
-        )
-
-
-def _spectral_element(simulation: Simulation) -> Iterator[Problem]:
-    if simulation.compute.moduli == "compact":
-        yield Problem(
-            ("compute", "moduli"), "compact moduli are for finite_difference only", "allowed here: full"
-        )
-
-
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """A sentence for each key of the absorbing layers that has been changed and does nothing with this method."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
-    if method == "finite_difference":
-        unused = ("elements",)
-    elif simulation.boundaries.resolved_absorption(method) == "layer":
-        unused = _LAYER_KEYS_OF_FINITE_DIFFERENCE
-    else:
-        unused = tuple(type(layer).model_fields)
-    changed = [key for key in unused if getattr(layer, key) != type(layer).model_fields[key].default]
+    absorption = simulation.boundaries.resolved_absorption(method)
+    used = {
+        ("finite_difference", "layer"): _LAYER_KEYS_OF_FINITE_DIFFERENCE,
+        ("spectral_element", "layer"): ("elements",),
+    }.get((method, absorption), ())
+    fields = type(layer).model_fields
+    changed = [key for key in fields if key not in used and getattr(layer, key) != fields[key].default]
     if not changed:
         return
-    hint = "; it counts with absorption: layer" if "elements" in changed and method != "finite_difference" else ""
+    hint = "; it counts with absorption: layer" if "elements" in changed and method == "spectral_element" else ""
     keys = ", ".join(f"boundaries.layer.{key}" for key in changed)
     yield f"{keys}: without effect with {method}{hint}."

@@ -13,7 +13,7 @@ from .units import Count, Length, PositiveDuration
 
 Quantity = Literal["displacement", "velocity", "acceleration"]
 SnapshotField = Literal["velocity", "stress", "pressure"]
-WaveformFormat = Literal["miniseed", "sac"]
+WaveformFormat = Literal["miniseed", "sac", "segy"]
 
 
 class _OneOrMany:
@@ -115,7 +115,7 @@ class Output(DescriptionModel):
         default=False, description="true: the six strains at the receivers as well (spectral_element only)."
     )
     formats: list[WaveformFormat] = Field(
-        default=[], description="Formats beside seismograms.h5, which is always written: miniseed, sac."
+        default=[], description="Formats beside seismograms.h5, which is always written: miniseed, sac, segy."
     )
     snapshots: Annotated[list[Snapshots], _OneOrMany()] = Field(
         default=[], description="One set of snapshots, or a list of them."

@@ -85,8 +85,8 @@ class Simulation(DescriptionModel):
         ----------
         path : the file; names of files in it are taken from its folder.
         overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. With another
-        ``solver.method`` the file's ``order``, ``coefficients``, ``passes`` or ``degree``, which that method does not
-        have, are left out.
+        ``solver.method`` the file's keys that tuned the other one (``order``, ``coefficients``, ``passes``, ``degree``,
+        ``local_time_steps``) are left out.
 
         Raises
         ------
@@ -159,19 +159,17 @@ class Simulation(DescriptionModel):
 
     @cached_property
     def material_extremes(self) -> Mapping[str, float]:
-        """Least and largest wave speeds and density in the ground: ``vp_min``, ``vp_max``, ``vs_min`` ..."""
+        """Least and largest wave speeds and density in the ground: ``vp_min``, ``vp_max``, ``slowest`` ..."""
         return self.material.extremes(self.domain.ground)
 
     @property
     def shortest_wavelength(self) -> float | None:
         """Slowest wave at ``solver.max_frequency``, m; None without a frequency or a valid material."""
         try:
-            slowest = self.material_extremes["vs_min"]
+            slowest = self.material_extremes["slowest"]
         except (ValueError, InputError):
             return None
-        if self.solver.max_frequency is None or slowest <= 0.0:
-            return None
-        return slowest / self.solver.max_frequency
+        return None if self.solver.max_frequency is None else slowest / self.solver.max_frequency
 
     @property
     def resolved_frequency(self) -> float | None:
@@ -181,7 +179,7 @@ class Simulation(DescriptionModel):
         if self.solver.spacing is None:
             return None
         shortest = self.solver.recommended_points * self.solver.spacing / self.solver.steps_per_spacing
-        return self.material_extremes["vs_min"] / shortest
+        return self.material_extremes["slowest"] / shortest
 
     @property
     def origin_time(self) -> str | None:
@@ -222,7 +220,7 @@ class Simulation(DescriptionModel):
 
         Keys are dotted, list items by number: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
         Defaults that follow from other entries follow the new ones; with another ``solver.method`` the keys of
-        ``solver`` that it does not have are left out, except a mesh.
+        ``solver`` that tuned the old one are left out, but not a mesh.
 
         Raises
         ------

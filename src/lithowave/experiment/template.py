@@ -12,7 +12,7 @@ _TEMPLATE = """\
 #
 # Numbers are in SI units; text may carry a unit: "15 km", "2.7 g/cm^3", "5 Hz".
 # x points East, y North, z Up. The flat surface is z = 0, depth is negative z. Time 0 is the origin time.
-# What says (spectral_element) is refused with finite_difference.
+# What says (elements) is for spectral_element and discontinuous_galerkin, and refused with finite_difference.
 
 schema_version: 1
 title: first steps
@@ -23,7 +23,7 @@ domain:                                  # the box; absorbing layers are added a
   z: [-3000, 0]
   # crs: {{longitude: -117.76, latitude: 33.95}}     # where x = y = 0 lies (origin of a local transverse
   #                                                # Mercator); needed for longitudes and latitudes below
-  # topography: ground.nc                # (spectral_element) height of the surface: elevation(y, x) in m
+  # topography: ground.nc                # (elements) height of the surface: elevation(y, x) in m
 
 boundaries:                              # each: free | absorbing | rigid
   top: free
@@ -36,7 +36,7 @@ boundaries:                              # each: free | absorbing | rigid
   # y_max: absorbing                     # north
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
-  absorption: auto                       # auto | layer | stacey (spectral_element)
+  absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements)
   layer:                                 # layers that absorb: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
     # elements: null                     # the same with spectral_element and absorption: layer; null: as needed
@@ -44,15 +44,24 @@ boundaries:                              # each: free | absorbing | rigid
     kappa: 1.0                           # coordinate stretching; more than 1 helps against grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 
-material:                                # exactly one of layers, homogeneous, file, groups
+material:                                # exactly one of layers, homogeneous, file, section, groups
   layers:                                # from the top down; `top` is z of the layer's top
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz
+  # section:                             # SEG-Y files, traces along x, samples down; the same everywhere across
+  #   vp: vp.segy
+  #   vs: vs.segy                        # 0 is a fluid (discontinuous_galerkin), here and in any material
+  #   rho: density.segy
+  #   speed_unit: km/s                   # of the numbers in the files; m/s unless given
+  #   density_unit: g/cm^3               # kg/m^3 unless given
+  #   along: x                           # or y
+  #   spacing: [1.25, 1.25]              # from trace to trace, from sample to sample; else those of the headers
+  #   origin: [0, 0]                     # x (or y) and z of the first sample of the first trace
   # groups: {{salt: {{vp: 4500, vs: 2600, rho: 2150}}}}     # for each group of elements of solver.mesh
   #
-  # Anisotropy (spectral_element), in homogeneous, layers and groups; axis: the direction of symmetry:
+  # Anisotropy (elements), in homogeneous, layers and groups; axis: the direction of symmetry:
   #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen's; vp, vs along axis
   #   stiffness: ["54 GPa", ...]         # in place of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
 
@@ -92,18 +101,21 @@ receivers:
 duration: 5.0
 
 solver:
-  method: finite_difference              # finite_difference | spectral_element
+  method: finite_difference              # finite_difference | spectral_element | discontinuous_galerkin
   max_frequency: 2.6                     # Hz: the grid is sized from this ...
   points_per_wavelength: 8               # ... and this; or give the grid step itself:
-  # spacing: 75                          # m; of an element with spectral_element
-  order: 4                               # in space: 2 | 4 | 6 | 8
+  # spacing: 75                          # m; size of an element, or of cubes split into tetrahedra
+  order: 4                               # in space: 2 | 4 | 6 | 8; with discontinuous_galerkin 2 to 7, usually 5
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
   passes: auto                           # over memory in a step: auto | one (on a GPU) | two
   time_step: null                        # s; null: the largest stable one, times safety
   safety: 0.9
-  # With spectral_element these in place of order, coefficients and passes:
+  # With spectral_element in place of order, coefficients and passes:
   # degree: 4                            # of the polynomials, 2 to 8
-  # mesh: model.msh                      # hexahedra; in place of points_per_wavelength and spacing
+  # With discontinuous_galerkin in place of coefficients and passes:
+  # local_time_steps: null               # true | false; null: where it pays
+  # (elements) in place of points_per_wavelength and spacing:
+  # mesh: model.msh                      # hexahedra with spectral_element, else tetrahedra
 
 compute:
   backend: auto                          # auto | cpu | cuda
@@ -119,7 +131,7 @@ output:
   stress: false                          # true: stresses at the receivers as well
   pressure: false                        # true: pressure at the receivers as well
   # strain: true                         # (spectral_element) strains at the receivers as well
-  formats: []                            # miniseed, sac: beside seismograms.h5, which is always written
+  formats: []                            # miniseed, sac, segy: beside seismograms.h5, which is always written
   snapshots:                             # one, or a list of them
     interval: 0.1
     plane: {{z: 0}}                        # or {{x: ...}} or {{y: ...}}

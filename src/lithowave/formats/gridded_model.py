@@ -30,7 +30,10 @@ _GEOGRAPHIC = {"lon", "longitude", "lat", "latitude"}
 
 @dataclass(frozen=True, eq=False)
 class GriddedModel:
-    """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m)."""
+    """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m).
+
+    Along an axis of one point the model is the same everywhere; files have two or more.
+    """
 
     path: Path
     x: np.ndarray

@@ -25,14 +25,14 @@ from lithowave.version import __version__
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"
 MADE_BY_RUNS = (
     DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint",
-    "figures", "miniseed", "sac",
+    "figures", "miniseed", "sac", "segy",
 )  # fmt: skip
 ENDINGS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda")
 PACKAGES = (
-    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "netCDF4", "cupy-cuda13x",
+    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "netCDF4", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
 )  # fmt: skip
 

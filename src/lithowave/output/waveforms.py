@@ -22,6 +22,7 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import to_geographic
+from lithowave.output.segy import require_segyio
 from lithowave.output.seismograms import Seismograms
 
 # lowest sampling rate (Hz) that a band letter stands for, in the variant with a corner period of 10 s or more
@@ -39,9 +40,9 @@ BANDS = (
 )
 SLOWEST_BAND = "R"
 
-# format: (longest network code, longest station code)
+# format: (longest network code, longest station code); a trace of SEG-Y has a number in place of a name
 NAME_LIMITS = {"miniseed": (2, 5), "sac": (8, 8)}
-FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC"}
+FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y"}
 SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}
 SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
 
@@ -70,21 +71,23 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     Parameters
     ----------
     receivers : objects with `network`, `station` and `where` (their place in the description).
-    formats : names out of NAME_LIMITS.
+    formats : ``miniseed``, ``sac``, ``segy``.
 
     Raises
     ------
     InputError : for codes that are too long or hold signs a format cannot carry; all in one error.
-    MissingPackageError : when a format is asked for and ObsPy is not installed.
+    MissingPackageError : when a format is asked for and ObsPy or segyio, which writes it, is not installed.
     """
+    named = [name for name in formats if name in NAME_LIMITS]
     problems = [
-        problem for name in formats for receiver in receivers for problem in _name_problems(receiver, name)
+        problem for name in named for receiver in receivers for problem in _name_problems(receiver, name)
     ]
     if problems:
         first, others = problems[0], problems[1:]
         raise InputError(first.where, first.got, first.allowed, first.hint, others=others)
     for name in formats:
-        _require_obspy(f"Writing {FORMAT_NAMES[name]}")
+        require = _require_obspy if name in NAME_LIMITS else require_segyio
+        require(f"Writing {FORMAT_NAMES[name]}")
 
 
 def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
