@@ -69,8 +69,9 @@ def block_length(receiver_count: int) -> int:
 class SeismogramRecorder(Recorder):
     r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity wanted.
 
-    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt), stress and strain the
-    mean of their values half a step before and after; all of second order in time, as the scheme is.
+    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt); stress and strain, where
+    the method has them at half steps, the mean of their values half a step before and after. All is of second order in
+    time.
     """
 
     def __init__(
@@ -97,12 +98,14 @@ class SeismogramRecorder(Recorder):
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step = 0
+        self.staggered = True  # whether the solver's tensors are those of half a step before
         self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
     def start(self, solver: Solver) -> None:
         """Make room on the device; the record taken now only loads the kernel, and is overwritten."""
+        self.staggered = solver.staggered
         solver.start_records(self.capacity, self.tensors)
         solver.record(0)
 
@@ -165,10 +168,11 @@ class SeismogramRecorder(Recorder):
         return block
 
     def _centred(self, name: str, records: dict[str, np.ndarray]) -> np.ndarray:
-        """(n_receivers, 6, n): a tensor at the steps, from its values half a step before each and after."""
+        """(n_receivers, 6, n): a tensor at the steps before the records, of the time of the velocities there."""
         around = np.concatenate([self.carry[name][None], records[name]])
         self.carry[name] = around[-1].copy()
-        return np.moveaxis(0.5 * (around[:-1] + around[1:]), 0, 2)
+        tensor = 0.5 * (around[:-1] + around[1:]) if self.staggered else around[:-1]
+        return np.moveaxis(tensor, 0, 2)
 
     def sync(self) -> None:
         """See `Recorder`."""

@@ -14,6 +14,7 @@ from types import ModuleType
 METHODS = {
     "finite_difference": "lithowave.solvers.finite_difference",
     "spectral_element": "lithowave.solvers.spectral_element",
+    "discontinuous_galerkin": "lithowave.solvers.discontinuous_galerkin",
 }
 
 

@@ -94,9 +94,13 @@ class Plan(Protocol):
 
 
 class Solver(Protocol):
-    """The arrays of one run and its step."""
+    """The arrays of one run and its step.
+
+    staggered : whether stress and strain are those of half a step before the velocities.
+    """
 
     plan: Plan
+    staggered: bool
 
     def advance(self, step: int) -> None:
         """From step to step + 1."""
@@ -108,7 +112,7 @@ class Solver(Protocol):
         """Make room on the device for `capacity` records of the receivers."""
 
     def record(self, slot: int) -> None:
-        """Keep velocity and, if asked for, stress at the receivers; stress is that of half a step before."""
+        """Keep velocity and, if asked for, stress at the receivers."""
 
     def records(self, count: int) -> Coming:
         """The first records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa.

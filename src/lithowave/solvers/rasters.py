@@ -29,7 +29,7 @@ def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
 
 
 def select_raster(plan: Any, selection: Any) -> Raster:
-    """The points that a snapshot selection stands for, about as close to each other as GLL points are."""
+    """The points that a snapshot selection stands for, about as close to each other as the unknowns are."""
     origin, spacing, shape = [], [], []
     for letter, (low, high) in zip("xyz", box_of(plan), strict=True):
         fixed = None if selection.plane is None else getattr(selection.plane, letter)

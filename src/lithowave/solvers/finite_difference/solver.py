@@ -46,6 +46,8 @@ class FiniteDifferenceSolver:
     either, to measure kernels. backend : where the arrays live.
     """
 
+    staggered = True
+
     def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any) -> None:
         self.plan, self.grid, self.backend = plan, plan.grid, backend
         self._allocate(simulation)

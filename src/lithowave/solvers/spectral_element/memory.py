@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.rasters import select_raster, surface_grid
 
 PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part

@@ -12,16 +12,15 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
-SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
 GROWTH = 1.15  # of the elements of an absorbing layer, from one to the next outwards
 LAYER_WAVELENGTHS, FEWEST_IN_LAYER = 12.0, 4  # thickness of a layer in shortest wavelengths; elements
-SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
 @dataclass(frozen=True)
@@ -74,26 +73,13 @@ def _read(simulation: Simulation) -> MeshedModel:
             "Allowed with solver.mesh: stacey", "or make the layer part of the mesh",
         )  # fmt: skip
     mesh = read_hexahedral_mesh(path, "solver.mesh").local()
-    return MeshedModel(mesh, _materials(simulation, mesh), _kinds_of_faces(simulation, mesh), None, None)
-
-
-def _kinds_of_faces(simulation: Simulation, mesh: HexahedralMesh) -> dict[str, np.ndarray]:
-    """The outer faces by kind."""
-    found: dict[str, list[np.ndarray]] = {"free": [], "absorbing": [], "rigid": []}
-    for name, faces in mesh.boundaries.items():
-        kind = name
-        if name == "sides":
-            kind = simulation.boundaries.sides
-        elif name not in found:
-            kind = simulation.boundaries.face(SIDE_NAMES.get(name, name))
-        found[kind].append(faces)
-    return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
+    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), None, None)
 
 
 def _built(simulation: Simulation) -> MeshedModel:
     domain, material = simulation.domain, simulation.material
-    tops, slowest = _sizing(simulation)
-    sizes = [(size, size) for size in (_element_size(simulation, speed) for speed in slowest)]
+    tops, slowest = element_layers(simulation)
+    sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
     layer = _layer(simulation, max(size for size, _ in sizes), sizes[0][0])
     x, y, z = (
         (ends[0] - layer.thickness[f"{axis}_min"], ends[1] + layer.thickness[f"{axis}_max"])
@@ -110,7 +96,7 @@ def _built(simulation: Simulation) -> MeshedModel:
         mesh = _renumbered(mesh, np.array(below))
     used = any(layer.thickness.values())
     return MeshedModel(
-        mesh, _materials(simulation, mesh), _kinds_of_faces(simulation, mesh), layer if used else None, sizes[0][0]
+        mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), layer if used else None, sizes[0][0]
     )
 
 
@@ -151,62 +137,6 @@ def _renumbered(mesh: HexahedralMesh, number: np.ndarray) -> HexahedralMesh:
     return replace(mesh, materials=number[mesh.materials])
 
 
-def _sizing(simulation: Simulation) -> tuple[list[float], list[float]]:
-    """Tops of the layers of elements from above, m, and the slowest wave in each, m/s."""
-    domain, material = simulation.domain, simulation.material
-    low, high = domain.z
-    if material.kind == "homogeneous":
-        return [high], [material.homogeneous.speed_range[0]]
-    if material.kind == "layers":
-        inside = [one for one in material.layers if one.top > low]
-        tops = [one.top for one in inside]
-        # A layer that ends above the ground everywhere has no elements.
-        ground = high if domain.surface is None else domain.surface.high
-        first = max((n for n, top in enumerate(tops) if top >= ground), default=0)
-        if domain.surface is not None:
-            _refuse_outcrops(tops, first, domain.surface.low)
-        return [ground, *tops[first + 1 :]], [one.speed_range[0] for one in inside[first:]]
-    return _slabs(simulation)
-
-
-def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
-    """InputError: a layer below number `first` reaches above the lowest point of the topography."""
-    for number in range(first + 1, len(tops)):
-        if tops[number] >= lowest:
-            raise InputError(
-                f"material.layers[{number}].top",
-                f"{tops[number]:g} m crosses the topography, which goes down to {lowest:g} m",
-                "element faces follow the layers, which must lie below the surface everywhere",
-                "material.file holds a model of any shape",
-            )
-
-
-def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
-    """The depth in equal slabs, neighbours of like speed joined."""
-    domain = simulation.domain
-    low, high = domain.z
-    start = high if domain.surface is None else domain.surface.low
-    edges = np.linspace(start, low, SLABS + 1)
-    edges[0] = high
-    tops, speeds = [], []
-    for above, below in zip(edges[:-1], edges[1:], strict=True):
-        box = domain.model_copy(update={"z": (float(below), float(above))})
-        speed = simulation.material.extremes(box)["vs_min"]
-        if speeds and speed < 1.9 * speeds[-1]:
-            speeds[-1] = min(speeds[-1], speed)
-        else:
-            tops.append(float(above))
-            speeds.append(speed)
-    return tops, speeds
-
-
-def _element_size(simulation: Simulation, speed: float) -> float:
-    solver = simulation.solver
-    if solver.spacing is not None:
-        return solver.spacing
-    return solver.degree * speed / solver.max_frequency / (solver.points_per_wavelength or solver.recommended_points)
-
-
 def _layer_elements(simulation: Simulation) -> int:
     """Elements across the absorbing layer: as told, else so many that it is as thick however small they are."""
     solver, wanted = simulation.solver, simulation.boundaries.layer.elements
@@ -238,7 +168,7 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
     if material.kind == "homogeneous":
         return materials_of([material.homogeneous], np.zeros(mesh.element_count, np.int64))
     if material.kind == "groups":
-        return _group_materials(simulation, mesh)
+        return materials_of(*group_materials(simulation, mesh))
     if material.kind == "layers" and simulation.solver.mesh is None:
         return materials_of(list(material.layers), mesh.materials)
     if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
@@ -257,25 +187,3 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
 
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
     return sampled_materials(material.medium, positions, mesh.element_count, degree + 1, dtype)
-
-
-def _group_materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:
-    groups = simulation.material.groups
-    wanted = [mesh.groups[number] for number in np.unique(mesh.materials)]
-    missing = [name for name in wanted if name not in groups]
-    if missing:
-        raise InputError(
-            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh}",
-            f"groups of the mesh: {', '.join(wanted)}", f"groups described: {', '.join(groups)}",
-        )  # fmt: skip
-    unknown = [name for name in groups if name not in wanted]
-    if unknown:
-        raise InputError(
-            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh} has no such group",
-            f"groups of the mesh: {', '.join(wanted)}",
-        )  # fmt: skip
-    names = list(groups)
-    number = np.array([names.index(name) if name in groups else 0 for name in mesh.groups])
-    return materials_of([groups[name] for name in names], number[mesh.materials])
-
-

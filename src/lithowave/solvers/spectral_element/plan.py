@@ -15,12 +15,12 @@ from lithowave.mesh.numbering import EDGES, number_points, shared_count
 from lithowave.mesh.quality_report import quality_report
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.rasters import select_raster
 from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model
 from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
-from lithowave.solvers.spectral_element.rasters import select_raster
 from lithowave.solvers.spectral_element.stability import stable_time_step
 from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.solvers.base import Coming, Raster
+from lithowave.solvers.rasters import raster_positions, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.elements import ElementTables
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.places import SourceList
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
-from lithowave.solvers.spectral_element.rasters import raster_positions, select_raster, surface_grid
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class SpectralElementSolver:
     plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels.
     backend : where the arrays live.
     """
+
+    staggered = True
 
     def __init__(self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any) -> None:
         self.plan, self.backend = plan, backend

@@ -1,0 +1,8 @@
+"""Discontinuous Galerkin elements on tetrahedra, in one explicit step of arbitrary order (ADER), with local time
+steps."""
+
+from lithowave.solvers.discontinuous_galerkin.measure import predict_loop_time
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, plan
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver as Solver
+
+__all__ = ["DiscontinuousGalerkinPlan", "Solver", "plan", "predict_loop_time"]

@@ -1,0 +1,157 @@
+"""How elements lie in memory: in blocks of as many as a device works on side by side, by kind and by cluster.
+
+Elements of one kind that are worked on alike stand together: isotropic ones, and those that are anisotropic or have an
+anisotropic neighbour; and of each those whose neighbours all are in the same cluster, and the others. In each of these
+four groups they are sorted by cluster, so that at any moment those whose step begins are the first blocks of the group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# How an element's neighbour at a face steps: as often, half as often, twice as often.
+ALIKE, SLOWER, FASTER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a device arranges numbers of blocks.
+
+    lanes : elements in a block. mode_major : coefficients are [block, mode, quantity, lane], as on a CPU; on a GPU
+    [block, quantity, mode, lane].
+    """
+
+    lanes: int
+    mode_major: bool
+
+    def trace_width(self, face_modes: int) -> int:
+        """Numbers kept for a component of a trace."""
+        return -(-face_modes // 4) * 4
+
+    def packed(self, values: np.ndarray) -> np.ndarray:
+        """Numbers (places, c) of elements as (blocks, c, lanes)."""
+        return np.ascontiguousarray(values.reshape(-1, self.lanes, values.shape[1]).swapaxes(1, 2))
+
+    def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
+        """Shape of the coefficients of so many blocks."""
+        return (blocks, modes, 9, self.lanes) if self.mode_major else (blocks, 9, modes, self.lanes)
+
+    def of_host(self, values: np.ndarray) -> np.ndarray:
+        """Coefficients (blocks * lanes, 9, modes) as a device has them."""
+        split = values.reshape(-1, self.lanes, *values.shape[1:])
+        return np.ascontiguousarray(split.transpose(0, 3, 2, 1) if self.mode_major else split.transpose(0, 2, 3, 1))
+
+    def to_host(self, values: np.ndarray) -> np.ndarray:
+        """The inverse of `of_host`."""
+        split = values.transpose(0, 3, 2, 1) if self.mode_major else values.transpose(0, 3, 1, 2)
+        return split.reshape(-1, *split.shape[2:])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks that are worked on alike: first; ends : behind those of each cluster, (clusters,); anisotropic : itself
+    or a neighbour; mixed : a neighbour is of another cluster."""
+
+    first: int
+    ends: tuple[int, ...]
+    anisotropic: bool
+    mixed: bool
+
+    @property
+    def end(self) -> int:
+        """Behind the last block."""
+        return self.ends[-1]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Places of the elements.
+
+    slots : element at each place, -1 for none. place : of each element. groups. block_cluster : of each block.
+    """
+
+    layout: Layout
+    slots: np.ndarray
+    place: np.ndarray
+    groups: tuple[Group, ...]
+    block_cluster: np.ndarray
+
+    @property
+    def block_count(self) -> int:
+        """Blocks of all groups."""
+        return len(self.block_cluster)
+
+    def of_elements(self, values: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+        """Numbers of elements (elements, ...) at the places `some`; 0 where there is no element."""
+        slots = self.slots[some]
+        found = values[np.maximum(slots, 0)]
+        found[slots < 0] = 0
+        return found
+
+
+def make_arrangement(layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray) -> Arrangement:
+    """Places of elements, of which those in each group and cluster stand in their own order.
+
+    cluster, anisotropic : of each element. neighbors : (elements, 4), -1 for none.
+    """
+    there = neighbors >= 0
+    near = anisotropic | (there & anisotropic[neighbors]).any(axis=1)
+    mixed = (there & (cluster[neighbors] != cluster[:, None])).any(axis=1)
+    count = int(cluster.max(initial=0)) + 1
+    groups, slots, clusters, blocks = [], [], [], 0
+    for is_anisotropic, is_mixed in ((False, False), (False, True), (True, False), (True, True)):
+        member = (near == is_anisotropic) & (mixed == is_mixed)
+        if not member.any():
+            continue
+        first, ends = blocks, []
+        for c in range(count):
+            own = np.flatnonzero(member & (cluster == c))
+            own = np.append(own, np.full(-len(own) % layout.lanes, -1))
+            slots.append(own)
+            blocks += len(own) // layout.lanes
+            clusters.append(np.full(len(own) // layout.lanes, c, np.int32))
+            ends.append(blocks)
+        groups.append(Group(first, tuple(ends), is_anisotropic, is_mixed))
+    joined = np.concatenate(slots)
+    place = np.empty(len(cluster), np.int64)
+    place[joined[joined >= 0]] = np.flatnonzero(joined >= 0)
+    return Arrangement(layout, joined, place, tuple(groups), np.concatenate(clusters))
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where the faces of all places find what their neighbours sent; a slot holds one trace.
+
+    neighbor : (places, 4), slot that the neighbour at a face writes; that of zeros where there is none. second :
+    (places, 4), 4 times the slot of a second half plus how the neighbour steps: where it steps faster this element
+    writes there what it sends in the second half of its step, where it steps slower the neighbour does. slots : their
+    number, that of zeros included, which is the last one.
+    """
+
+    neighbor: np.ndarray
+    second: np.ndarray
+    slots: int
+
+
+def make_links(arrangement: Arrangement, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
+    """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none."""
+    slots, place = arrangement.slots, arrangement.place
+    held = slots >= 0
+    across = np.full((len(slots), 4), -1, np.int64)
+    across[held] = neighbors[slots[held]]
+    there = across >= 0
+    element, face = np.divmod(np.maximum(across, 0), 4)
+    neighbor_slot = 4 * place[element] + face
+    own_cluster = np.where(held, cluster[np.maximum(slots, 0)], 0)[:, None]
+    step = np.where(there, cluster[element] - own_cluster, 0)
+    relation = np.select([step > 0, step < 0], [SLOWER, FASTER], ALIKE)
+    halves = np.full(4 * len(slots), -1, np.int64)
+    writers = np.flatnonzero(relation.ravel() == FASTER)
+    halves[writers] = 4 * len(slots) + np.arange(len(writers))
+    last = 4 * len(slots) + len(writers)
+    second = np.select(
+        [relation == FASTER, relation == SLOWER], [halves.reshape(-1, 4), halves[neighbor_slot]], 0
+    )
+    return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)

@@ -1,0 +1,146 @@
+"""What `lithowave bench` measures of the discontinuous Galerkin method: steps of a box without sources and receivers.
+
+`global` : all elements with one time step, isotropic, a material of its own in each element. `anisotropic` : the same
+with all moduli, only if asked for. `local` : a mesh that is eight times finer below the surface, with local time steps;
+the rate counts updates of elements, and the record tells what the same mesh needs with one time step. All have a free
+surface and absorb at the five other sides.
+
+The limit of a step is the memory bandwidth over the bytes that must move: coefficients are read and written, the traces
+that an element keeps and those that its neighbours send are read, and both are written; the elastic law and the numbers
+of the faces are read, with a slot number of 4 bytes for each face.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lithowave.solvers.clock import Schedule
+from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.clusters import one_step
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+from lithowave.solvers.discontinuous_galerkin.measure import IN_A_CUBE, fill_with_noise, synthetic_plan
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from lithowave.solvers.discontinuous_galerkin.reference import make_reference
+from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
+from lithowave.solvers.timing import Steps, call_time
+
+CASES, USUAL_CASES = ("global", "local", "anisotropic"), ("global", "local")
+OPTIONS = ("orders",)
+SMALLEST_SIZE = 3  # cubes
+SIZES = {"cpu": (16, 16, 16), "cuda": (43, 43, 42)}  # cubes of twelve elements
+LOCAL_SIZES = {"cpu": (4, 4, 6), "cuda": (14, 14, 20)}
+
+Record = dict[str, Any]
+Shape = tuple[int, int, int]
+
+__all__ = ["CASES", "OPTIONS", "ORDERS", "SMALLEST_SIZE", "USUAL_CASES", "make_tasks"]
+
+
+def make_tasks(
+    backend: Any, cases: Iterable[str], sizes: Iterable[Shape] | None, orders: Iterable[int] = (5,)
+) -> Iterator[DiscontinuousGalerkinTask]:
+    """A task for each size (cubes of twelve elements along x, y, z), order and case."""
+    for shape, order, case in itertools.product(sizes or [None], orders, cases):
+        usual = (LOCAL_SIZES if case == "local" else SIZES)[backend.name]
+        counts = shape or usual_size(backend, order, case, usual)
+        yield DiscontinuousGalerkinTask(case, tuple(counts), order, backend)
+
+
+def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
+    """Cubes along x, y and z: fewer where they would not fit into the memory."""
+    sample = synthetic_plan((SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic")
+    per_element = sample.memory_bytes(backend) / sample.element_count
+    while math.prod(counts) * IN_A_CUBE * per_element > backend.free_memory() and min(counts) > SMALLEST_SIZE:
+        counts = tuple(max(SMALLEST_SIZE, count * 4 // 5) for count in counts)
+    return counts
+
+
+def element_bytes(order: int, value_bytes: int, anisotropic: bool) -> int:
+    """Bytes that the update of an element must move, by the model above."""
+    traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
+    law = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
+    faces = 4 * (ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS)
+    return value_bytes * (2 * QUANTITIES * mode_count(order) + traces + law + faces) + 4 * 4
+
+
+def operations(order: int) -> int:
+    """Multiplications and additions of the update of an isotropic element, with entries that are not zero alone."""
+    reference = make_reference(order)
+    products = sum(int((trace != 0).sum()) for trace in reference.traces) * 2 * QUANTITIES
+    for rows, columns in zip(reference.levels[1:-1], reference.levels, strict=False):
+        products += QUANTITIES * sum(int((one[:rows, :columns] != 0).sum()) for one in reference.derivatives)
+        products += 81 * rows + 2 * QUANTITIES * rows
+    return 2 * (products + 4 * 58 * reference.face_count)
+
+
+@dataclass(frozen=True)
+class DiscontinuousGalerkinTask:
+    """One measurement: a case on a box of cubes (along x, y, z). See `lithowave.solvers.base.BenchTask`."""
+
+    case: str
+    shape: Shape
+    order: int
+    backend: Any
+
+    method = "discontinuous_galerkin"
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.case}, {'x'.join(map(str, self.shape))} cubes, order {self.order}"
+
+    @cached_property
+    def plan(self) -> DiscontinuousGalerkinPlan:
+        """The box."""
+        return synthetic_plan(
+            self.shape, self.order, self.backend.precision, anisotropic=self.case == "anisotropic",
+            graded=self.case == "local",
+        )  # fmt: skip
+
+    def entries(self) -> Record:
+        """What the record says of the case."""
+        return {
+            "size": list(self.shape),
+            "order": self.order,
+            "elements": self.plan.element_count,
+            "clusters": self.plan.clustering.sizes,
+        }
+
+    def step_bytes(self) -> float:
+        """Bytes that one step must move."""
+        anisotropic = self.case == "anisotropic"
+        return self.plan.unit_count * element_bytes(self.order, self.plan.value_bytes, anisotropic)
+
+    def memory_bytes(self, _: Record) -> int:
+        """Bytes of the arrays of the device."""
+        return self.plan.memory_bytes(self.backend)
+
+    def measure(self) -> tuple[float, Record]:
+        """Seconds of a step; of local ones also how they compare with one time step."""
+        seconds = self._seconds(self.plan)
+        told: Record = {} if self.case == "anisotropic" else {"operations_per_element": operations(self.order)}
+        if self.case == "local":
+            plan, clustering = self.plan, self.plan.clustering
+            # As many steps as cluster 0 takes, which all elements take with one time step.
+            limit = Schedule(clustering.shortest, clustering.schedule.limit, 10, 2)
+            even = replace(plan, clustering=one_step(plan.limits, limit))
+            faster = self._seconds(even) * clustering.ticks / seconds
+            gain = plan.element_count * clustering.ticks / plan.unit_count
+            told |= {"update_gain": gain, "time_gain": faster, "fraction_of_gain": faster / gain}
+        return seconds, told
+
+    def _seconds(self, plan: DiscontinuousGalerkinPlan) -> float:
+        solver = DiscontinuousGalerkinSolver(plan, None, self.backend)
+        fill_with_noise(solver)
+        seconds = call_time(Steps(solver), self.backend, minimum=2.0)
+        del solver
+        gc.collect()
+        return seconds

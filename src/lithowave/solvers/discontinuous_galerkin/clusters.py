@@ -1,0 +1,160 @@
+"""Local time steps: clusters of elements whose time steps are powers of two of the shortest.
+
+An element of cluster c steps 2^c times as far as one of cluster 0; elements at a face are of the same cluster or of
+neighbouring ones (Breuer, Heinecke & Bader 2016, IPDPS, 854-863). All meet at the steps of the largest cluster, which
+are the steps of the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.solvers.clock import Schedule, make_schedule
+
+MOST_CLUSTERS = 9  # as many steps of cluster 0 as amplitudes are computed at a time
+PAYS = 1.2  # times fewer element updates than with one time step: local ones are then used by default
+STEPS_BETWEEN_SAMPLES = 40  # of the largest step in the period of max_frequency, where nothing else asks for samples
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Clusters and their time steps.
+
+    schedule : of the run; its step is that of the largest cluster. shortest : time step of cluster 0, s. cluster :
+    (elements,) of each element. gain : times fewer updates than if all elements took the largest step stable for all.
+    """
+
+    schedule: Schedule
+    shortest: float
+    cluster: np.ndarray
+    gain: float
+
+    @property
+    def count(self) -> int:
+        """Number of clusters."""
+        return 1 + round(math.log2(self.schedule.time_step / self.shortest))
+
+    @property
+    def ticks(self) -> int:
+        """Steps of cluster 0 in a step of the run."""
+        return 1 << (self.count - 1)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Elements in each cluster."""
+        return np.bincount(self.cluster, minlength=self.count).tolist()
+
+    @property
+    def updates(self) -> int:
+        """Updates of elements in a step of the run."""
+        return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))
+
+    def time_steps(self) -> np.ndarray:
+        """Time step of each element, s."""
+        return self.shortest * 2.0**self.cluster
+
+
+def smoothed(cluster: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+    """Clusters, some made smaller, so that neighbours differ by one at most. neighbors : (elements, 4), -1 for none."""
+    cluster = cluster.copy()
+    while True:
+        across = np.where(neighbors >= 0, cluster[neighbors], MOST_CLUSTERS)
+        most = across.min(axis=1) + 1
+        if (cluster <= most).all():
+            return cluster
+        np.minimum(cluster, most, out=cluster)
+
+
+def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
+    """The largest cluster, below `most`, that each element's largest stable time step allows."""
+    levels = np.floor(np.log2(limits / shortest) + 1e-9)
+    return np.clip(levels, 0, most - 1).astype(np.int64)
+
+
+def one_step(limits: np.ndarray, schedule: Schedule) -> Clustering:
+    """All elements in one cluster."""
+    return Clustering(schedule, schedule.time_step, np.zeros(len(limits), np.int64), 1.0)
+
+
+def make_clusters(
+    limits: np.ndarray,
+    neighbors: np.ndarray,
+    duration: float,
+    safety: float,
+    time_step: float | None,
+    sampling_interval: float | None,
+    local: bool | None,
+    max_frequency: float | None,
+) -> Clustering:
+    """The clusters with the fewest updates of elements.
+
+    Parameters
+    ----------
+    limits : largest stable time step of each element, s. neighbors : (elements, 4), -1 for none. duration, safety,
+    time_step, sampling_interval : as of `make_schedule`; a time_step is that of cluster 0. local : whether to have more
+    than one cluster; None: where it pays.
+
+    Raises
+    ------
+    InputError : as `make_schedule`.
+    """
+    limit = float(limits.min())
+    everywhere = make_schedule(limit, duration, safety, time_step, sampling_interval)
+    if local is False:
+        return one_step(limits, everywhere)
+    found = None
+    tried = _candidates(limits, everywhere, duration, safety, time_step, sampling_interval, max_frequency)
+    for schedule, shortest in tried:
+        most = 1 + round(math.log2(schedule.time_step / shortest))
+        cluster = smoothed(raw_clusters(safety * limits if time_step is None else limits, shortest, most), neighbors)
+        gain = len(limits) / everywhere.time_step * shortest / float((0.5**cluster).sum())
+        if found is None or gain > found.gain * (1 + 1e-9):
+            found = Clustering(schedule, shortest, cluster, gain)
+    if found is None or (local is None and found.gain < PAYS):
+        return one_step(limits, everywhere)
+    return found
+
+
+def _candidates(
+    limits: np.ndarray,
+    everywhere: Schedule,
+    duration: float,
+    safety: float,
+    time_step: float | None,
+    interval: float | None,
+    max_frequency: float | None,
+) -> Iterator[tuple[Schedule, float]]:
+    """Schedules and time steps of cluster 0 worth trying: for each number of clusters the longest step that fits."""
+    shortest = time_step or safety * float(limits.min())
+    longest = safety * float(limits.max())
+    for count in range(2, MOST_CLUSTERS + 1):
+        ticks = 1 << (count - 1)
+        if shortest * ticks > 2 * longest:
+            return
+        if interval is None:
+            step = shortest * ticks
+            if max_frequency is not None and step > 1.0 / (STEPS_BETWEEN_SAMPLES * max_frequency):
+                return
+            yield _schedule(step, everywhere.limit, 1, duration), shortest
+        elif time_step is not None:
+            every = round(interval / (time_step * ticks))
+            if every < 1 or abs(every * time_step * ticks - interval) > 1e-6 * interval:
+                continue
+            yield _schedule(interval / every, everywhere.limit, every, duration), time_step
+        else:
+            every = math.ceil(interval / (shortest * ticks) - 1e-9)
+            for more in range(3):
+                step = interval / (every + more)
+                yield _schedule(step, everywhere.limit, every + more, duration), step / ticks
+            if shortest * ticks > interval:
+                return
+
+
+def _schedule(step: float, limit: float, every: int, duration: float) -> Schedule:
+    samples = int(math.floor(duration / (every * step) + 1e-6)) + 1
+    return Schedule(step, limit, every, max(samples, 2))
+

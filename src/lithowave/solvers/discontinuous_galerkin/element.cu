@@ -1,0 +1,386 @@
+// The step of blocks of 32 elements: see element_kernels.py. A warp has one quantity of all elements, a lane all modes
+// of one quantity of one element, in registers; quantities meet in shared memory.
+//
+// ORDER, ANISOTROPIC; MIXED: some neighbours are in other clusters; BLOCKS: that a multiprocessor should hold;
+// DIRECTIONS (1 or 3), FACES (2 or 4): how many go through shared memory at once.
+
+#include "reference.cuh"
+#include "faces.cuh"
+#include "hopper.cuh"
+#include "unrolled.cuh"
+
+typedef REAL real;
+
+constexpr int LANES = 32, QUANTITIES = 9, THREADS = LANES * QUANTITIES;
+constexpr int MODES = Reference::modes, FACE = Reference::face_modes, WIDTH = (FACE + 3) / 4 * 4;
+constexpr int SLOT = 3 * WIDTH;
+constexpr int COLUMN = 33;  // numbers from row to row of traces in shared memory, so that rows and lanes meet in no bank
+constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // lanes that a trace takes at a face
+constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
+constexpr int WORKERS = 8;                  // warps that work on faces
+constexpr int TURNS = ROWS * FACES / WORKERS;
+constexpr int BATCH = TURNS < 4 ? TURNS : 4;  // turns whose numbers are read at once
+constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
+
+#if ANISOTROPIC
+typedef AnyFace<real> Face;
+constexpr int LAW = 81;
+#else
+typedef IsotropicFace<real> Face;
+constexpr int LAW = 12;
+#endif
+
+struct Fields {
+    real *own, *even, *odd;
+    const real *elastic, *faces;
+    const int *neighbor, *second;
+    int block, place;  // of the block among all, and among those of its kind
+    int count;         // steps of the block's cluster so far
+};
+
+// The element and face of a turn in which a warp and its lanes work on faces, and the mode on it.
+struct Turn {
+    int element, face, row;
+
+    __device__ __forceinline__ Turn(int turn) {
+        const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES, pair = warp + WORKERS * turn;
+        row = lane % ROWS;
+        element = pair % ROWS + lane / ROWS * ROWS;
+        face = pair / ROWS;
+    }
+
+    // Of the quantity 0 in shared memory; the others follow at FACE * COLUMN.
+    __device__ __forceinline__ int column() const {
+        return (face * QUANTITIES * FACE + (row < FACE ? row : 0)) * COLUMN + element;
+    }
+};
+
+// What neighbours sent less what the elements kept goes through the elastic law of the faces into shared memory.
+template <int first_face>
+__device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
+    if (threadIdx.x >= WORKERS * LANES) return;
+    const int before = f.count - 1;
+    int from[TURNS];  // slots; with other clusters twice that and the parity of what is wanted
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++) {
+        const Turn t(turn);
+        const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
+        from[turn] = f.neighbor[face];
+#if MIXED
+        const int link = f.second[face];
+        if ((link & 3) == SLOWER && (before & 1)) from[turn] = link >> 2;
+        from[turn] = 2 * from[turn] + (((link & 3) == SLOWER ? before >> 1 : before) & 1);
+#endif
+    }
+#pragma unroll
+    for (int batch = 0; batch < TURNS; batch += BATCH) {
+        real jump[BATCH][3];
+        Face numbers[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const Turn t(batch + i);
+            const int face = (f.block * LANES + t.element) * 4 + first_face + t.face, row = t.row < FACE ? t.row : 0;
+#if MIXED
+            const real* const sent = (from[batch + i] & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i] >> 1) * SLOT + row;
+#else
+            const real* const sent = (before & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i]) * SLOT + row;
+#endif
+            const real* const kept = f.own + static_cast<long long>(face) * SLOT + row;
+#pragma unroll
+            for (int c = 0; c < 3; c++) jump[i][c] = sent[c * WIDTH] - kept[c * WIDTH];
+            const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
+            numbers[i].load(f.faces + static_cast<long long>(own_face) * Face::NUMBERS);
+        }
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const Turn t(batch + i);
+            if (t.row < FACE)
+                numbers[i].jump(jump[i][0], jump[i][1], jump[i][2], shared + t.column(), FACE * COLUMN);
+        }
+    }
+}
+
+// Q += R_f F_f on FACES faces from shared memory.
+template <int first_face>
+__device__ __forceinline__ void lift(real (&q)[MODES], const real* shared) {
+    const real* const own = shared + threadIdx.x / LANES * FACE * COLUMN + threadIdx.x % LANES;
+    constexpr int NEXT = QUANTITIES * FACE * COLUMN;
+    unrolled<0, FACE>([&](auto index) {
+        constexpr int m = decltype(index)::value;
+        if constexpr (first_face == 0) {
+            const real x = own[m * COLUMN], y = own[NEXT + m * COLUMN];
+            add_row<Reference::Trace0, Reference::Odd, m>(q, x, x);
+            add_row<Reference::Trace1, Reference::Odd, m>(q, y, y);
+        }
+        if constexpr (first_face + FACES == 4) {
+            // The matrices of faces 2 and 3 are the same but for the sign of odd modes.
+            const real x = own[(2 - first_face) * NEXT + m * COLUMN], y = own[(3 - first_face) * NEXT + m * COLUMN];
+            add_row<Reference::Trace2, Reference::Odd, m>(q, x + y, x - y);
+        }
+    });
+}
+
+// The coefficients of a block, complete if a step is under way.
+__device__ __forceinline__ void load_complete(
+    real (&q)[MODES], const real* from, const Fields& f, int pending, real* shared)
+{
+    if (pending) load_jumps<0>(f, shared);
+#pragma unroll
+    for (int k = 0; k < MODES; k++) q[k] = from[k * LANES];
+    if (!pending) return;
+    __syncthreads();
+    lift<0>(q, shared);
+#if FACES == 2
+    __syncthreads();
+    load_jumps<2>(f, shared);
+    __syncthreads();
+    lift<2>(q, shared);
+#endif
+    __syncthreads();
+}
+
+// Law of the quantity of this warp: see riemann.elastic_matrices.
+__device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
+    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + lane;
+#if ANISOTROPIC
+#pragma unroll
+    for (int c = 0; c < 3; c++)
+#pragma unroll
+        for (int j = 0; j < 3; j++) law[c][j] = numbers[(quantity * 9 + c * 3 + j) * LANES];
+#else
+    // Of a normal stress lambda and 2 mu, of a shear stress mu with the two axes exchanged, of a velocity 1 / rho.
+    const real lambda = numbers[9 * LANES], mu = numbers[10 * LANES];
+    const int along_x = quantity == 3 ? 1 : quantity == 4 ? 2 : 0;
+    const int along_y = quantity == 3 ? 0 : quantity == 5 ? 2 : 1;
+    const int along_z = quantity == 4 ? 0 : quantity == 5 ? 1 : 2;
+    real x, y, z;
+    if (quantity < 3) {
+        x = quantity == 0 ? lambda + 2 * mu : lambda;
+        y = quantity == 1 ? lambda + 2 * mu : lambda;
+        z = quantity == 2 ? lambda + 2 * mu : lambda;
+    } else if (quantity < 6) {
+        x = quantity == 5 ? real(0) : mu;
+        y = quantity == 4 ? real(0) : mu;
+        z = quantity == 3 ? real(0) : mu;
+    } else {
+        x = y = z = numbers[11 * LANES];
+    }
+#pragma unroll
+    for (int c = 0; c < 3; c++) {
+        law[c][0] = x * numbers[(c * 3 + along_x) * LANES];
+        law[c][1] = y * numbers[(c * 3 + along_y) * LANES];
+        law[c][2] = z * numbers[(c * 3 + along_z) * LANES];
+    }
+#endif
+}
+
+// The quantities whose derivatives this warp's quantity needs.
+__device__ __forceinline__ int source(int j) {
+    const int quantity = threadIdx.x / LANES;
+    if (quantity < 6) return 6 + j;
+    return j == quantity - 6 ? j : quantity + j - 6 + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
+}
+
+// Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1).
+template <int level, int count>
+__device__ __forceinline__ void next_term(
+    real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared)
+{
+    constexpr int COUNT = Reference::level[level + 1], BEFORE = Reference::level[level];
+    constexpr int SPAN = Reference::B1 * LANES;
+    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    real* const own = shared + quantity * SPAN + lane;
+    const real *const a = shared + source(0) * SPAN + lane, *const b = shared + source(1) * SPAN + lane,
+               *const c = shared + source(2) * SPAN + lane;
+#if DIRECTIONS == 3
+    constexpr int NEXT = QUANTITIES * SPAN;
+    unrolled<0, COUNT>([&](auto row) {
+        constexpr int r = decltype(row)::value;
+        own[r * LANES] = row_sum<Reference::Derivative0, r, BEFORE, level + 1>(x);
+    });
+    unrolled<0, COUNT>([&](auto row) {
+        constexpr int r = decltype(row)::value;
+        own[NEXT + r * LANES] = row_sum<Reference::Derivative1, r, BEFORE, level + 1>(x);
+    });
+    unrolled<0, COUNT>([&](auto row) {
+        constexpr int r = decltype(row)::value;
+        own[2 * NEXT + r * LANES] = row_sum<Reference::Derivative2, r, BEFORE, level + 1>(x);
+    });
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < COUNT; r++) {
+        const int o = r * LANES;
+        next[r] = law[0][0] * a[o] + law[0][1] * b[o] + law[0][2] * c[o] + law[1][0] * a[NEXT + o] +
+                  law[1][1] * b[NEXT + o] + law[1][2] * c[NEXT + o] + law[2][0] * a[2 * NEXT + o] +
+                  law[2][1] * b[2 * NEXT + o] + law[2][2] * c[2 * NEXT + o];
+    }
+    __syncthreads();
+#else
+    real sum[COUNT];
+    unrolled<0, 3>([&](auto direction) {
+        constexpr int d = decltype(direction)::value;
+        unrolled<0, COUNT>([&](auto row) {
+            constexpr int r = decltype(row)::value;
+            if constexpr (d == 0) own[r * LANES] = row_sum<Reference::Derivative0, r, BEFORE, level + 1>(x);
+            if constexpr (d == 1) own[r * LANES] = row_sum<Reference::Derivative1, r, BEFORE, level + 1>(x);
+            if constexpr (d == 2) own[r * LANES] = row_sum<Reference::Derivative2, r, BEFORE, level + 1>(x);
+        });
+        __syncthreads();
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            const int o = r * LANES;
+            const real more = law[d][0] * a[o] + law[d][1] * b[o] + law[d][2] * c[o];
+            sum[r] = d == 0 ? more : sum[r] + more;
+        }
+        __syncthreads();
+    });
+#pragma unroll
+    for (int r = 0; r < COUNT; r++) next[r] = sum[r];
+#endif
+}
+
+// The Taylor terms from `level` + 1 on: total : Q with all of them, written to `to` as soon as they are done; mean,
+// half : averages over the step and its first half.
+template <int level, int count>
+__device__ __forceinline__ void predict(
+    const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
+    const real (&law)[3][3], real* to, real* shared)
+{
+    if constexpr (level + 1 < ORDER) {
+        constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
+        real next[Reference::B1];
+        next_term<level>(next, term, law, shared);
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            total[r] = (level == 0 ? mean[r] : total[r]) + next[r];
+#if MIXED
+            half[r] = (level == 0 ? mean[r] : half[r]) + real(1.0 / (2 << level) / (level + 2)) * next[r];
+#endif
+            mean[r] += real(1.0 / (level + 2)) * next[r];
+        }
+#pragma unroll
+        for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
+        predict<level + 1>(next, total, mean, half, law, to, shared);
+    }
+}
+
+// Averages on FACES faces go to shared memory.
+template <int first_face>
+__device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* shared) {
+    real* const own = shared + threadIdx.x / LANES * FACE * COLUMN + threadIdx.x % LANES;
+    constexpr int NEXT = QUANTITIES * FACE * COLUMN;
+    unrolled<0, FACE>([&](auto index) {
+        constexpr int m = decltype(index)::value;
+        if constexpr (first_face == 0) {
+            own[m * COLUMN] = row_sum<Reference::Trace0, m, MODES, 1>(mean);
+            own[NEXT + m * COLUMN] = row_sum<Reference::Trace1, m, MODES, 1>(mean);
+        }
+        if constexpr (first_face + FACES == 4) {
+            const real even = parity_sum<Reference::Trace2, Reference::Odd, m, 0>(mean);
+            const real odd = parity_sum<Reference::Trace2, Reference::Odd, m, 1>(mean);
+            own[(2 - first_face) * NEXT + m * COLUMN] = even + odd;
+            own[(3 - first_face) * NEXT + m * COLUMN] = even - odd;
+        }
+    });
+}
+
+// Keep and send what elements bring to FACES faces. early : of the first half of the step, after the whole of it.
+template <int first_face, bool early>
+__device__ __forceinline__ void send(const Fields& f, const real* shared) {
+    if (threadIdx.x >= WORKERS * LANES) return;
+#pragma unroll
+    for (int batch = 0; batch < TURNS; batch += BATCH) {
+        Face numbers[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const Turn t(batch + i);
+            const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
+            numbers[i].load(f.faces + static_cast<long long>(own_face) * Face::NUMBERS);
+        }
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const Turn t(batch + i);
+            const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
+            if (t.row >= FACE) continue;
+            real kept[3], sent[3];
+            numbers[i].sides(shared + t.column(), FACE * COLUMN, kept, sent);
+            real* to = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
+#if MIXED
+            const int link = f.second[face], relation = link & 3;
+            real* const further = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(link >> 2) * SLOT + t.row;
+            if (early) {
+                if (relation == FASTER)
+                    for (int c = 0; c < 3; c++) {
+                        to[c * WIDTH] = sent[c];
+                        further[c * WIDTH] = 2 * further[c * WIDTH] - sent[c];
+                    }
+                continue;
+            }
+            if (relation == FASTER) to = further;
+            if (relation == SLOWER) {
+                to = (f.count >> 1 & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
+                for (int c = 0; c < 3; c++) sent[c] = real(0.5) * sent[c] + (f.count & 1 ? to[c * WIDTH] : real(0));
+            }
+#endif
+            real* const keep = f.own + static_cast<long long>(face) * SLOT + t.row;
+#pragma unroll
+            for (int c = 0; c < 3; c++) keep[c * WIDTH] = kept[c], to[c * WIDTH] = sent[c];
+        }
+    }
+}
+
+template <bool early>
+__device__ __forceinline__ void send_all(const real (&mean)[MODES], const Fields& f, real* shared) {
+    store_traces<0>(mean, shared);
+    __syncthreads();
+    send<0, early>(f, shared);
+#if FACES == 2
+    __syncthreads();
+    store_traces<2>(mean, shared);
+    __syncthreads();
+    send<2, early>(f, shared);
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
+    real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
+    const int* second, const int* cluster, int kind_first, int first, int tick, int pending)
+{
+    real* const shared = dynamic_shared<real>();
+    const int block = first + blockIdx.x;
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    real* const q = coefficients +
+        (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
+    real mean[MODES], total[Reference::B1], half[Reference::B1], law[3][3];
+    load_complete(mean, q, f, pending, shared);
+    load_law(law, f);
+#pragma unroll
+    for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
+    predict<0>(mean, total, mean, half, law, q, shared);
+    send_all<false>(mean, f, shared);
+#if MIXED
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) mean[r] = half[r];
+    send_all<true>(mean, f, shared);
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
+    const real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces,
+    const int* neighbor, const int* second, const int* cluster, int kind_first, const int* blocks, int tick,
+    int pending, real* out, int out_first)
+{
+    real* const shared = dynamic_shared<real>();
+    const int block = blocks[blockIdx.x];
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    const long long within = threadIdx.x / LANES * MODES * LANES + threadIdx.x % LANES, size = QUANTITIES * MODES * LANES;
+    real q[MODES];
+    load_complete(q, coefficients + block * size + within, f, pending, shared);
+#pragma unroll
+    for (int k = 0; k < MODES; k++)
+        out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
+}

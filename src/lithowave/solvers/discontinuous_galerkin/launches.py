@@ -1,0 +1,197 @@
+"""How the kernels are launched on a CUDA device.
+
+The kernels are called as on the CPU, with the argument lists of `arguments.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS, named_arguments
+from lithowave.solvers.discontinuous_galerkin.arrangement import Layout
+from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
+from lithowave.solvers.discontinuous_galerkin.reference import make_reference
+from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+
+PACKAGE = "lithowave.solvers.discontinuous_galerkin"
+ELEMENT_FILE, POINTS_FILE = "element.cu", "points.cu"
+LANES, QUANTITIES, COLUMN, WARP = 32, 9, 33, 32
+THREADS = LANES * QUANTITIES
+FACE_NUMBERS = {False: 16, True: 44}  # of faces, with numbers of no account, so that they are aligned
+
+# By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread;
+# directions of derivatives and faces that go through shared memory at once.
+SHAPES = {
+    "single": {2: (6, 3, 4), 3: (5, 3, 4), 4: (4, 3, 4), 5: (3, 3, 4), 6: (2, 1, 4), 7: (1, 1, 4)},
+    "double": {2: (4, 3, 4), 3: (3, 3, 4), 4: (2, 3, 4), 5: (1, 3, 4), 6: (1, 1, 2), 7: (1, 1, 2)},
+}
+
+
+def layout() -> Layout:
+    """How a GPU arranges its blocks."""
+    return Layout(LANES, mode_major=False)
+
+
+def shared_bytes(order: int, precision: str) -> int:
+    """Shared memory of a block."""
+    _, directions, faces = SHAPES[precision][order]
+    slopes = directions * QUANTITIES * mode_count(order - 1) * LANES
+    traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
+    return max(slopes, traces) * (4 if precision == "single" else 8)
+
+
+def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[str, str | int]:
+    """What `element.cu` is compiled for."""
+    blocks, directions, faces = SHAPES[precision][order]
+    return {
+        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "BLOCKS": blocks,
+        "DIRECTIONS": directions, "FACES": faces,
+    }  # fmt: skip
+
+
+def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+    """Everything that a run may compile: file, defines, least compute capability."""
+    for precision, real in (("single", "float"), ("double", "double")):
+        yield POINTS_FILE, {"REAL": real}, (0, 0)
+        for order in ORDERS:
+            for anisotropic in (False, True):
+                for mixed in (False, True):
+                    yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, anisotropic, mixed), (0, 0)
+
+
+def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
+    """`reference.cuh` for the order in the definitions of a source."""
+    return {"reference.cuh": reference_header(int(definitions["ORDER"]))} if "ORDER" in definitions else {}
+
+
+@lru_cache
+def reference_header(order: int) -> str:
+    """The matrices of an order as tables of their entries, in C++; see `unrolled.cuh`."""
+    reference = make_reference(order)
+    tables = {f"Derivative{n}": matrix for n, matrix in enumerate(reference.derivatives)}
+    tables |= {f"Trace{n}": matrix.T for n, matrix in enumerate(reference.traces[:3])}
+    odd = [p % 2 for p, _, _ in modes(order)]
+    return "\n".join(
+        [
+            "#pragma once", "struct Reference {",
+            f"static constexpr int modes = {reference.count}, face_modes = {reference.face_count};",
+            f"static constexpr int B1 = {reference.levels[1]};", f"static {_numbers('int', 'level', reference.levels)}",
+            f"struct Odd {{ static {_numbers('int', 'value', odd)} }};",
+            *(_table(name, matrix) for name, matrix in tables.items()), "};", "",
+        ]
+    )  # fmt: skip
+
+
+def _table(name: str, matrix: np.ndarray) -> str:
+    row, column = np.nonzero(matrix)
+    begin = np.searchsorted(row, np.arange(len(matrix) + 1))
+    entries = (
+        _numbers("int", "begin", begin), _numbers("int", "column", column),
+        _numbers("double", "value", matrix[row, column]),
+    )  # fmt: skip
+    return f"struct {name} {{ " + " ".join(f"static {part}" for part in entries) + " };"
+
+
+def _numbers(kind: str, name: str, values: Any) -> str:
+    listed = ", ".join(repr(value) for value in np.asarray(values).tolist())
+    return f"constexpr {kind} {name}[] = {{{listed}}};"
+
+
+class ElementKernels:
+    """`step` and `complete` for one kind of blocks."""
+
+    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool) -> None:
+        self.backend = backend
+        self.defines = defines(order, backend.precision, anisotropic, mixed)
+        self.headers = generated_headers(self.defines)
+        self.shared_bytes = shared_bytes(order, backend.precision)
+
+    def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
+        if blocks > 0:
+            program = self.backend.program(PACKAGE, ELEMENT_FILE, self.defines, self.headers)
+            program.launch(kernel, (blocks,), (THREADS,), named, self.shared_bytes)
+
+    def step(self, *arguments: Any) -> None:
+        """See `element_kernels.make_step`."""
+        named = named_arguments("step", arguments)
+        self._launch("step", named["end"] - named["first"], named)
+
+    def complete(self, *arguments: Any) -> None:
+        """See `element_kernels.make_complete`."""
+        named = named_arguments("complete", arguments)
+        self._launch("complete", named["blocks"].size, named)
+
+
+class PointKernels:
+    """Kernels over points."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def _launch(self, kernel: str, size: int, named: dict[str, Any], block: int = 256) -> None:
+        if size > 0:
+            program = self.backend.program(PACKAGE, POINTS_FILE, {})
+            program.launch(kernel, (-(-size // block),), (block,), named)
+
+    def inject(self, *arguments: Any) -> None:
+        """See `point_kernels.inject`."""
+        named = named_arguments("inject", arguments)
+        count = named["target"].size
+        self._launch("inject", count, named | {"count": count, "sources": named["amplitude"].shape[1]}, 64)
+
+    def count_step(self, row: Any) -> None:
+        """See `point_kernels.count_step`."""
+        self._launch("count_step", 1, {"row": row}, 1)
+
+    def sample(self, *arguments: Any) -> None:
+        """See `point_kernels.sample`; a warp has a quantity of a place."""
+        named = named_arguments("sample", arguments)
+        _, rows, width = named["out"].shape
+        count = named["base"].size
+        named |= {"count": count, "width": width, "rows": rows, "modes": named["values"].shape[1]}
+        self._launch("sample", count * rows * WARP, named, 128)
+
+    def surface_peaks(self, *arguments: Any) -> None:
+        """See `point_kernels.surface_peaks`."""
+        named = named_arguments("surface_peaks", arguments)
+        self._launch("surface_peaks", named["displacement"].shape[1], named | {"size": named["displacement"].shape[1]})
+
+    def largest_velocity(self, *arguments: Any) -> None:
+        """See `point_kernels.largest_velocity`; a warp has one of the numbers."""
+        named = named_arguments("largest_velocity", arguments)
+        blocks, _, modes_of_block, _ = named["coefficients"].shape
+        named |= {"blocks": blocks, "modes": modes_of_block, "warps": named["out"].size}
+        self._launch("largest_velocity", named["out"].size * WARP, named)
+
+
+def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
+    """The kernels on a CUDA device, to be called as those on the CPU; how blocks and faces are arranged."""
+    points = PointKernels(backend)
+    made: dict[tuple[bool, bool], ElementKernels] = {}
+
+    def of(anisotropic: bool, mixed: bool) -> ElementKernels:
+        if (anisotropic, mixed) not in made:
+            made[anisotropic, mixed] = ElementKernels(backend, order, anisotropic, mixed)
+        return made[anisotropic, mixed]
+
+    def pack_faces(numbers: np.ndarray) -> np.ndarray:
+        """(blocks, lanes, 4, c)."""
+        anisotropic = numbers.shape[-1] == ANISOTROPIC_NUMBERS
+        assert anisotropic or numbers.shape[-1] == ISOTROPIC_NUMBERS
+        padded = np.zeros((len(numbers), 4, FACE_NUMBERS[anisotropic]))
+        padded[..., : numbers.shape[-1]] = numbers
+        return padded.reshape(-1, LANES, *padded.shape[1:])
+
+    def step(anisotropic: bool, mixed: bool) -> Callable[..., None]:
+        return of(anisotropic, mixed).step
+
+    def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
+        return of(anisotropic, mixed).complete
+
+    own = {name: getattr(points, name) for name in ARGUMENTS if hasattr(points, name)}
+    return SimpleNamespace(**own, step=step, complete=complete, layout=layout(), pack_faces=pack_faces)

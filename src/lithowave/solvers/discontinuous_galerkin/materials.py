@@ -1,0 +1,81 @@
+"""What the elements are made of: one material in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+# Quantities of an element: stress in this order, then velocity x, y, z.
+STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
+QUANTITIES = len(STRESS) + 3
+FROM_VOIGT = np.array([0, 1, 2, 5, 4, 3])  # places in Voigt's order xx, yy, zz, yz, xz, xy
+
+# Rows of the stress tensor: the components (x, y, z) of its row i are STRESS[ROWS[i]].
+ROWS = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
+
+
+@dataclass(frozen=True)
+class ElementMaterials:
+    """Materials of the elements.
+
+    lam, mu : Lame's moduli (elements,), Pa; mu = 0 in a fluid; of no account where an element is anisotropic. rho :
+    (elements,), kg/m^3. number : (elements,), row of `stiffness`, or -1 where the element is isotropic. stiffness :
+    (materials, 6, 6), Pa, in Voigt's order. fastest, slowest : phase speeds of each row of `stiffness` times the root
+    of its density, that is (materials,), Pa^(1/2).
+    """
+
+    lam: np.ndarray
+    mu: np.ndarray
+    rho: np.ndarray
+    number: np.ndarray
+    stiffness: np.ndarray
+    fastest: np.ndarray
+    slowest: np.ndarray
+
+    @classmethod
+    def isotropic(cls, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> ElementMaterials:
+        """Of wave speeds, m/s, and densities, kg/m^3, of every element."""
+        vp, vs, rho = (np.asarray(values, float) for values in (vp, vs, rho))
+        mu = rho * vs**2
+        none = np.zeros(0)
+        return cls(rho * vp**2 - 2 * mu, mu, rho, np.full(len(rho), -1), np.zeros((0, 6, 6)), none, none)
+
+    @property
+    def anisotropic(self) -> np.ndarray:
+        """Which elements are anisotropic (elements,)."""
+        return self.number >= 0
+
+    @property
+    def is_fluid(self) -> np.ndarray:
+        """Which elements carry no shear (elements,)."""
+        return (self.mu == 0) & (self.number < 0)
+
+    @cached_property
+    def fastest_speed(self) -> np.ndarray:
+        """Of the waves in each element, m/s."""
+        modulus = np.sqrt(self.lam + 2 * self.mu)
+        modulus[self.anisotropic] = self.fastest[self.number[self.anisotropic]]
+        return modulus / np.sqrt(self.rho)
+
+    @cached_property
+    def slowest_speed(self) -> np.ndarray:
+        """Of the waves in each element, m/s: in a fluid there is only one."""
+        modulus = np.sqrt(np.where(self.mu > 0, self.mu, self.lam))
+        modulus[self.anisotropic] = self.slowest[self.number[self.anisotropic]]
+        return modulus / np.sqrt(self.rho)
+
+    def reordered(self, order: np.ndarray) -> ElementMaterials:
+        """Those of elements `order`."""
+        return replace(self, **{name: getattr(self, name)[order] for name in ("lam", "mu", "rho", "number")})
+
+    def matrix(self, elements: np.ndarray) -> np.ndarray:
+        """Stiffness (n, 6, 6) of some elements, Pa, in the order of `STRESS`."""
+        lam, mu, number = self.lam[elements], self.mu[elements], self.number[elements]
+        found = np.zeros((len(lam), 6, 6))
+        found[:, :3, :3] = lam[:, None, None]
+        found[:, range(6), range(6)] += np.where(np.arange(6) < 3, 2.0, 1.0) * mu[:, None]
+        there = number >= 0
+        found[there] = self.stiffness[number[there]][:, FROM_VOIGT][:, :, FROM_VOIGT]
+        return found

@@ -1,0 +1,125 @@
+"""Short measurements of the discontinuous Galerkin kernels: for predictions (`check`) and for `bench`."""
+
+from __future__ import annotations
+
+import gc
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.solvers.clock import Schedule
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, one_step
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path
+from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
+from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.solvers.timing import Steps, typical_time
+
+SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
+SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
+MOST_RECEIVERS = 256
+IN_A_CUBE = 12  # tetrahedra
+FINE_LAYERS, COARSENING = 4, 8  # cubes below the surface that are smaller by so much, in a graded mesh
+
+
+def synthetic_plan(
+    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, graded: bool = False
+) -> DiscontinuousGalerkinPlan:
+    """A box of tetrahedra, free on top and absorbing elsewhere, of a material that differs from element to element.
+
+    counts : cubes along x, y and z, of twelve tetrahedra each. graded : the uppermost cubes are divided into
+    `COARSENING` along each side, and time steps are local.
+    """
+    ends = [SIZE * count for count in counts]
+    interfaces, sizes = [0.0, -ends[2]], [(SIZE, SIZE)]
+    if graded:
+        fine = SIZE / COARSENING
+        interfaces, sizes = [0.0, -FINE_LAYERS * fine, -ends[2]], [(fine, fine), (SIZE, SIZE)]
+    mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), interfaces, sizes)).local()
+    absorbing = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
+    none = np.zeros((0, 2), np.int64)
+    kinds = {"free": mesh.boundaries["z_max"], "absorbing": absorbing, "rigid": none}
+    model = MeshedModel(mesh, synthetic_materials(mesh.element_count, anisotropic), kinds, SIZE)
+
+    def clusters(limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
+        limit = float(limits.min())
+        if graded:
+            return make_clusters(limits, neighbors, limits.max(), 0.9, None, None, True, None)
+        return one_step(limits, Schedule(0.9 * limit, limit, 10, 2))
+
+    return make_plan(model, order, clusters, precision)
+
+
+def synthetic_materials(elements: int, anisotropic: bool) -> ElementMaterials:
+    """Speeds that vary by a tenth from element to element; or one anisotropic medium."""
+    ripple = 1 + 0.1 * np.sin(np.arange(elements))
+    found = ElementMaterials.isotropic(VP * ripple, VS * ripple, RHO * ripple)
+    if not anisotropic:
+        return found
+    mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
+    stiffness = np.diag([2.0 * mu] * 3 + [mu] * 3)
+    stiffness[:3, :3] += lam
+    stiffness[2, 2] *= 0.9
+    speeds = np.sqrt(RHO) * np.array([[0.9 * VS, VP]])
+    number = np.zeros(elements, np.int64)
+    return replace(found, number=number, stiffness=stiffness[None], slowest=speeds[:, 0], fastest=speeds[:, 1])
+
+
+def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
+    """Small random coefficients: zeros and denormal numbers have speeds of their own."""
+    shape = solver.coefficients.shape
+    noise = np.random.default_rng(1).standard_normal((min(256, shape[0]), *shape[1:]), dtype=np.float32)
+    impedance = RHO * VP
+    if solver.kernels.layout.mode_major:
+        noise[:, :, :6] *= impedance
+    else:
+        noise[:, :6] *= impedance
+    for first in range(0, shape[0], len(noise)):
+        part = solver.coefficients[first : first + len(noise)]
+        solver.backend.assign(part, 1e-3 * noise[: len(part)])
+
+
+def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> float:
+    """Predicted time of the loop, s: a few steps of a small box of each kind of elements, scaled to all updates."""
+    updates = 2.0 ** (plan.clustering.count - 1 - plan.clustering.cluster)
+    kind = anisotropic_path(plan)
+    per_step = 0.0
+    for anisotropic in (False, True):
+        own = float(updates[kind == anisotropic].sum())
+        if own:
+            solver = sample_solver(plan, backend, anisotropic)
+            per_step += typical_time(Steps(solver), backend) * own / solver.plan.unit_count
+    per_step += record_time(solver, receiver_count) / plan.schedule.sample_every
+    return plan.schedule.steps * per_step
+
+
+def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool) -> DiscontinuousGalerkinSolver:
+    """A cube of elements of a kind, as many as are enough for this device and its memory."""
+    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
+    affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
+    most = min(plan.element_count, affordable) / IN_A_CUBE
+    side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))
+    solver = DiscontinuousGalerkinSolver(
+        synthetic_plan((side,) * 3, plan.order, backend.precision, anisotropic=anisotropic), None, backend
+    )
+    fill_with_noise(solver)
+    return solver
+
+
+def record_time(solver: DiscontinuousGalerkinSolver, receiver_count: int) -> float:
+    """Seconds of a record of so many receivers."""
+    if not receiver_count:
+        return 0.0
+    count = min(receiver_count, MOST_RECEIVERS)
+    vertices = solver.plan.mesh.vertices
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
+    solver.records_of.samples = PlacedSamples(solver, inside)
+    solver.start_records(1, stress=False)
+    return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count

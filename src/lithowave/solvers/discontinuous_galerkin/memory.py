@@ -1,0 +1,110 @@
+"""How much memory a run of a plan takes, on a device and in main memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.arrangement import Layout, make_arrangement
+from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART
+from lithowave.solvers.rasters import select_raster, surface_grid
+
+PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
+COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers
+
+
+def state_bytes(plan: Any) -> int:
+    """The coefficients of all elements."""
+    return plan.value_bytes * plan.element_count * QUANTITIES * mode_count(plan.order)
+
+
+def array_bytes(plan: Any, backend: Any) -> int:
+    """Coefficients, traces, elastic laws, faces and links, as this backend arranges them.
+
+    Without a backend no place of a block is empty and nothing is padded.
+    """
+    anisotropic = anisotropic_path(plan)
+    if backend is None:
+        layout = Layout(1, True)
+        places = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
+        face_numbers = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}
+    else:
+        kernels = backend.kernels(PACKAGE, MODULE, order=plan.order, precision=backend.precision)
+        layout = kernels.layout
+        neighbors = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
+        arrangement = make_arrangement(layout, plan.clustering.cluster, neighbors, plan.materials.anisotropic)
+        places = {False: 0, True: 0}
+        for group in arrangement.groups:
+            places[group.anisotropic] += (group.end - group.first) * layout.lanes
+        face_numbers = {
+            kind: kernels.pack_faces(np.zeros((layout.lanes, 4, numbers))).size // (4 * layout.lanes)
+            for kind, numbers in ((False, ISOTROPIC_NUMBERS), (True, ANISOTROPIC_NUMBERS))
+        }
+    every = sum(places.values())
+    trace = 3 * layout.trace_width(face_mode_count(plan.order))
+    halves = (COPIES - 1) * half_count(plan)
+    values = every * QUANTITIES * mode_count(plan.order) + (4 * COPIES * every + halves) * trace
+    for kind, count in places.items():
+        values += count * ((ANISOTROPIC_LAW if kind else ISOTROPIC_LAW) + 4 * face_numbers[kind])
+    return plan.value_bytes * values + every * 2 * 4 * 4
+
+
+def anisotropic_path(plan: Any) -> np.ndarray:
+    """Which elements are anisotropic or have an anisotropic neighbour."""
+    own, across = plan.materials.anisotropic, plan.mesh.neighbors
+    return own | ((across >= 0) & own[across // 4]).any(axis=1)
+
+
+def half_count(plan: Any) -> int:
+    """Faces whose neighbour steps twice as often."""
+    cluster, across = plan.clustering.cluster, plan.mesh.neighbors
+    return int(((across >= 0) & (cluster[across // 4] < cluster[:, None])).sum())
+
+
+def plan_bytes(plan: Any) -> int:
+    """The mesh, its neighbours and materials, and the time steps: they stay in main memory."""
+    neighbors = 32 * plan.element_count
+    parts = held_arrays(plan.mesh, plan.materials, plan.clustering, plan)
+    places = 16 * plan.element_count
+    return neighbors + places + sum(array.nbytes for array in parts)
+
+
+def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
+    """The arrays among the attributes, and those in dictionaries of them."""
+    for part in parts:
+        for value in vars(part).values():
+            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
+            yield from (one for one in inside if isinstance(one, np.ndarray))
+
+
+def setup_bytes(plan: Any) -> int:
+    """Numbers of a part of the elements, in double precision, while they are packed, and the links of all."""
+    numbers = 4 * ANISOTROPIC_NUMBERS + ANISOTROPIC_LAW if plan.materials.anisotropic.any() else 200
+    links = 12 * 4 * 8 * plan.element_count
+    return links + 3 * 8 * numbers * min(PART, plan.element_count)
+
+
+def reading_bytes(plan: Any, simulation: Any) -> int:
+    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
+    output = simulation.output
+    total = places_bytes(plan, len(simulation.receiver_list()))
+    for selection in output.snapshots:
+        tensors = tuple(selection.fields) != ("velocity",)
+        points = int(np.prod(select_raster(plan, selection).shape))
+        total += places_bytes(plan, points) + points * plan.value_bytes * (9 if tensors else 3)
+    if output.peak_motion:
+        points = len(surface_grid(plan)[2])
+        total += places_bytes(plan, points) + points * 15 * plan.value_bytes
+    return total
+
+
+def places_bytes(plan: Any, count: int) -> int:
+    """Places in elements: the basis there, and the blocks of these elements completed."""
+    modes = mode_count(plan.order)
+    blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
+    return blocks + count * (60 + modes * (8 + plan.value_bytes))

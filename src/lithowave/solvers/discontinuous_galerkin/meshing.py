@@ -1,0 +1,147 @@
+"""The mesh of an experiment and what its elements are made of: read from a file, or built from the domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
+from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
+from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+SAMPLES = 3  # points of quadrature along each direction in which an element's material is sampled
+PART = 4096
+
+
+@dataclass(frozen=True)
+class MeshedModel:
+    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the size of the
+    cubes from which it was built, m."""
+
+    mesh: TetrahedralMesh
+    materials: ElementMaterials
+    faces: dict[str, np.ndarray]
+    element_size: float | None
+
+    def face_neighbors(self) -> np.ndarray:
+        """(elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
+        across = self.mesh.neighbors
+        found = np.where(across >= 0, across // 4, 0)
+        for kind, faces in self.faces.items():
+            found[faces[:, 0], faces[:, 1]] = KINDS[kind]
+        return found
+
+
+def make_model(simulation: Simulation) -> MeshedModel:
+    """The mesh of a simulation with its materials.
+
+    Raises
+    ------
+    InputError : the mesh file, its groups or the domain cannot be meshed.
+    """
+    if simulation.solver.mesh is not None:
+        mesh, size = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").local(), None
+    else:
+        mesh, size = _built(simulation)
+    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), size)
+
+
+def _built(simulation: Simulation) -> tuple[TetrahedralMesh, float]:
+    domain, material = simulation.domain, simulation.material
+    tops, slowest = element_layers(simulation)
+    sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
+    top = domain.z[1] if domain.surface is None else domain.surface.high
+    interfaces = [top, *tops[1:], domain.z[0]]
+    mesh = split_hexahedra(layered_box(domain.x, domain.y, interfaces, sizes)).local()
+    if domain.surface is not None:
+        mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
+    if material.kind == "layers":
+        lower = np.array([one.top for one in material.layers[1:]])
+        below = np.array([int((lower >= one - 1e-9).sum()) for one in tops])
+        mesh = replace(mesh, materials=below[mesh.materials])
+    return mesh, sizes[0][0]
+
+
+def _on_ground(mesh: TetrahedralMesh, height: Any, top: float, below: float) -> TetrahedralMesh:
+    """A box whose vertices between the heights `top` and `below` are moved so that the uppermost lie on the ground."""
+
+    def lifted(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[float, float, np.ndarray]:
+        part = np.clip((z - below) / (top - below), 0.0, 1.0)
+        return 0.0, 0.0, part * (height(x, y) - top)
+
+    return deformed(mesh, lifted)
+
+
+def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
+    material = simulation.material
+    if material.kind == "homogeneous":
+        return constant_materials([material.homogeneous], np.zeros(mesh.element_count, np.int64))
+    if material.kind == "groups":
+        return constant_materials(*group_materials(simulation, mesh))
+    if material.kind == "layers" and simulation.solver.mesh is None:
+        return constant_materials(list(material.layers), mesh.materials)
+    if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
+        raise InputError(
+            "material.layers", "anisotropic layers across a mesh that is read",
+            "give material.groups, by names of the mesh",
+        )  # fmt: skip
+    return sampled_materials(material.medium, mesh)
+
+
+def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMaterials:
+    """Of descriptions that have `rho`, `stiffness_matrix()`, `is_anisotropic`, `is_fluid`, `vp`, `vs`, `speed_range`.
+
+    number : of the description of each element.
+    """
+    rho = np.array([one.rho for one in properties], float)
+    anisotropic = [one for one in properties if one.is_anisotropic]
+    row = np.cumsum([one.is_anisotropic for one in properties]) - 1
+    vp, vs = (
+        np.array([0.0 if one.is_anisotropic else getattr(one, name) for one in properties]) for name in ("vp", "vs")
+    )
+    plain = ElementMaterials.isotropic(vp[number], vs[number], rho[number])
+    if not anisotropic:
+        return plain
+    speeds = np.array([one.speed_range for one in anisotropic]) * np.sqrt([[one.rho] for one in anisotropic])
+    rows = np.where([one.is_anisotropic for one in properties], row, -1)
+    stiffness = np.array([one.stiffness_matrix() for one in anisotropic])
+    return replace(plain, number=rows[number], stiffness=stiffness, slowest=speeds[:, 0], fastest=speeds[:, 1])
+
+
+def sampled_materials(medium: Any, mesh: TetrahedralMesh) -> ElementMaterials:
+    r"""Averages of a medium over the elements.
+
+    An element is a fluid if most of it is. Of the part that is as the element is, the density and the compliances
+    1 / mu and 1 / (lambda + 2 mu) are averaged: waves along layers thinner than an element see the mean density and, to
+    the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
+
+    medium : has sample(x, y, z) -> vp, vs, rho.
+    """
+    points, weights = tetrahedron_rule(SAMPLES)
+    weights = weights / weights.sum()
+    found = np.empty((3, mesh.element_count))
+    for first in range(0, mesh.element_count, PART):
+        some = slice(first, first + PART)
+        vertices = mesh.element_vertices(some)
+        places = vertices[:, None, 0] + points @ (vertices[:, 1:] - vertices[:, :1])
+        vp, vs, rho = medium.sample(*np.moveaxis(places, -1, 0))
+        fluid = (vs == 0) @ weights > 0.5
+        alike = np.where((vs == 0) == fluid[:, None], weights, 0.0)
+        alike /= alike.sum(axis=1, keepdims=True)
+        density = (alike * rho).sum(axis=1)
+        stiff = 1.0 / (alike / (rho * vp**2)).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            shear = 1.0 / (alike / np.where(fluid[:, None], 1.0, np.where(alike > 0, rho * vs**2, 1.0))).sum(axis=1)
+        found[:, some] = np.sqrt(stiff / density), np.where(fluid, 0.0, np.sqrt(shear / density)), density
+    return ElementMaterials.isotropic(*found)

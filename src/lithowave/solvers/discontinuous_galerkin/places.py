@@ -1,0 +1,230 @@
+"""Where points of space lie in the mesh, and what sources do there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.solvers.discontinuous_galerkin.basis import basis_values
+from lithowave.solvers.discontinuous_galerkin.materials import STRESS
+from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
+
+TOLERANCE = 1e-7  # of barycentric coordinates: how far outside an element a point may be
+ON_GROUND = 1.0  # the same for points on a ground that the elements follow only as far as their size allows
+PAIRS = 1 << 20  # points and elements that are compared at a time
+
+
+@dataclass(frozen=True)
+class Places:
+    """Points in elements. point : its number, rising; several rows where elements share it. element. reference :
+    coordinates (rows, 3) in the reference tetrahedron."""
+
+    point: np.ndarray
+    element: np.ndarray
+    reference: np.ndarray
+
+    def first(self) -> Places:
+        """The first element of each point alone."""
+        _, rows = np.unique(self.point, return_index=True)
+        return Places(self.point[rows], self.element[rows], self.reference[rows])
+
+    def missing(self, count: int) -> np.ndarray:
+        """Those of `count` points that are in no element."""
+        return np.setdiff1d(np.arange(count), self.point)
+
+
+def find_places(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> Places:
+    """All elements that hold each of `positions` (points, 3), m; points in no element have no row.
+
+    tolerance : barycentric coordinates by which a point that is in no element may lie outside the nearest one; it is
+    then moved onto it. Elements meet a curved surface at their vertices only.
+    """
+    positions = np.asarray(positions, float).reshape(-1, 3)
+    found = _search(mesh, positions, TOLERANCE)
+    if tolerance > TOLERANCE:
+        lost = found.missing(len(positions))
+        near = _search(mesh, positions[lost], tolerance)
+        best = _nearest(near)
+        point = np.concatenate([found.point, lost[best.point]])
+        order = np.argsort(point, kind="stable")
+        element = np.concatenate([found.element, best.element])
+        reference = np.concatenate([found.reference, best.reference])
+        found = Places(point[order], element[order], reference[order])
+    return found
+
+
+def _excess(reference: np.ndarray) -> np.ndarray:
+    """How far points lie outside an element: the most negative barycentric coordinate, positive outside."""
+    return -np.minimum(reference.min(axis=1), 1.0 - reference.sum(axis=1))
+
+
+def _nearest(places: Places) -> Places:
+    """For each point the element that it is least outside of, moved onto it."""
+    order = np.lexsort((_excess(places.reference), places.point))
+    _, first = np.unique(places.point[order], return_index=True)
+    rows = order[first]
+    inside = np.clip(places.reference[rows], 0.0, 1.0)
+    inside /= np.maximum(1.0, inside.sum(axis=1))[:, None]
+    return Places(places.point[rows], places.element[rows], inside)
+
+
+def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> Places:
+    """Elements within `tolerance` of each point: a grid of cells tells which come into question."""
+    if not len(positions):
+        return Places(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))
+    corners = [mesh.vertices[:, axis][mesh.elements] for axis in range(3)]
+    low = np.stack([axis.min(axis=1) for axis in corners], axis=1)
+    high = np.stack([axis.max(axis=1) for axis in corners], axis=1)
+    margin = (tolerance + 1e-9) * (high - low)
+    low, high = low - margin, high + margin
+    near = np.flatnonzero(((low <= positions.max(axis=0)) & (high >= positions.min(axis=0))).all(axis=1))
+    low, high = low[near], high[near]
+    points, elements = _pairs(positions, low, high)
+    parts = [_within(mesh, positions, points[n : n + PAIRS], near[elements[n : n + PAIRS]], tolerance)
+             for n in range(0, max(1, len(points)), PAIRS)]  # fmt: skip
+    point, element, reference = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.lexsort((element, point))
+    return Places(point[order], element[order], reference[order])
+
+
+def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points and boxes low .. high that may hold them: those in whose cells of a regular grid the points lie."""
+    if not len(low):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    start, end = positions.min(axis=0), positions.max(axis=0)
+    cell = np.maximum(np.median(high - low, axis=0), 1e-12)
+    counts = np.clip(np.ceil((end - start) / cell), 1, 256).astype(np.int64)
+    cell = np.maximum((end - start) / counts, 1e-300)
+
+    def cells(of: np.ndarray) -> np.ndarray:
+        return np.clip(np.floor((of - start) / cell), 0, counts - 1).astype(np.int64)
+
+    strides = np.array([counts[1] * counts[2], counts[2], 1])
+    home = cells(positions) @ strides
+    order = np.argsort(home, kind="stable")
+    begin = np.searchsorted(home[order], np.arange(counts.prod() + 1))
+    first, last = cells(low), cells(high)
+    spans = last - first + 1
+    sizes = spans.prod(axis=1)
+    box = np.repeat(np.arange(len(low)), sizes)
+    within = np.arange(len(box)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    offsets = np.stack(
+        [within // (spans[box, 1] * spans[box, 2]), within // spans[box, 2] % spans[box, 1], within % spans[box, 2]], 1
+    )
+    key = (first[box] + offsets) @ strides
+    many = begin[key + 1] - begin[key]
+    pair_box = np.repeat(box, many)
+    place = np.arange(len(pair_box)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(begin[key], many)
+    point = order[place]
+    fits = ((positions[point] >= low[pair_box]) & (positions[point] <= high[pair_box])).all(axis=1)
+    return point[fits], pair_box[fits]
+
+
+def _within(
+    mesh: TetrahedralMesh, positions: np.ndarray, point: np.ndarray, element: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Those of the pairs in which the point is in the element, with its reference coordinates."""
+    vertices = mesh.element_vertices(element)
+    edges = vertices[:, 1:] - vertices[:, :1]
+    reference = np.linalg.solve(edges.transpose(0, 2, 1), (positions[point] - vertices[:, 0])[..., None])[..., 0]
+    there = _excess(reference) <= tolerance
+    return point[there], element[there], reference[there]
+
+
+def require_places(places: Places, names: Sequence[str], positions: np.ndarray, where: str) -> None:
+    """InputError: a point is in no element."""
+    missing = places.missing(len(names))
+    if missing.size:
+        n = int(missing[0])
+        x, y, z = positions[n]
+        more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
+        raise InputError(
+            where, f"{names[n]} at ({x:.12g}, {y:.12g}, {z:.12g}) m is in no element of the mesh{more}",
+            "it must lie within the mesh, on its surface at most",
+        )  # fmt: skip
+
+
+class SourceList:
+    r"""What sources of one cluster do to the coefficients of their elements.
+
+    A moment tensor M gives a stress -M' delta, a force F a velocity F delta / rho: coefficient k gains those times
+    phi_k(x_s) / |J|. Each time step they act at once, at its beginning, with what they have released since the middle
+    of the step before until the middle of this one; so they act at the right time to second order in the step. Where
+    elements share the place each takes an equal part.
+
+    Parameters
+    ----------
+    plan, tables : mesh, materials, places of elements. sources : all of them. places : theirs. cluster : whose elements
+    count here.
+    """
+
+    def __init__(
+        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], places: Places, cluster: int
+    ) -> None:
+        self.backend, self.cluster = backend, cluster
+        self.time_step = plan.clustering.shortest * 2**cluster
+        mine = plan.clustering.cluster[places.element] == cluster
+        target, weight, owner = _source_entries(plan, tables, sources, places, mine)
+        order = np.lexsort((owner, target))
+        target, weight, owner = target[order], weight[order], owner[order]
+        places_acted, begin = np.unique(target, return_index=True)
+        self.count = len(places_acted)
+        self._lists = (
+            backend.upload(places_acted, np.int64), backend.upload(np.append(begin, len(target)), np.int64),
+            backend.upload(weight, np.float64), backend.upload(owner, np.int64),
+        )  # fmt: skip
+        functions = [_released(source, self.time_step) for source in sources]
+        self._amplitudes = SourceAmplitudes(functions, self.time_step, 0.0)
+        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
+        self.row = backend.zeros((1,), np.int64)
+
+    def load(self, step: int) -> None:
+        """Bring the amplitudes of the block of this cluster's steps that holds this one, and begin there."""
+        self.backend.assign(self._table, self._amplitudes.block(step))
+        self.backend.assign(self.row, np.array([step % BLOCK]))
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Of `inject`, behind the coefficients."""
+        return *self._lists, self._table, self.row
+
+
+def _released(source: Any, step: float) -> Any:
+    """What a source gives around a time t, from t - step / 2 to t + step / 2."""
+    function = source.time_function
+    if source.force is not None:
+        return lambda t: step * function.amplitude(t)
+
+    def moment(t: np.ndarray) -> np.ndarray:
+        return function.released(t + 0.5 * step) - function.released(t - 0.5 * step)
+
+    return moment
+
+
+def _source_entries(
+    plan: Any, tables: Any, sources: Sequence[Any], places: Places, mine: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Place in the flattened coefficients, weight and source of every entry of the rows `mine` of the places."""
+    share = 1.0 / np.bincount(places.point, minlength=len(sources))[places.point]
+    phi = basis_values(plan.order, places.reference)
+    vertices = plan.mesh.element_vertices(places.element)
+    jacobian = np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))
+    targets, weights, owners = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
+    for row in np.flatnonzero(mine):
+        source, element = sources[places.point[row]], places.element[row]
+        gains = np.zeros(len(STRESS) + 3)
+        if source.force is not None:
+            gains[len(STRESS) :] = np.asarray(source.force, float) / plan.materials.rho[element]
+        else:
+            gains[: len(STRESS)] = -np.asarray(source.moment, float)
+            if plan.materials.is_fluid[element]:
+                gains[: len(STRESS)] = -np.mean(source.moment[:3]) * (np.arange(len(STRESS)) < 3)
+        for quantity in np.flatnonzero(gains):
+            targets.append(tables.coefficient_place(element, quantity, np.arange(len(phi))))
+            weights.append(share[row] / jacobian[row] * gains[quantity] * phi[:, row])
+            owners.append(np.full(len(phi), places.point[row]))
+    return tuple(np.concatenate(parts) for parts in (targets, weights, owners))

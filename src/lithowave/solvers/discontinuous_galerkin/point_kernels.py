@@ -1,0 +1,97 @@
+"""What is done at points, on the CPU: sources, receivers, peaks and the watch.
+
+Coefficients are [block, mode, quantity, lane]; the quantities are stress (`materials.STRESS`), then velocity.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from lithowave.backends.loops import parallel, row
+
+VELOCITY = 6
+
+
+@njit(cache=True)
+def inject(coefficients, target, begin, weight, owner, amplitude, row):
+    """coefficients[target[n]] += sum of weight * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1].
+
+    target : places in the flattened coefficients.
+    """
+    flat = coefficients.reshape(-1)
+    for n in range(target.size):
+        total = 0.0
+        for entry in range(begin[n], begin[n + 1]):
+            total += weight[entry] * amplitude[row[0], owner[entry]]
+        flat[target[n]] += total
+
+
+@njit(cache=True)
+def count_step(row):
+    """One row further in a table: of amplitudes, of records."""
+    row[0] += 1
+
+
+@parallel
+def sample(completed, base, values, out, slot):
+    """The quantities at places in elements: out[slot[0], row, place]; 3 rows: velocity; 9: velocity, then stress.
+
+    base : index in the flattened coefficients of the first mode of the first quantity of the place's element. values :
+    (places, modes), the basis at the place.
+    """
+    flat = completed.reshape(-1)
+    lanes = completed.shape[3]
+    for place in prange(base.size):
+        for number in range(out.shape[1]):
+            quantity = VELOCITY + number if number < 3 else number - 3
+            total = 0.0
+            for k in range(values.shape[1]):
+                total += values[place, k] * flat[base[place] + (9 * k + quantity) * lanes]
+            out[slot[0], number, place] = total
+
+
+@row
+def raise_peaks(peaks, place, east, north, up):
+    """Raise the horizontal, vertical and total peak of a place to what this vector has."""
+    horizontal = east * east + north * north
+    peaks[0, place] = max(peaks[0, place], np.sqrt(horizontal))
+    peaks[1, place] = max(peaks[1, place], abs(up))
+    peaks[2, place] = max(peaks[2, place], np.sqrt(horizontal + up * up))
+
+
+@parallel
+def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
+    """Peaks of |v| and |u| at places: (3, places), horizontal, vertical, total.
+
+    velocity (1, 3, places) : at present. displacement (6, places) : the integral of v by the trapezoidal rule, and v
+    before.
+    """
+    half = 0.5 * time_step
+    for place in prange(displacement.shape[1]):
+        for c in range(3):
+            displacement[c, place] += half * (displacement[3 + c, place] + velocity[0, c, place])
+            displacement[3 + c, place] = velocity[0, c, place]
+        raise_peaks(peak_velocity, place, velocity[0, 0, place], velocity[0, 1, place], velocity[0, 2, place])
+        raise_peaks(peak_displacement, place, displacement[0, place], displacement[1, place], displacement[2, place])
+
+
+@parallel
+def largest_velocity(coefficients, out):
+    """The largest sum of squares of the coefficients of a velocity component of an element, in as many parts as `out`
+    has; not a finite number where one of them is not."""
+    parts, blocks = out.size, coefficients.shape[0]
+    for part in prange(parts):
+        zero = out.dtype.type(0)
+        most, poison = zero, zero
+        for block in range(part * blocks // parts, (part + 1) * blocks // parts):
+            for c in range(VELOCITY, 9):
+                for lane in range(coefficients.shape[3]):
+                    total = zero
+                    for k in range(coefficients.shape[1]):
+                        value = coefficients[block, k, c, lane]
+                        total += value * value
+                    most = max(most, total)
+                    # 0 but for infinity and NaN, which a comparison may overlook.
+                    poison += zero * total
+        out[part] = most + poison

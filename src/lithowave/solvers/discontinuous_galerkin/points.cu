@@ -1,0 +1,89 @@
+// Kernels over points: see point_kernels.py. Coefficients are [block, quantity, mode, lane], 32 lanes.
+
+typedef REAL real;
+
+constexpr int LANES = 32, QUANTITIES = 9, VELOCITY = 6;
+
+// coefficients[target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+extern "C" __global__ void inject(
+    real* coefficients, const long long* target, const long long* begin, const double* weight, const long long* owner,
+    const double* amplitude, const long long* row, int count, int sources)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const double* const present = amplitude + row[0] * sources;
+    double total = 0;
+    for (long long entry = begin[n]; entry < begin[n + 1]; entry++) total += weight[entry] * present[owner[entry]];
+    coefficients[target[n]] = static_cast<real>(coefficients[target[n]] + total);
+}
+
+// One row further in a table: of amplitudes, of records.
+extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
+
+// The quantities at places in elements: out[slot][row][place]; rows 3: velocity alone, 9: velocity, then stress. A warp
+// has a row of a place. base : the index of the first mode of the first quantity of the element.
+extern "C" __global__ void sample(
+    const real* completed, const long long* base, const real* values, real* out, const long long* slot, int count,
+    int width, int rows, int modes)
+{
+    const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    const int place = warp / rows, row = warp % rows;
+    if (place >= count) return;
+    const int quantity = row < 3 ? VELOCITY + row : row - 3;
+    const real* const own = completed + base[place] + static_cast<long long>(quantity) * modes * LANES;
+    real total = 0;
+    for (int k = lane; k < modes; k += 32) total += values[static_cast<long long>(place) * modes + k] * own[k * LANES];
+    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
+    if (lane == 0) out[(slot[0] * rows + row) * width + place] = total;
+}
+
+__device__ __forceinline__ void raise_peaks(real* peaks, int place, int size, real east, real north, real up) {
+    const real horizontal = east * east + north * north;
+    peaks[place] = max(peaks[place], sqrt(horizontal));
+    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
+    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
+}
+
+// Peaks of |v| and |u| at places. displacement : the integral of v, by the trapezoidal rule; rows 3 to 5 : v before.
+extern "C" __global__ void surface_peaks(
+    const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)
+{
+    const int place = blockIdx.x * blockDim.x + threadIdx.x;
+    if (place >= size) return;
+    real v[3], u[3];
+    for (int c = 0; c < 3; c++) {
+        real* const own = displacement + static_cast<long long>(c) * size + place;
+        real* const before = own + 3ll * size;
+        v[c] = velocity[static_cast<long long>(c) * size + place];
+        u[c] = own[0] += real(0.5) * time_step * (before[0] + v[c]);
+        before[0] = v[c];
+    }
+    raise_peaks(peak_velocity, place, size, v[0], v[1], v[2]);
+    raise_peaks(peak_displacement, place, size, u[0], u[1], u[2]);
+}
+
+// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
+__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
+__device__ __forceinline__ unsigned long long magnitude(double f) {
+    return __double_as_longlong(f) & 0x7fffffffffffffffll;
+}
+__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
+__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
+
+// The largest sum of squares of the coefficients of a velocity component, one of each warp, to be compared by the host.
+extern "C" __global__ void largest_velocity(const real* coefficients, real* out, int blocks, int modes, int warps) {
+    const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (warp >= warps) return;
+    unsigned long long most = 0;
+    for (long long n = warp; n < 3ll * blocks; n += warps) {
+        const real* const own = coefficients + (n / 3 * QUANTITIES + VELOCITY + n % 3) * modes * LANES + lane;
+        real sum = 0;
+        for (int k = 0; k < modes; k++) sum += own[k * LANES] * own[k * LANES];
+        most = max(most, magnitude(sum));
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
+        most = max(most, other);
+    }
+    if (lane == 0) restore(most, out + warp);
+}

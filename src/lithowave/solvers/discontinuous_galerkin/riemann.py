@@ -1,0 +1,143 @@
+r"""The exact solution of the Riemann problem at the faces, for any two elastic or fluid media.
+
+At a face with unit normal n, outward of an element (-) with neighbour (+), traction t = sigma n and velocity v jump to
+t*, v*. Waves that leave the face into either side carry t* - t^- = Z^- (v* - v^-) and t* - t^+ = -Z^+ (v* - v^+) with
+the impedances
+
+.. math::
+    Z(n) = \rho\,\Gamma^{1/2}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l / \rho; \qquad
+    Z = Z_s + (Z_p - Z_s)\, n n^T, \; Z_p = \sqrt{(\lambda + 2\mu)\rho}, \; Z_s = \sqrt{\mu\rho}
+
+of an isotropic medium. So, with what the neighbour sends, w = t^+ + Z^+ v^+, and u = t^- + Z^+ v^-,
+
+.. math::
+    v^* - v^- = (Z^- + Z^+)^{-1} (w - u), \qquad t^* - t^- = Z^- (v^* - v^-).
+
+A fluid has Z_s = 0, and where both sides have none the tangential velocities go their own ways: the inverse is that of
+the normal part alone. A free surface is a neighbour with Z^+ = 0 that sends nothing, an absorbing face one with
+Z^+ = Z^- (what it lets out is exact for waves along its normal), a rigid one has a Z^+ beyond what numbers resolve.
+
+Toro (2009), Riemann Solvers and Numerical Methods for Fluid Dynamics, section 2.3, for linear systems; Käser & Dumbser
+(2006), GJI 166, 855-877, for the waves of isotropic media.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.materials import ROWS, ElementMaterials
+
+FREE, ABSORBING, RIGID = -1, -2, -3  # in the place of a neighbour
+KINDS = {"free": FREE, "absorbing": ABSORBING, "rigid": RIGID}
+
+# Numbers of a face: normal, 1 / (Zs + Zs'), 1 / (Zp + Zp') less that; 0, S lambda, S mu; S Zs / rho, S (Zp - Zs) / rho,
+# Zs', Zp' - Zs'; Zs, Zp - Zs, with S = time step * area / (3 volume).
+ISOTROPIC_NUMBERS = 14
+# Numbers of a face in anisotropic surroundings: what a jump w - u does to the nine quantities (9, 3), times S; normal;
+# Z and Z' (xx, yy, zz, xy, xz, yz).
+ANISOTROPIC_NUMBERS = 27 + 3 + 6 + 6
+
+
+def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Zp and Zs, kg/(m^2 s), of isotropic media."""
+    return np.sqrt((lam + 2 * mu) * rho), np.sqrt(mu * rho)
+
+
+def neighbor_impedance(own: np.ndarray, across: np.ndarray, kind: np.ndarray, epsilon: float) -> np.ndarray:
+    """Z^+ from that of the element, that of its neighbour where there is one, and the kind of the face.
+
+    kind : the neighbour (0 or more), or FREE, ABSORBING, RIGID; has the shape of the impedances, or is broadcast.
+    """
+    outside = np.select([kind == ABSORBING, kind == RIGID], [own, own / epsilon], 0.0)
+    return np.where(kind >= 0, across, outside)
+
+
+def isotropic_faces(
+    materials: ElementMaterials,
+    elements: np.ndarray,
+    neighbors: np.ndarray,
+    normals: np.ndarray,
+    scale: np.ndarray,
+    epsilon: float,
+) -> np.ndarray:
+    """Numbers of the faces (n, 4, ISOTROPIC_NUMBERS) of some elements.
+
+    neighbors : (n, 4), element or kind of face. normals : (n, 4, 3), outward. scale : S (n, 4), s/m. epsilon : of the
+    precision of the run.
+    """
+    lam, mu, rho = (values[elements][:, None] for values in (materials.lam, materials.mu, materials.rho))
+    zp, zs = impedances(lam, mu, rho)
+    inside = np.maximum(neighbors, 0)
+    across = impedances(*(values[inside] for values in (materials.lam, materials.mu, materials.rho)))
+    zp_across, zs_across = (
+        neighbor_impedance(own, other, neighbors, epsilon) for own, other in zip((zp, zs), across, strict=True)
+    )
+    p, s = 1.0 / (zp + zp_across), zs + zs_across
+    s = np.divide(1.0, s, out=np.zeros_like(s), where=s > 0)
+    zero = np.zeros_like(scale)
+    numbers = (
+        *np.moveaxis(normals, -1, 0), s, p - s, zero, scale * lam, scale * mu, scale * zs / rho,
+        scale * (zp - zs) / rho, zs_across, zp_across - zs_across, zs + zero, zp - zs + zero,
+    )  # fmt: skip
+    return np.stack(numbers, axis=-1)
+
+
+def impedance_matrices(stiffness: np.ndarray, rho: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Z(n) (..., 3, 3), kg/(m^2 s), of stiffness (..., 6, 6) in the order of `STRESS`, along unit normals (..., 3)."""
+    tractions = traction_matrices(stiffness, normals)
+    christoffel = np.einsum("...iaj,...a->...ij", tractions[..., ROWS, :], normals)
+    values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
+    # Of a fluid two are zero but for rounding, whose root would not be small.
+    values = np.where(values > 1e-12 * values[..., -1:], values, 0.0)
+    return np.einsum("...ik,...k,...jk->...ij", vectors, np.sqrt(values), vectors)
+
+
+def traction_matrices(stiffness: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """C : (n d) for the unit vectors d: (..., 6, 3), Pa; stress in the order of `STRESS`."""
+    return np.einsum("...ajl,...l->...aj", stiffness[..., ROWS], normals)
+
+
+def anisotropic_faces(
+    materials: ElementMaterials,
+    elements: np.ndarray,
+    neighbors: np.ndarray,
+    normals: np.ndarray,
+    scale: np.ndarray,
+    epsilon: float,
+) -> np.ndarray:
+    """Numbers of the faces (n, 4, ANISOTROPIC_NUMBERS) of some elements; arguments as of `isotropic_faces`."""
+    stiffness, rho = materials.matrix(elements)[:, None], materials.rho[elements][:, None]
+    own = impedance_matrices(stiffness, rho + np.zeros_like(scale), normals)
+    inside = np.maximum(neighbors, 0)
+    around = materials.matrix(inside.ravel()).reshape(*inside.shape, 6, 6)
+    across = impedance_matrices(around, materials.rho[inside], normals)
+    across = neighbor_impedance(own, across, neighbors[..., None, None], epsilon)
+    inverse = np.linalg.pinv(own + across, rcond=1e-10, hermitian=True)
+    jump = np.concatenate([traction_matrices(stiffness, normals), own / rho[..., None, None]], axis=-2) @ inverse
+    rows, columns = np.array([[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]]).T
+    return np.concatenate(
+        [
+            (scale[..., None, None] * jump).reshape(*scale.shape, 27),
+            normals,
+            own[..., rows, columns],
+            across[..., rows, columns],
+        ],
+        axis=-1,
+    )
+
+
+def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """What the derivatives along the directions c of the reference do to the quantities: (n, 9, 3, 3).
+
+    The rate of quantity a is the sum over c and j of [a, c, j] times the derivative c of the quantity SOURCES[a, j]. A
+    stress needs the velocities x, y, z, a velocity the stresses in its row.
+
+    gradients : (n, 3, 3), d xi_c / d x_i, in directions c, 1/m.
+    """
+    stiffness = materials.matrix(elements)
+    stress = np.einsum("najl,ncl->nacj", stiffness[:, :, ROWS], gradients)
+    velocity = gradients / materials.rho[elements][:, None, None]
+    return np.concatenate([stress, np.repeat(velocity[:, None], 3, axis=1)], axis=1)
+
+
+SOURCES = np.concatenate([np.tile([6, 7, 8], (6, 1)), ROWS])

@@ -1,0 +1,115 @@
+"""The arrays of the elements on a device: elastic laws, faces, and where neighbours are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.arrangement import Arrangement, Layout, make_arrangement, make_links
+from lithowave.solvers.discontinuous_galerkin.basis import mode_count
+from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+from lithowave.solvers.discontinuous_galerkin.riemann import (
+    ANISOTROPIC_NUMBERS,
+    ISOTROPIC_NUMBERS,
+    anisotropic_faces,
+    elastic_matrices,
+    isotropic_faces,
+)
+
+PART = 1 << 16  # elements whose numbers are computed at a time
+ISOTROPIC_LAW, ANISOTROPIC_LAW = 12, 81
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Numbers of the blocks of one kind, from block `first` on. elastic, faces : on the device, see `riemann`."""
+
+    first: int
+    elastic: Any
+    faces: Any
+
+
+class ElementTables:
+    """What `step` reads beside the fields.
+
+    Parameters
+    ----------
+    backend : the device. plan : mesh, materials, clusters, kinds of faces. layout : how the device arranges blocks.
+    pack_faces : of the kernels of the device: numbers of faces (places, 4, c) as it wants them.
+    """
+
+    def __init__(self, backend: Any, plan: Any, layout: Layout, pack_faces: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
+        self.modes = mode_count(plan.order)
+        self.arrangement = arrange(plan, layout)
+        links = make_links(self.arrangement, plan.clustering.cluster, plan.mesh.neighbors)
+        self.slots = links.slots
+        self.neighbor = backend.upload(links.neighbor, np.int32)
+        self.second = backend.upload(links.second, np.int32)
+        self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
+        groups = self.arrangement.groups
+        self.kinds = {
+            anisotropic: self._kind(anisotropic, [group for group in groups if group.anisotropic == anisotropic])
+            for anisotropic in {group.anisotropic for group in groups}
+        }
+
+    def coefficient_place(self, elements: np.ndarray, quantity: Any, mode: Any) -> np.ndarray:
+        """Index in the flattened coefficients of a quantity's mode in elements."""
+        own = self.arrangement.layout
+        block, lane = np.divmod(self.arrangement.place[elements], own.lanes)
+        return self.index(block, lane, quantity, mode)
+
+    def index(self, block: Any, lane: Any, quantity: Any, mode: Any) -> Any:
+        """Index in flattened coefficients of blocks."""
+        own, count = self.arrangement.layout, self.modes
+        within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
+        return (block * QUANTITIES * count + within) * own.lanes + lane
+
+    def _kind(self, anisotropic: bool, groups: list[Any]) -> Kind:
+        lanes, backend = self.arrangement.layout.lanes, self.backend
+        first, end = groups[0].first, groups[-1].end
+        law_numbers = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
+        elastic = backend.zeros((end - first, law_numbers, lanes))
+        numbers = ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS
+        faces = backend.zeros((end - first, *self.pack_faces(np.zeros((lanes, 4, numbers))).shape[1:]))
+        blocks = max(1, PART // lanes)
+        for begin in range(first, end, blocks):
+            stop = min(end, begin + blocks)
+            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic)
+            backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
+            backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
+        return Kind(first, elastic, faces)
+
+    def _numbers(self, some: slice, anisotropic: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Elastic law (places, c) and faces (places, 4, c) of some places; zeros where there is no element."""
+        slots, plan = self.arrangement.slots[some], self.plan
+        there = slots >= 0
+        elements = slots[there]
+        law = np.zeros((len(slots), ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW))
+        faces = np.zeros((len(slots), 4, ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS))
+        geometry = make_geometry(plan.mesh.element_vertices(elements))
+        steps = plan.clustering.shortest * 2.0 ** plan.clustering.cluster[elements]
+        gradients = geometry.along_directions() * steps[:, None, None]
+        make_faces = anisotropic_faces if anisotropic else isotropic_faces
+        epsilon = np.finfo(self.backend.dtype).eps
+        scale = geometry.lifts * steps[:, None]
+        faces[there] = make_faces(
+            plan.materials, elements, plan.face_neighbors[elements], geometry.normals, scale, epsilon
+        )
+        if anisotropic:
+            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(-1, ANISOTROPIC_LAW)
+        else:
+            moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
+            law[there] = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
+        return law, faces
+
+
+def arrange(plan: Any, layout: Layout) -> Arrangement:
+    """Places of the elements of a plan."""
+    neighbors = plan.mesh.neighbors
+    across = np.where(neighbors >= 0, neighbors // 4, -1)
+    return make_arrangement(layout, plan.clustering.cluster, across, plan.materials.anisotropic)
