@@ -1,8 +1,8 @@
-"""Small sparse matrices times many vectors on the CPU: unrolled code with the entries as literals.
+"""Small sparse matrices times many vectors on the CPU, in vector instructions.
 
-A matrix acts on rows of numbers, one for each of `lanes` elements side by side. What a compiler does not make of loops
-over lists of entries it gets here as vector instructions: the sum of a row of the matrix stays in registers, its zeros
-cost nothing, and an entry is loaded once for `together` rows of numbers that lie behind each other.
+A matrix acts on rows of numbers, `together` vectors of `lanes` elements side by side. What a compiler does not make of
+loops over lists of entries it gets here: the sums of a row of the matrix stay in registers until they are complete, and
+an entry is loaded once for all vectors of a row. Zeros cost nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+INDEX = ir.IntType(64)
 
 
 def matrix_rows(
@@ -33,7 +35,7 @@ def matrix_rows(
     def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         out_type, _, x_type, _ = signature.args
         real = context.get_value_type(out_type.dtype)
-        function = _function(builder.module, f"matrix_rows_{identity}_{real}", real, matrix, lanes, stride, together, adding)
+        function = _Rows(builder.module, real, matrix, lanes, stride, together, adding).function(identity)
         pointers = []
         for n, kind in ((0, out_type), (2, x_type)):
             data = context.make_array(kind)(context, builder, arguments[n]).data
@@ -51,44 +53,106 @@ def matrix_rows(
     return made
 
 
-def _function(
-    module: ir.Module, name: str, real: Any, matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool
-) -> ir.Function:
-    """void name(real* out, const real* x), once in a module."""
-    if name in module.globals:
-        return module.globals[name]
-    pointer = real.as_pointer()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    function.attributes.add("nounwind")
-    for argument in function.args:
-        argument.add_attribute("noalias")
-    builder = ir.IRBuilder(function.append_basic_block())
-    vector = ir.VectorType(real, lanes)
-    size = 4 if real == ir.FloatType() else 8
-    multiply_add = cgutils.get_or_insert_function(
-        module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{8 * size}"
-    )
+class _Rows:
+    """The function void (real* out, const real* x) of a matrix."""
 
-    def place(base: Any, row: int, group: int) -> Any:
-        at = builder.gep(base, [ir.Constant(ir.IntType(64), row * stride + group * lanes)])
-        return builder.bitcast(at, vector.as_pointer())
+    def __init__(
+        self, module: ir.Module, real: Any, matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool
+    ) -> None:
+        self.module, self.real, self.matrix = module, real, matrix
+        self.lanes, self.stride, self.together, self.adding = lanes, stride, together, adding
+        self.size = 4 if real == ir.FloatType() else 8
+        self.vector = ir.VectorType(real, lanes)
 
-    out, x = function.args
-    for r, row in enumerate(matrix):
-        columns = np.flatnonzero(row)
-        if adding and not len(columns):
-            continue
-        sums = [ir.Constant(vector, [0.0] * lanes)] * together
-        if adding:
-            sums = [builder.load(place(out, r, g), align=size) for g in range(together)]
-        for column in columns.tolist():
-            literal = ir.Constant(vector, [ir.Constant(real, float(row[column]))] * lanes)
-            for g in range(together):
-                term = builder.load(place(x, column, g), align=size)
-                sums[g] = builder.call(multiply_add, [literal, term, sums[g]])
-        for g in range(together):
-            builder.store(sums[g], place(out, r, g), align=size)
-    builder.ret_void()
-    return function
+    def function(self, identity: str) -> ir.Function:
+        """Made once in a module."""
+        name = f"matrix_rows_{identity}_{self.real}"
+        if name in self.module.globals:
+            return self.module.globals[name]
+        pointer = self.real.as_pointer()
+        made = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), name)
+        made.linkage = "internal"
+        for attribute in ("noinline", "nounwind"):
+            made.attributes.add(attribute)
+        for argument in made.args:
+            argument.add_attribute("noalias")
+        self.multiply_add = cgutils.get_or_insert_function(
+            self.module, ir.FunctionType(self.vector, [self.vector] * 3), f"llvm.fma.v{self.lanes}f{8 * self.size}"
+        )
+        rows, columns = np.nonzero(self.matrix)
+        begins = np.searchsorted(rows, np.arange(len(self.matrix) + 1))
+        self.begins = self._table(f"{name}_begin", INDEX, begins.tolist())
+        self.columns = self._table(f"{name}_column", INDEX, (columns * self.stride).tolist())
+        self.values = self._table(f"{name}_value", self.real, self.matrix[rows, columns].tolist())
+        self._loop_over_rows(made)
+        return made
+
+    def _table(self, name: str, kind: Any, values: list) -> ir.GlobalVariable:
+        table = ir.GlobalVariable(self.module, ir.ArrayType(kind, len(values)), name)
+        table.initializer = ir.Constant(table.value_type, [ir.Constant(kind, value) for value in values])
+        table.global_constant, table.linkage = True, "internal"
+        return table
+
+    def _entry(self, builder: ir.IRBuilder, table: Any, n: Any) -> Any:
+        return builder.load(builder.gep(table, [ir.Constant(INDEX, 0), n]))
+
+    def _vectors(self, builder: ir.IRBuilder, base: Any, at: Any) -> list[Any]:
+        places = [builder.gep(base, [builder.add(at, ir.Constant(INDEX, g * self.lanes))]) for g in range(self.together)]
+        return [builder.bitcast(place, self.vector.as_pointer()) for place in places]
+
+    def _loop_over_rows(self, function: ir.Function) -> None:
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        out, x = function.args
+        row, finish = function.append_basic_block("row"), function.append_basic_block("finish")
+        start, one = builder.block, ir.Constant(INDEX, 1)
+        builder.branch(row)
+        builder.position_at_end(row)
+        r = builder.phi(INDEX)
+        r.add_incoming(ir.Constant(INDEX, 0), start)
+        places = self._vectors(builder, out, builder.mul(r, ir.Constant(INDEX, self.stride)))
+        zero = ir.Constant(self.vector, [0.0] * self.lanes)
+        sums = [builder.load(place, align=self.size) if self.adding else zero for place in places]
+        begin, end = self._entry(builder, self.begins, r), self._entry(builder, self.begins, builder.add(r, one))
+        sums = self._loop_over_entries(builder, function, x, begin, end, sums)
+        for place, total in zip(places, sums, strict=True):
+            builder.store(total, place, align=self.size)
+        following = builder.add(r, one)
+        r.add_incoming(following, builder.block)
+        builder.cbranch(builder.icmp_unsigned("<", following, ir.Constant(INDEX, len(self.matrix))), row, finish)
+        builder.position_at_end(finish)
+        builder.ret_void()
+
+    def _loop_over_entries(
+        self, builder: ir.IRBuilder, function: ir.Function, x: Any, begin: Any, end: Any, sums: list[Any]
+    ) -> list[Any]:
+        """The sums with all entries of a row; leaves the builder behind the loop."""
+        before = builder.block
+        entry, behind = function.append_basic_block("entry_of_row"), function.append_basic_block("behind")
+        builder.cbranch(builder.icmp_unsigned("<", begin, end), entry, behind)
+        builder.position_at_end(entry)
+        n = builder.phi(INDEX)
+        n.add_incoming(begin, before)
+        running = [builder.phi(self.vector) for _ in sums]
+        value = self._entry(builder, self.values, n)
+        single = builder.insert_element(ir.Constant(self.vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        spread = builder.shuffle_vector(single, ir.Constant(self.vector, ir.Undefined), mask)
+        terms = self._vectors(builder, x, self._entry(builder, self.columns, n))
+        added = [
+            builder.call(self.multiply_add, [spread, builder.load(term, align=self.size), total])
+            for term, total in zip(terms, running, strict=True)
+        ]
+        following = builder.add(n, ir.Constant(INDEX, 1))
+        n.add_incoming(following, entry)
+        for phi, start, more in zip(running, sums, added, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(more, entry)
+        builder.cbranch(builder.icmp_unsigned("<", following, end), entry, behind)
+        builder.position_at_end(behind)
+        results = []
+        for start, more in zip(sums, added, strict=True):
+            phi = builder.phi(self.vector)
+            phi.add_incoming(start, before)
+            phi.add_incoming(more, entry)
+            results.append(phi)
+        return results

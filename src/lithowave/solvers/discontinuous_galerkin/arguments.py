@@ -19,7 +19,7 @@ _FIELDS = ("coefficients", "own", "even", "odd", "elastic", "faces", "neighbor",
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "step": (*_FIELDS, "first", "end", "tick", "pending"),
     "complete": (*_FIELDS, "blocks", "tick", "pending", "out", "out_first"),
-    "inject": ("coefficients", "target", "begin", "weight", "owner", "amplitude", "row"),
+    "inject": ("array", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
     "sample": ("completed", "base", "values", "out", "slot"),
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),

@@ -38,6 +38,15 @@ class Layout:
         """Shape of the coefficients of so many blocks."""
         return (blocks, modes, 9, self.lanes) if self.mode_major else (blocks, 9, modes, self.lanes)
 
+    def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
+        """Indices (3, face modes) in the flattened traces that elements keep; see `element_kernels` for a CPU."""
+        width = self.trace_width(face_modes)
+        component, mode = np.arange(3)[:, None], np.arange(face_modes)
+        if not self.mode_major:
+            return ((4 * place + face) * 3 + component) * width + mode
+        block, lane = divmod(place, self.lanes)
+        return ((block * 4 + face) * 3 * width + component * face_modes + mode) * self.lanes + lane
+
     def of_host(self, values: np.ndarray) -> np.ndarray:
         """Coefficients (blocks * lanes, 9, modes) as a device has them."""
         split = values.reshape(-1, self.lanes, *values.shape[1:])

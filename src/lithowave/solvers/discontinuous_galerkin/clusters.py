@@ -139,17 +139,17 @@ def _candidates(
             step = shortest * ticks
             if max_frequency is not None and step > 1.0 / (STEPS_BETWEEN_SAMPLES * max_frequency):
                 return
-            yield _schedule(step, everywhere.limit, 1, duration), shortest
+            yield _schedule(step, everywhere.limit * ticks, 1, duration), shortest
         elif time_step is not None:
             every = round(interval / (time_step * ticks))
             if every < 1 or abs(every * time_step * ticks - interval) > 1e-6 * interval:
                 continue
-            yield _schedule(interval / every, everywhere.limit, every, duration), time_step
+            yield _schedule(interval / every, everywhere.limit * ticks, every, duration), time_step
         else:
             every = math.ceil(interval / (shortest * ticks) - 1e-9)
             for more in range(3):
                 step = interval / (every + more)
-                yield _schedule(step, everywhere.limit, every + more, duration), step / ticks
+                yield _schedule(step, everywhere.limit * ticks, every + more, duration), step / ticks
             if shortest * ticks > interval:
                 return
 

@@ -38,7 +38,7 @@ from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES
 
 LANES = {"single": 16, "double": 8}
-TOGETHER = 3  # quantities for which an entry of a matrix is loaded once
+TOGETHER = 9  # quantities for which an entry of a matrix is loaded once
 PIECES = 64  # of the blocks that threads take
 
 

@@ -1,18 +1,14 @@
-"""Where points of space lie in the mesh, and what sources do there."""
+"""Where points of space lie in the mesh."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.discontinuous_galerkin.materials import STRESS
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 TOLERANCE = 1e-7  # of barycentric coordinates: how far outside an element a point may be
 ON_GROUND = 1.0  # the same for points on a ground that the elements follow only as far as their size allows
@@ -147,84 +143,3 @@ def require_places(places: Places, names: Sequence[str], positions: np.ndarray, 
             where, f"{names[n]} at ({x:.12g}, {y:.12g}, {z:.12g}) m is in no element of the mesh{more}",
             "it must lie within the mesh, on its surface at most",
         )  # fmt: skip
-
-
-class SourceList:
-    r"""What sources of one cluster do to the coefficients of their elements.
-
-    A moment tensor M gives a stress -M' delta, a force F a velocity F delta / rho: coefficient k gains those times
-    phi_k(x_s) / |J|. Each time step they act at once, at its beginning, with what they have released since the middle
-    of the step before until the middle of this one; so they act at the right time to second order in the step. Where
-    elements share the place each takes an equal part.
-
-    Parameters
-    ----------
-    plan, tables : mesh, materials, places of elements. sources : all of them. places : theirs. cluster : whose elements
-    count here.
-    """
-
-    def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], places: Places, cluster: int
-    ) -> None:
-        self.backend, self.cluster = backend, cluster
-        self.time_step = plan.clustering.shortest * 2**cluster
-        mine = plan.clustering.cluster[places.element] == cluster
-        target, weight, owner = _source_entries(plan, tables, sources, places, mine)
-        order = np.lexsort((owner, target))
-        target, weight, owner = target[order], weight[order], owner[order]
-        places_acted, begin = np.unique(target, return_index=True)
-        self.count = len(places_acted)
-        self._lists = (
-            backend.upload(places_acted, np.int64), backend.upload(np.append(begin, len(target)), np.int64),
-            backend.upload(weight, np.float64), backend.upload(owner, np.int64),
-        )  # fmt: skip
-        functions = [_released(source, self.time_step) for source in sources]
-        self._amplitudes = SourceAmplitudes(functions, self.time_step, 0.0)
-        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
-        self.row = backend.zeros((1,), np.int64)
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of this cluster's steps that holds this one, and begin there."""
-        self.backend.assign(self._table, self._amplitudes.block(step))
-        self.backend.assign(self.row, np.array([step % BLOCK]))
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the coefficients."""
-        return *self._lists, self._table, self.row
-
-
-def _released(source: Any, step: float) -> Any:
-    """What a source gives around a time t, from t - step / 2 to t + step / 2."""
-    function = source.time_function
-    if source.force is not None:
-        return lambda t: step * function.amplitude(t)
-
-    def moment(t: np.ndarray) -> np.ndarray:
-        return function.released(t + 0.5 * step) - function.released(t - 0.5 * step)
-
-    return moment
-
-
-def _source_entries(
-    plan: Any, tables: Any, sources: Sequence[Any], places: Places, mine: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Place in the flattened coefficients, weight and source of every entry of the rows `mine` of the places."""
-    share = 1.0 / np.bincount(places.point, minlength=len(sources))[places.point]
-    phi = basis_values(plan.order, places.reference)
-    vertices = plan.mesh.element_vertices(places.element)
-    jacobian = np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))
-    targets, weights, owners = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
-    for row in np.flatnonzero(mine):
-        source, element = sources[places.point[row]], places.element[row]
-        gains = np.zeros(len(STRESS) + 3)
-        if source.force is not None:
-            gains[len(STRESS) :] = np.asarray(source.force, float) / plan.materials.rho[element]
-        else:
-            gains[: len(STRESS)] = -np.asarray(source.moment, float)
-            if plan.materials.is_fluid[element]:
-                gains[: len(STRESS)] = -np.mean(source.moment[:3]) * (np.arange(len(STRESS)) < 3)
-        for quantity in np.flatnonzero(gains):
-            targets.append(tables.coefficient_place(element, quantity, np.arange(len(phi))))
-            weights.append(share[row] / jacobian[row] * gains[quantity] * phi[:, row])
-            owners.append(np.full(len(phi), places.point[row]))
-    return tuple(np.concatenate(parts) for parts in (targets, weights, owners))

@@ -14,12 +14,12 @@ VELOCITY = 6
 
 
 @njit(cache=True)
-def inject(coefficients, target, begin, weight, owner, amplitude, row):
-    """coefficients[target[n]] += sum of weight * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1].
+def inject(array, target, begin, weight, owner, amplitude, row):
+    """array[target[n]] += sum of weight * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1].
 
-    target : places in the flattened coefficients.
+    target : places in the flattened array. owner : column of the amplitudes.
     """
-    flat = coefficients.reshape(-1)
+    flat = array.reshape(-1)
     for n in range(target.size):
         total = 0.0
         for entry in range(begin[n], begin[n + 1]):

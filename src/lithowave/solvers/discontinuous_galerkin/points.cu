@@ -4,9 +4,9 @@ typedef REAL real;
 
 constexpr int LANES = 32, QUANTITIES = 9, VELOCITY = 6;
 
-// coefficients[target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+// array[target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
 extern "C" __global__ void inject(
-    real* coefficients, const long long* target, const long long* begin, const double* weight, const long long* owner,
+    real* array, const long long* target, const long long* begin, const double* weight, const long long* owner,
     const double* amplitude, const long long* row, int count, int sources)
 {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
@@ -14,7 +14,7 @@ extern "C" __global__ void inject(
     const double* const present = amplitude + row[0] * sources;
     double total = 0;
     for (long long entry = begin[n]; entry < begin[n + 1]; entry++) total += weight[entry] * present[owner[entry]];
-    coefficients[target[n]] = static_cast<real>(coefficients[target[n]] + total);
+    array[target[n]] = static_cast<real>(array[target[n]] + total);
 }
 
 // One row further in a table: of amplitudes, of records.

@@ -9,9 +9,10 @@ import numpy as np
 
 from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.places import SourceList, find_places, require_places
+from lithowave.solvers.discontinuous_galerkin.places import find_places, require_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records
+from lithowave.solvers.discontinuous_galerkin.sources import SourceList
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.rasters import raster_positions, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
@@ -92,13 +93,25 @@ class DiscontinuousGalerkinSolver:
         for tick in range(ticks):
             # The clusters whose step begins: the lowest ones, as many as 2^c divides the tick.
             last = count - 1 if tick == 0 else (tick & -tick).bit_length() - 1
-            for sources in self.sources:
-                if sources.cluster <= last:
-                    self.kernels.inject(self.coefficients, *sources.arguments())
-                    self.kernels.count_step(sources.row)
             for group in self.tables.arrangement.groups:
                 if group.ends[last] > group.first:
                     self._step(group, group.ends[last], parity * ticks + tick, pending or tick > 0)
+            for sources in self.sources:
+                if sources.cluster <= last:
+                    self._inject(sources, parity * ticks + tick)
+
+    def _inject(self, sources: SourceList, tick: int) -> None:
+        """What sources do in the step that begins at this tick."""
+        count = tick >> sources.cluster
+        arrays = {
+            "coefficients": self.coefficients,
+            "own": self.own,
+            "sent": self.odd if count & 1 else self.even,
+            "half of slower": self.odd if count >> 1 & 1 else self.even,
+        }
+        for name, arguments in sources.arguments():
+            self.kernels.inject(arrays[name], *arguments)
+        self.kernels.count_step(sources.row)
 
     def _step(self, group: Any, end: int, tick: int, pending: bool) -> None:
         step = self.kernels.step(group.anisotropic, group.mixed)

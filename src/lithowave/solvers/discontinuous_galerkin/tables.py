@@ -46,10 +46,10 @@ class ElementTables:
         self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
         self.modes = mode_count(plan.order)
         self.arrangement = arrange(plan, layout)
-        links = make_links(self.arrangement, plan.clustering.cluster, plan.mesh.neighbors)
-        self.slots = links.slots
-        self.neighbor = backend.upload(links.neighbor, np.int32)
-        self.second = backend.upload(links.second, np.int32)
+        self.links = make_links(self.arrangement, plan.clustering.cluster, plan.mesh.neighbors)
+        self.slots = self.links.slots
+        self.neighbor = backend.upload(self.links.neighbor, np.int32)
+        self.second = backend.upload(self.links.second, np.int32)
         self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
         groups = self.arrangement.groups
         self.kinds = {

@@ -1,0 +1,188 @@
+r"""Sources: what they add to the Taylor terms of their elements.
+
+A moment tensor M gives the rate -M s(t) delta of stress, a force F the rate F s(t) delta / rho of velocity. With s(t) =
+sum of c_d ((t - t_n) / T)^d in a step of length T the terms of the predictor become
+
+.. math:: D^{d+1} = \frac{T}{d+1} \Big( \sum_c A_c K_c D^d + c_d\, \phi(x_s) / |J| \Big).
+
+All is linear, so what the coefficient c_d adds to the coefficients at the end of the step, and to what the element keeps
+and sends, is found once: `step` knows nothing of sources, and these are added behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER
+from lithowave.solvers.discontinuous_galerkin.basis import basis_values
+from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESS
+from lithowave.solvers.discontinuous_galerkin.places import Places
+from lithowave.solvers.discontinuous_galerkin.reference import make_reference
+from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
+from lithowave.solvers.source_amplitudes import BLOCK
+
+VELOCITY = slice(len(STRESS), QUANTITIES)
+
+
+class TaylorAmplitudes:
+    """What sources release in steps, as T c_d / (d + 1), d from 0 to order - 2, a block of steps at a time.
+
+    The moment that is released until a time, or the amplitude of a force, is interpolated at points of the step, the
+    former at its ends too, so that what is released in all is right however rough the function is.
+    """
+
+    def __init__(self, sources: Sequence[Any], order: int, time_step: float) -> None:
+        self.sources, self.terms, self.time_step = list(sources), order - 1, time_step
+        self._ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(order) / (order - 1))
+        self._inside = 0.5 + 0.5 * np.polynomial.legendre.leggauss(order - 1)[0]
+        self._of_ends = np.linalg.inv(np.vander(self._ends, increasing=True))[1:]
+        powers = np.linalg.inv(np.vander(self._inside, increasing=True))
+        self._of_inside = powers * time_step / np.arange(1, order)[:, None]
+
+    def block(self, step: int) -> np.ndarray:
+        """(BLOCK, sources * terms) for the block of steps that holds this one; see `SourceAmplitudes.block`."""
+        begin = (step - step % BLOCK + np.arange(BLOCK))[:, None]
+        found = np.empty((BLOCK, len(self.sources), self.terms))
+        for number, source in enumerate(self.sources):
+            if source.force is not None:
+                values = source.time_function.amplitude((begin + self._inside) * self.time_step)
+                found[:, number] = values @ self._of_inside.T
+            else:
+                values = source.time_function.released((begin + self._ends) * self.time_step)
+                found[:, number] = (values - values[:, :1]) @ self._of_ends.T
+        return found.reshape(BLOCK, -1)
+
+
+class SourceList:
+    """The sources in elements of one cluster, on a device. Where elements share a place each takes an equal part.
+
+    Parameters
+    ----------
+    plan, tables : mesh, materials, places of elements. sources : all of them. places : theirs. cluster : whose elements
+    count here.
+    """
+
+    def __init__(
+        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], places: Places, cluster: int
+    ) -> None:
+        self.backend, self.cluster = backend, cluster
+        step = plan.clustering.shortest * 2**cluster
+        self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
+        entries: dict[str, list] = {}
+        share = 1.0 / np.bincount(places.point, minlength=len(sources))[places.point]
+        for row in np.flatnonzero(plan.clustering.cluster[places.element] == cluster):
+            owner, element = int(places.point[row]), int(places.element[row])
+            response = Response(plan, element, step)
+            shape = response.source_shape(sources[owner], places.reference[row]) * share[row]
+            for term in range(self._amplitudes.terms):
+                for name, target, weight in response.added(tables, shape, term):
+                    entries.setdefault(name, []).append((target, weight, owner * self._amplitudes.terms + term))
+        self._lists = {name: self._uploaded(found) for name, found in entries.items()}
+        self.count = sum(target.size for target, *_ in self._lists.values())
+        self._table = backend.zeros((BLOCK, len(sources) * self._amplitudes.terms), np.float64)
+        self.row = backend.zeros((1,), np.int64)
+
+    def _uploaded(self, entries: list) -> tuple[Any, ...]:
+        """target, begin, weight, owner of `inject`."""
+        target = np.concatenate([target for target, _, _ in entries])
+        weight = np.concatenate([weight for _, weight, _ in entries])
+        owner = np.concatenate([np.full(len(target), owner) for target, _, owner in entries])
+        some = weight != 0
+        order = np.lexsort((owner[some], target[some]))
+        target, weight, owner = (values[some][order] for values in (target, weight, owner))
+        places, begin = np.unique(target, return_index=True)
+        upload = self.backend.upload
+        return (
+            upload(places, np.int64), upload(np.append(begin, len(target)), np.int64), upload(weight, np.float64),
+            upload(owner, np.int64),
+        )  # fmt: skip
+
+    def load(self, step: int) -> None:
+        """Bring the amplitudes of the block of this cluster's steps that holds this one, and begin there."""
+        self.backend.assign(self._table, self._amplitudes.block(step))
+        self.backend.assign(self.row, np.array([step % BLOCK]))
+
+    def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Names of arrays, and the arguments of `inject` behind each."""
+        for name, lists in self._lists.items():
+            if lists[0].size:
+                yield name, (*lists, self._table, self.row)
+
+
+class Response:
+    """What a source in an element does in a step, for a unit of one of its Taylor amplitudes."""
+
+    def __init__(self, plan: Any, element: int, step: float) -> None:
+        self.plan, self.element, self.step = plan, element, step
+        one = np.array([element])
+        self.geometry = make_geometry(plan.mesh.element_vertices(one))
+        self.law = elastic_matrices(plan.materials, one, step * self.geometry.along_directions())[0]
+        self.reference = make_reference(plan.order)
+        self.faces = anisotropic_faces(
+            plan.materials, one, plan.face_neighbors[one], self.geometry.normals, self.geometry.lifts,
+            np.finfo(np.float32 if plan.value_bytes == 4 else np.float64).eps,
+        )[0]  # fmt: skip
+
+    def source_shape(self, source: Any, reference: np.ndarray) -> np.ndarray:
+        """(9, functions): the rate of the coefficients for a unit of the time function. In a fluid only the isotropic
+        part of a moment tensor acts."""
+        phi = basis_values(self.plan.order, reference[None])[:, 0] / self.geometry.jacobian[0]
+        gains = np.zeros(QUANTITIES)
+        if source.force is not None:
+            gains[VELOCITY] = np.asarray(source.force, float) / self.plan.materials.rho[self.element]
+        elif self.plan.materials.is_fluid[self.element]:
+            gains[:3] = -np.mean(source.moment[:3])
+        else:
+            gains[: len(STRESS)] = -np.asarray(source.moment, float)
+        return np.outer(gains, phi)
+
+    def rate(self, values: np.ndarray) -> np.ndarray:
+        """Step times sum of A_c K_c values."""
+        slopes = np.einsum("ckl,ql->cqk", self.reference.derivatives, values)
+        return np.einsum("acj,cajk->ak", self.law, slopes[:, SOURCES])
+
+    def added(self, tables: Any, shape: np.ndarray, term: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Names of arrays, places in them, and what is added there for a unit of the amplitude of a term."""
+        value, total, mean, half = shape, 0.0, 0.0, 0.0
+        for d in range(term + 1, self.plan.order):
+            total, mean, half = total + value, mean + value / (d + 1), half + value * 0.5**d / (d + 1)
+            value = self.rate(value) / (d + 1)
+        quantity, mode = np.indices(shape.shape)
+        place = tables.coefficient_place(np.array([self.element]), quantity, mode)
+        yield "coefficients", place.ravel(), total.ravel()
+        for face in range(4):
+            yield from self._at_face(tables, face, mean, half)
+
+    def _at_face(
+        self, tables: Any, face: int, mean: np.ndarray, half: np.ndarray
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        layout, place = tables.arrangement.layout, int(tables.arrangement.place[self.element])
+        kept, sent = self._sides(face, mean)
+        count = self.reference.face_count
+        yield "own", layout.own_index(place, face, count).ravel(), kept.ravel()
+        if self.plan.face_neighbors[self.element, face] < 0:
+            return
+        width = layout.trace_width(count)
+        within = (np.arange(3)[:, None] * width + np.arange(count)).ravel()
+        slot, link = 4 * place + face, int(tables.links.second[place, face])
+        if link & 3 == SLOWER:
+            yield "half of slower", slot * 3 * width + within, 0.5 * sent.ravel()
+        elif link & 3 == FASTER:
+            early = self._sides(face, half)[1]
+            yield "sent", slot * 3 * width + within, early.ravel()
+            yield "sent", (link >> 2) * 3 * width + within, (2 * sent - early).ravel()
+        else:
+            yield "sent", slot * 3 * width + within, sent.ravel()
+
+    def _sides(self, face: int, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """u and w (3, functions on the face); see `riemann`."""
+        trace = mean @ self.reference.traces[face]
+        numbers = self.faces[face]
+        traction = np.einsum("ijm,j->im", trace[ROWS], numbers[27:30])
+        xx, yy, zz, xy, xz, yz = numbers[30:42].reshape(2, 6).T
+        own, across = np.moveaxis(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), -1, 0)
+        return traction + across @ trace[VELOCITY], own @ trace[VELOCITY] - traction
