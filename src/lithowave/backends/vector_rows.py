@@ -97,8 +97,8 @@ class _Rows:
         return builder.load(builder.gep(table, [ir.Constant(INDEX, 0), n]))
 
     def _vectors(self, builder: ir.IRBuilder, base: Any, at: Any) -> list[Any]:
-        places = [builder.gep(base, [builder.add(at, ir.Constant(INDEX, g * self.lanes))]) for g in range(self.together)]
-        return [builder.bitcast(place, self.vector.as_pointer()) for place in places]
+        starts = [builder.add(at, ir.Constant(INDEX, g * self.lanes)) for g in range(self.together)]
+        return [builder.bitcast(builder.gep(base, [start]), self.vector.as_pointer()) for start in starts]
 
     def _loop_over_rows(self, function: ir.Function) -> None:
         builder = ir.IRBuilder(function.append_basic_block("entry"))

@@ -100,7 +100,9 @@ class Arrangement:
         return found
 
 
-def make_arrangement(layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray) -> Arrangement:
+def make_arrangement(
+    layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray
+) -> Arrangement:
     """Places of elements, of which those in each group and cluster stand in their own order.
 
     cluster, anisotropic : of each element. neighbors : (elements, 4), -1 for none.

@@ -2,7 +2,8 @@
 // of one quantity of one element, in registers; quantities meet in shared memory.
 //
 // ORDER, ANISOTROPIC; MIXED: some neighbours are in other clusters; BLOCKS: that a multiprocessor should hold;
-// DIRECTIONS (1 or 3), FACES (2 or 4): how many go through shared memory at once.
+// DIRECTIONS (1 or 3), FACES (2 or 4): how many go through shared memory at once; AT_ONCE: turns of the work on faces
+// whose numbers a thread reads at once.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -19,7 +20,7 @@ constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // l
 constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
 constexpr int WORKERS = 8;                  // warps that work on faces
 constexpr int TURNS = ROWS * FACES / WORKERS;
-constexpr int BATCH = TURNS < 4 ? TURNS : 4;  // turns whose numbers are read at once
+constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
 constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
 
 #if ANISOTROPIC
@@ -302,7 +303,7 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared) {
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
             const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
-            if (t.row >= FACE) continue;
+            if (t.row >= WIDTH) continue;  // what no mode has is written too: memory takes whole sectors
             real kept[3], sent[3];
             numbers[i].sides(shared + t.column(), FACE * COLUMN, kept, sent);
             real* to = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;

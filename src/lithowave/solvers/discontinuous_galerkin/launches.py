@@ -24,11 +24,12 @@ LANES, QUANTITIES, COLUMN, WARP = 32, 9, 33, 32
 THREADS = LANES * QUANTITIES
 FACE_NUMBERS = {False: 16, True: 44}  # of faces, with numbers of no account, so that they are aligned
 
-# By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread;
-# directions of derivatives and faces that go through shared memory at once.
+# By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread (one
+# less with local time steps, which need more); directions of derivatives and faces that go through shared memory at
+# once; turns of the work on faces whose numbers are read at once.
 SHAPES = {
-    "single": {2: (6, 3, 4), 3: (5, 3, 4), 4: (4, 3, 4), 5: (3, 3, 4), 6: (2, 1, 4), 7: (1, 1, 4)},
-    "double": {2: (4, 3, 4), 3: (3, 3, 4), 4: (2, 3, 4), 5: (1, 3, 4), 6: (1, 1, 2), 7: (1, 1, 2)},
+    "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
+    "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
 }
 
 
@@ -39,7 +40,7 @@ def layout() -> Layout:
 
 def shared_bytes(order: int, precision: str) -> int:
     """Shared memory of a block."""
-    _, directions, faces = SHAPES[precision][order]
+    _, directions, faces, _ = SHAPES[precision][order]
     slopes = directions * QUANTITIES * mode_count(order - 1) * LANES
     traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
     return max(slopes, traces) * (4 if precision == "single" else 8)
@@ -47,10 +48,11 @@ def shared_bytes(order: int, precision: str) -> int:
 
 def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[str, str | int]:
     """What `element.cu` is compiled for."""
-    blocks, directions, faces = SHAPES[precision][order]
+    blocks, directions, faces, at_once = SHAPES[precision][order]
     return {
-        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "BLOCKS": blocks,
-        "DIRECTIONS": directions, "FACES": faces,
+        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed),
+        "BLOCKS": max(1, blocks - 1) if mixed else blocks, "DIRECTIONS": directions, "FACES": faces,
+        "AT_ONCE": at_once,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
@@ -63,7 +63,10 @@ def _built(simulation: Simulation) -> tuple[TetrahedralMesh, float]:
     sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
     top = domain.z[1] if domain.surface is None else domain.surface.high
     interfaces = [top, *tops[1:], domain.z[0]]
-    mesh = split_hexahedra(layered_box(domain.x, domain.y, interfaces, sizes)).local()
+    cubes = layered_box(domain.x, domain.y, interfaces, sizes)
+    if material.kind not in ("homogeneous", "layers"):
+        cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(material.medium, cubes))
+    mesh = split_hexahedra(cubes).local()
     if domain.surface is not None:
         mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
     if material.kind == "layers":
@@ -71,6 +74,20 @@ def _built(simulation: Simulation) -> tuple[TetrahedralMesh, float]:
         below = np.array([int((lower >= one - 1e-9).sum()) for one in tops])
         mesh = replace(mesh, materials=below[mesh.materials])
     return mesh, sizes[0][0]
+
+
+def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:
+    """Whether most of each hexahedron is a fluid: no tetrahedron is then put across a sea floor between two."""
+    line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]
+    x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line, indexing="ij"))
+    found = np.empty(cubes.element_count, bool)
+    for first in range(0, cubes.element_count, PART):
+        corners = cubes.element_nodes(slice(first, first + PART))[:, :8]
+        low, high = corners.min(axis=1)[:, None], corners.max(axis=1)[:, None]
+        places = low + np.stack([x, y, z], axis=1) * (high - low)
+        vs = medium.sample(*np.moveaxis(places, -1, 0))[1]
+        found[first : first + PART] = (vs == 0).mean(axis=1) > 0.5
+    return found
 
 
 def _on_ground(mesh: TetrahedralMesh, height: Any, top: float, below: float) -> TetrahedralMesh:

@@ -1,8 +1,8 @@
 r"""Matrices of the reference tetrahedron, computed at start by exact quadrature.
 
 The basis is orthonormal, so the mass matrix is the unit matrix. A scheme in strong form needs nothing but derivatives,
-K_c[k, l] = <phi_k, d_c phi_l>, and traces R_f[k, m] = <phi_k, psi_m> on face f, which take a polynomial to its values on
-a face, and lift what crosses a face into the element.
+K_c[k, l] = <phi_k, d_c phi_l>, and traces R_f[k, m] = <phi_k, psi_m> on face f, which take a polynomial to its values
+on a face, and lift what crosses a face into the element.
 
 The vertices of every element are sorted by their numbers in the mesh. Both elements at a face then see its vertices in
 the same order, parametrize it alike, and no matrix for orientations is needed: with the vertices of a neighbour in any

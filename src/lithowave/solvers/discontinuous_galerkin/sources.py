@@ -5,7 +5,7 @@ sum of c_d ((t - t_n) / T)^d in a step of length T the terms of the predictor be
 
 .. math:: D^{d+1} = \frac{T}{d+1} \Big( \sum_c A_c K_c D^d + c_d\, \phi(x_s) / |J| \Big).
 
-All is linear, so what the coefficient c_d adds to the coefficients at the end of the step, and to what the element keeps
+All is linear, so what c_d adds to the coefficients at the end of the step, and to what the element keeps
 and sends, is found once: `step` knows nothing of sources, and these are added behind it.
 """
 
