@@ -113,18 +113,18 @@ def test_snapshots_end_with_the_samples(tmp_path: Path, quantity: str) -> None:
 
 
 class Oscillation:
-    """A solver whose tensors at a receiver are cosines of time, known half a step before the velocities."""
+    """A solver whose tensors at a receiver are cosines of time; staggered : known half a step before the velocities."""
 
     step = 0.01
 
-    def __init__(self) -> None:
-        self.now, self.kept, self.with_stress = 0, {}, None
+    def __init__(self, staggered: bool) -> None:
+        self.now, self.kept, self.with_stress, self.staggered = 0, {}, None, staggered
 
     def start_records(self, capacity: int, stress: bool) -> None:
         self.with_stress = stress
 
     def record(self, slot: int) -> None:
-        phase = 3.0 * (self.now - 0.5) * self.step
+        phase = 3.0 * (self.now - 0.5 * self.staggered) * self.step
         size = np.cos(phase) if self.now > 0 else 0.0
         tensor = size * np.arange(1.0, 7.0)[None]
         self.kept[slot] = {"velocity": np.zeros((1, 3)), "stress": tensor, "strain": 1e-9 * tensor}
@@ -135,17 +135,20 @@ class Oscillation:
         return SimpleNamespace(wait=lambda: block)
 
 
+@pytest.mark.parametrize("staggered", [True, False])
 @pytest.mark.parametrize("stop", [None, 37])
 @pytest.mark.parametrize("asked", [{"strain": True}, {"strain": True, "stress": True, "pressure": True}])
-def test_strain_is_treated_as_stress_is(tmp_path: Path, asked: dict[str, bool], stop: int | None) -> None:
-    """Means of values half a step before and after, over blocks, and over a checkpoint."""
+def test_strain_is_treated_as_stress_is(
+    tmp_path: Path, asked: dict[str, bool], stop: int | None, staggered: bool
+) -> None:
+    """Values at the steps, or means of those half a step before and after, over blocks, and over a checkpoint."""
     output = lw.Output(**asked)
     assert output.tensors and record_lag("velocity", output.tensors) == 1
     schedule = SimpleNamespace(time_step=Oscillation.step, sample_every=2, sample_count=41)
     receiver = SimpleNamespace(network="XX", station="A", position=(0.0, 0.0, 0.0))
     path = tmp_path / "seismograms.h5"
     writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)
-    solver, recorder = Oscillation(), SeismogramRecorder(writer, schedule, output, 1)
+    solver, recorder = Oscillation(staggered), SeismogramRecorder(writer, schedule, output, 1)
     recorder.capacity = 7
     recorder.start(solver)
     assert solver.with_stress is True
@@ -158,11 +161,13 @@ def test_strain_is_treated_as_stress_is(tmp_path: Path, asked: dict[str, bool], 
             state = recorder.state()
             recorder.close()
             recorder = SeismogramRecorder(SeismogramWriter.resume(writer.path), schedule, output, 1)
+            recorder.start(solver)
             recorder.restore(state, clock)
     recorder.finish(solver)
     recorder.close()
     read = load_seismograms(tmp_path)
-    exact = np.cos(3.0 * read.time) * np.cos(1.5 * Oscillation.step) * np.arange(1.0, 7.0)[:, None]
+    smoothing = np.cos(1.5 * Oscillation.step) if staggered else 1.0  # of the mean of two
+    exact = np.cos(3.0 * read.time) * smoothing * np.arange(1.0, 7.0)[:, None]
     np.testing.assert_allclose(read.strain[0][:, 1:], 1e-9 * exact[:, 1:], rtol=1e-9, atol=1e-20)
     if output.stress:
         np.testing.assert_allclose(read.stress[0][:, 1:], exact[:, 1:], rtol=1e-9, atol=1e-12)

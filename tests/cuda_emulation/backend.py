@@ -156,6 +156,10 @@ class EmulatedCudaBackend:
 
     # ------------------------------------------------------------------------------------------------- device
 
+    def peak_facts(self, rate: float) -> dict[str, float]:
+        """As of the device."""
+        return {"operations_rate": rate}
+
     def free_memory(self) -> int:
         """Bytes that a run could take now."""
         return free_memory()

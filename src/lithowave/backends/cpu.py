@@ -96,6 +96,13 @@ class CpuBackend:
         """What a run tells of its device."""
         return {"backend": self.name, "device": self.device, "precision": self.precision, "threads": self.threads}
 
+    def peak_facts(self, rate: float) -> dict[str, float]:
+        """What so many operations a second are of the most that the processor does."""
+        from lithowave.backends.peak import multiply_add_peak
+
+        peak = multiply_add_peak(self.precision, self.threads)
+        return {"operations_rate": rate, "multiply_add_peak": peak, "peak_fraction": rate / peak}
+
     def synchronize(self) -> None:
         """Wait until the device has done everything asked for: here it has."""
 

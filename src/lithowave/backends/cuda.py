@@ -178,6 +178,10 @@ class CudaBackend:
             free = self._runtime.memGetInfo()[0]
         return max(0, free + self._cupy.get_default_memory_pool().free_bytes() - RESERVE)
 
+    def peak_facts(self, rate: float) -> dict[str, float]:
+        """So many operations a second; the device's peak is not measured."""
+        return {"operations_rate": rate}
+
     def copy_bandwidth(self, size: int = 4 << 30, repeats: int = 8) -> float:
         """Bytes read and written a second by a copy within the device's memory."""
         size = min(size, self.free_memory() // 3)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, one_step
@@ -25,40 +26,46 @@ SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
 MOST_RECEIVERS = 256
 IN_A_CUBE = 12  # tetrahedra
-FINE_LAYERS, COARSENING = 4, 8  # cubes below the surface that are smaller by so much, in a graded mesh
+FASTER = 1.8  # waves in a body that is cut out of the mesh
 
 
 def synthetic_plan(
-    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, graded: bool = False
+    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, cut: bool = False
 ) -> DiscontinuousGalerkinPlan:
     """A box of tetrahedra, free on top and absorbing elsewhere, of a material that differs from element to element.
 
-    counts : cubes along x, y and z, of twelve tetrahedra each. graded : the uppermost cubes are divided into
-    `COARSENING` along each side, and time steps are local.
+    counts : cubes along x, y and z, of twelve tetrahedra each. cut : with the surface of an ellipsoid cut out of the
+    mesh, where elements are small and badly formed, and with local time steps.
     """
     ends = [SIZE * count for count in counts]
-    interfaces, sizes = [0.0, -ends[2]], [(SIZE, SIZE)]
-    if graded:
-        fine = SIZE / COARSENING
-        interfaces, sizes = [0.0, -FINE_LAYERS * fine, -ends[2]], [(fine, fine), (SIZE, SIZE)]
-    mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), interfaces, sizes)).local()
+    mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), [0.0, -ends[2]], [(SIZE, SIZE)]))
+    if cut:
+        mesh, inside = cut_along(mesh, lambda x, y, z: _radius(x, y, z, ends) - 0.33)
+        mesh = replace(mesh, materials=inside.astype(np.int64))
+    mesh = mesh.local()
     absorbing = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
     none = np.zeros((0, 2), np.int64)
     kinds = {"free": mesh.boundaries["z_max"], "absorbing": absorbing, "rigid": none}
-    model = MeshedModel(mesh, synthetic_materials(mesh.element_count, anisotropic), kinds, SIZE)
+    model = MeshedModel(mesh, synthetic_materials(mesh.materials, anisotropic), kinds, SIZE)
 
     def clusters(limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
         limit = float(limits.min())
-        if graded:
+        if cut:
             return make_clusters(limits, neighbors, limits.max(), 0.9, None, None, True, None)
         return one_step(limits, Schedule(0.9 * limit, limit, 10, 2))
 
     return make_plan(model, order, clusters, precision)
 
 
-def synthetic_materials(elements: int, anisotropic: bool) -> ElementMaterials:
-    """Speeds that vary by a tenth from element to element; or one anisotropic medium."""
-    ripple = 1 + 0.1 * np.sin(np.arange(elements))
+def _radius(x: np.ndarray, y: np.ndarray, z: np.ndarray, ends: list[float]) -> np.ndarray:
+    """Distance from the middle of the box, in parts of its sides."""
+    return np.sqrt((x / ends[0] - 0.5) ** 2 + (y / ends[1] - 0.5) ** 2 + (z / ends[2] + 0.5) ** 2)
+
+
+def synthetic_materials(material: np.ndarray, anisotropic: bool) -> ElementMaterials:
+    """Speeds that vary by a tenth from element to element, faster in material 1; or one anisotropic medium."""
+    elements = len(material)
+    ripple = (1 + 0.1 * np.sin(np.arange(elements))) * np.where(material == 1, FASTER, 1.0)
     found = ElementMaterials.isotropic(VP * ripple, VS * ripple, RHO * ripple)
     if not anisotropic:
         return found

@@ -1,0 +1,64 @@
+"""How many operations a CPU does at most: chains of multiply-adds on vectors in registers, on all threads."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+CHAINS = 12  # multiply-adds under way at once: enough for two units with a latency of four or five cycles
+BYTES = 64  # of a vector
+STEPS = 2_000_000
+REPEATS = 5
+
+
+@intrinsic
+def chains(_typing: Any, steps: Any, factor: Any) -> Any:
+    """Sum of `CHAINS` vectors after so many steps of x = x * factor + factor."""
+
+    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        real = context.get_value_type(signature.args[1])
+        lanes = BYTES // (4 if real == ir.FloatType() else 8)
+        vector = ir.VectorType(real, lanes)
+        count, factor_value = arguments
+        multiply_add = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{8 * BYTES // lanes}"
+        )
+        single = builder.insert_element(ir.Constant(vector, ir.Undefined), factor_value, ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        spread = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), mask)
+        places = [cgutils.alloca_once_value(builder, spread) for _ in range(CHAINS)]
+        with cgutils.for_range(builder, count):
+            for place in places:
+                builder.store(builder.call(multiply_add, [builder.load(place), spread, spread]), place)
+        total = builder.load(places[0])
+        for place in places[1:]:
+            total = builder.fadd(total, builder.load(place))
+        return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+
+    return factor(types.intp, factor), make_code
+
+
+@njit(parallel=True)
+def spin(out: np.ndarray, steps: int, factor: Any) -> None:
+    """One set of chains for each number of `out`."""
+    for n in prange(out.size):
+        out[n] = chains(steps, factor)
+
+
+def multiply_add_peak(precision: str, threads: int) -> float:
+    """Operations a second (a multiply-add is two) of so many threads, the best of some measurements."""
+    dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+    out, factor = np.zeros(threads, dtype), dtype.type(0.5)
+    spin(out, 1, factor)
+    best = np.inf
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        spin(out, STEPS, factor)
+        best = min(best, time.perf_counter() - begin)
+    return threads * STEPS * CHAINS * (BYTES // dtype.itemsize) * 2 / best
