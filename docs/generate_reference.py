@@ -40,9 +40,10 @@ is allowed and, where there is one, the nearest valid name. All problems are tol
 East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz. With `domain.topography` z = 0 is the level that heights
 count from; `depth` of sources and receivers, and the burial of stations, count from the surface where they are.
 
-**Methods.** `solver.method` is `finite_difference` or `spectral_element`. A key that the tables give to one of them
-only is refused with the other; those of `boundaries.layer` are without effect, which is told. Where `--set` replaces
-the method, `order`, `coefficients`, `passes` or `degree` of the file are left out.
+**Methods.** `solver.method` is `finite_difference`, `spectral_element` or `discontinuous_galerkin`. A key that the
+tables give to some of them only is refused with the others; those of `boundaries.layer` are without effect, which is
+told. Where `--set` replaces the method, `order`, `coefficients`, `passes`, `degree` or `local_time_steps` of the file
+are left out.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
 

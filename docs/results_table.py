@@ -118,6 +118,36 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "limit of the time step below the true one, by",
         "element_time_step", "below", percent, "0 to 30%",
     ),
+    (
+        "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: how far the observed order "
+        "stays below the order",
+        "tetrahedra_order", "below", number, "≤ 0.3",
+    ),
+    (
+        "the three waves of a rock of 21 moduli against Christoffel's equation, order 5: observed order",
+        "tetrahedra_christoffel_5", "order", number, "≥ 4.7",
+    ),
+    (
+        "full space, unstructured tetrahedra of order 5, 6 points per wavelength: error",
+        "full_space_order_5", "relative_l2", percent, "≤ 0.7%",
+    ),
+    (
+        "LOH.1 with tetrahedra of order 5: error",
+        "loh1_tetrahedra", "relative_l2", percent, "≤ 1.5%",
+    ),
+    (
+        "water over rock, reflected and transmitted waves before the critical angle: error of the coefficients",
+        "fluid_solid_steep", "error", percent, "≤ 0.5%",
+    ),
+    (
+        "the same beyond the critical angle of P waves, with their phases",
+        "fluid_solid_beyond_critical", "error", percent, "≤ 0.5%",
+    ),
+    ("Scholte wave, 15 points per wavelength: error of the speed", "scholte_speed", "error", percent, "≤ 0.5%"),
+    (
+        "the three methods on one half-space, records at the surface: largest difference of two",
+        "three_methods", "largest", percent, "≤ 2.5%",
+    ),
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from lithowave.backends import make_backend
 from lithowave.errors import InputError, ResourceError
 from lithowave.experiment.simulation import Simulation
 from lithowave.solvers import timing
+from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
 from lithowave.solvers.finite_difference import bench_cases as finite_difference
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
@@ -30,7 +31,7 @@ KEYS = {
     "limit_fraction", "versions", "commit", "date", "bandwidth", "bytes_per_point", "memory_bytes_per_point", "passes",
 }  # fmt: skip
 CASES = finite_difference.CASES
-BEST_TIME = timing.best_time
+BEST_TIME, CALL_TIME = timing.best_time, timing.call_time
 SMALL = {"sizes": [(44, 42, 40)], "layer_cells": 5}
 
 
@@ -53,6 +54,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "FEWEST_CALLS", 1)
     for module in (bench, timing):
         monkeypatch.setattr(module, "best_time", lambda function, *_: BEST_TIME(function, 1))
+    monkeypatch.setattr(discontinuous_galerkin, "call_time", lambda call, device, minimum: CALL_TIME(call, device))
 
 
 @pytest.fixture
@@ -200,10 +202,43 @@ def test_spectral_elements_fill_a_device_but_not_beyond_its_memory(monkeypatch: 
     assert 10_000 < np.prod(spectral_element.usual_size(Device(), 4, kind)) < 446_080
 
 
+@pytest.mark.parametrize(("backend", "cases"), [("cpu", None), ("cuda", ["global"])])
+def test_records_of_discontinuous_galerkin(device: None, backend: str, cases: list[str] | None) -> None:
+    records = bench.run_benchmarks(
+        cases, [(5, 4, 4)], [2], backend=backend, threads=1, methods=["discontinuous_galerkin"]
+    )
+    assert [record["case"] for record in records] == (cases or ["global", "local"])
+    for record in records:
+        assert set(record) >= (KEYS - {"bytes_per_point", "memory_bytes_per_point", "passes"})
+        assert record["unit"] == "elements/s" and record["size"] == [5, 4, 4] and record["order"] == 2
+        assert record["limit"] == pytest.approx(max(record["bandwidth"].values()) / record["bytes_per_element"])
+        assert sum(record["clusters"]) == record["elements"]
+        assert record["operations_rate"] == pytest.approx(record["rate"] * record["operations_per_element"])
+        json.dumps(record, allow_nan=False)
+    assert records[0]["elements"] == 12 * 5 * 4 * 4 and len(records[0]["clusters"]) == 1
+    if cases is not None:
+        return
+    local = records[1]
+    assert len(local["clusters"]) > 1 and local["update_gain"] > 1
+    assert local["fraction_of_gain"] == pytest.approx(local["time_gain"] / local["update_gain"])
+
+
+def test_bytes_of_a_step_of_discontinuous_galerkin() -> None:
+    """By hand: coefficients twice, four times two traces read and written, law, faces, and slots of four faces."""
+    fourth = 2 * 9 * 20 + 4 * 4 * 3 * 10 + 12 + 4 * 14
+    assert discontinuous_galerkin.element_bytes(4, 4, False) == 4 * fourth + 16
+    assert discontinuous_galerkin.element_bytes(4, 8, True) == 8 * (fourth - 12 - 56 + 81 + 4 * 42) + 16
+
+
 @pytest.mark.parametrize(
     ("cases", "sizes", "options", "methods"),
     [
-        (None, None, {}, ["finite_difference", "spectral_element"]),
+        (None, None, {}, ["finite_difference", "spectral_element", "discontinuous_galerkin"]),
+        (None, None, {"orders": [4]}, ["finite_difference", "discontinuous_galerkin"]),
+        (None, None, {"orders": [8]}, ["finite_difference"]),
+        (None, None, {"orders": [4, 5]}, ["discontinuous_galerkin"]),
+        (None, [(8, 8, 8)], {"orders": [3]}, ["discontinuous_galerkin"]),
+        (["local"], [(8, 8, 8)], {}, ["discontinuous_galerkin"]),
         (None, [(64, 64, 64)], {}, ["finite_difference"]),
         (["deformed"], [(8, 8, 8)], {}, ["spectral_element"]),
         (["run"], None, {}, ["finite_difference"]),
@@ -220,6 +255,26 @@ def test_choices_of_different_methods_are_refused() -> None:
         bench.choose_methods(None, ["interior"], None, {"degrees": [4]})
     with pytest.raises(InputError, match="interior is nothing of spectral_element"):
         bench.choose_methods(["spectral_element"], ["interior"], None, {})
+    with pytest.raises(InputError, match="2, 4, 6, 8 of finite_difference; 2, 3, 4, 5, 6, 7 of discontinuous_galerkin"):
+        bench.choose_methods(None, None, None, {"orders": [7, 8]})
+
+
+@pytest.mark.parametrize(
+    ("methods", "order", "words"),
+    [
+        (["finite_difference"], 3, "3 is no order of finite_difference; choose out of: 2, 4, 6, 8"),
+        (["discontinuous_galerkin"], 8, "8 is no order of discontinuous_galerkin; choose out of: 2, 3, 4, 5, 6, 7"),
+        (["finite_difference", "discontinuous_galerkin"], 5, "5 is no order of finite_difference"),
+    ],
+)
+def test_orders_that_a_method_does_not_have_are_refused(methods: list[str], order: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        bench.choose_methods(methods, None, None, {"orders": [order]})
+
+
+def test_orders_are_those_that_the_benchmarks_of_a_method_take() -> None:
+    assert bench.orders_of("discontinuous_galerkin") == discontinuous_galerkin.ORDERS
+    assert bench.orders_of("spectral_element") == ()
 
 
 def test_unknown_backends_are_refused() -> None:

@@ -301,22 +301,40 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+def test_bench_tells_what_local_time_steps_bring(monkeypatch):
+    record = {
+        "case": "global", "size": [16, 16, 16], "order": 5, "precision": "single", "threads": 2, "rate": 1.25e6,
+        "device": "a processor", "method": "discontinuous_galerkin", "unit": "elements/s", "bytes_per_element": 6240.0,
+        "limit": 4e6, "limit_fraction": 0.3125, "bandwidth": {"copy": 2e10},
+    }  # fmt: skip
+    local = record | {"case": "local", "time_gain": 4.5, "update_gain": 5.0}
+    monkeypatch.setattr("lithowave.bench.run_benchmarks", lambda **_: [record, local])
+    rows = lithowave("bench", "--method", "discontinuous_galerkin", "--order", 5).splitlines()
+    assert rows[0].split()[-4:] == ["gain", "of", "local", "steps"]
+    assert rows[1].split() == ["global", "16x16x16", "5", "single", "2", "1.250", "6240", "4.000", "31%"]
+    assert rows[2].split()[-3:] == ["4.50", "of", "5.00"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--size", "12"], "12 points are too few"),
+        (["--size", "12"], "12 points are too few to measure anything"),
         (["--size", "a"], "'a' is no size"),
         (["--size", "64,60x50"], "'60x50' is no size"),
         (["--backend", "gpu"], "choose out of: auto, cpu, cuda"),
         (["--passes", "three"], "choose out of: auto, one, two"),
         (["--receivers", "0"], "--receivers: 0 is out of range"),
         (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; a grid of 68 points would do"),
-        (["--order", "5"], "5 is not a valid choice; choose out of: 2, 4, 6, 8"),
+        (["--order", "9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
+        (["--method", "finite_difference", "--order", "5"], "5 is no order of finite_difference; choose out of: 2, 4,"),
+        (["--method", "discontinuous_galerkin", "--order", "8"], "--order: 8 is no order of discontinuous_galerkin"),
+        (["--order", "8", "--order", "7"], "2, 3, 4, 5, 6, 7 of discontinuous_galerkin"),
+        (["--method", "discontinuous_galerkin", "--size", "2"], "2 cubes are too few to measure anything; at least 3"),
         (["--precision", "singel"], "did you mean 'single'?"),
         (["--method", "spectral_elements"], "did you mean 'spectral_element'?"),
         (["--degree", "4,9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
         (["--degree", "four"], "'four' is no whole number"),
-        (["--method", "spectral_element", "--size", "3"], "at least 4"),
+        (["--method", "spectral_element", "--size", "3"], "3 elements are too few to measure anything; at least 4"),
         (["--method", "spectral_element", "--size", "8", "--order", "4"], "orders is nothing of spectral_element"),
         (["--case", "ful"], "did you mean 'full'?"),
         (["--threads", "0"], "expected at least 1"),

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import lithowave as lw
+from lithowave.check import check_simulation
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -87,6 +88,7 @@ def test_pictures_are_small() -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page, "yaml")], ids=named)
 def test_simulation_files_are_accepted_without_a_warning(page: Path, tmp_path: Path) -> None:
     shutil.copy(ROOT / "tests" / "data" / "hexahedra" / "hex8_msh4.msh", tmp_path / "valley.msh")
+    (tmp_path / "dome.msh").touch()
     for text in snippets(page, "yaml"):
         assert lw.Simulation.from_text(text, tmp_path).warnings() == []
 
@@ -110,26 +112,53 @@ def test_python_snippets_run(page: Path, workplace: Path) -> None:
     pytest.importorskip("obspy")
     if page.name == "run_folder.md":
         lw.Simulation.from_file("simulation.yaml").run(output="out/first_steps")
-    for code in snippets(page, "python"):
+    codes = snippets(page, "python")
+    for code in codes:
         exec(compile(code, named(page), "exec"), {})
+    if not any(".run(" in code or "load_" in code for code in codes):
+        assert list(workplace.glob("*.msh"))
+        return
     runs = list(workplace.glob("out/*/run.json"))
     assert runs
     assert all((run.parent / "seismograms.h5").is_file() for run in runs)
 
 
-def test_the_mesh_of_the_recipe_can_be_run(tmp_path: Path) -> None:
+def meshed(number: int, path: Path) -> None:
+    """The mesh that Gmsh makes of a drawing of the page on meshes."""
     gmsh = pytest.importorskip("gmsh")
-    page = DOCS / "meshes.md"
-    drawing = tmp_path / "valley.geo"
-    drawing.write_text(snippets(page, "text")[0], encoding="utf-8")
+    drawing = path.with_suffix(".geo")
+    drawing.write_text(snippets(DOCS / "meshes.md", "text")[number], encoding="utf-8")
     gmsh.initialize()
     gmsh.open(str(drawing))
     gmsh.model.mesh.generate(3)
-    gmsh.write(str(tmp_path / "valley.msh"))
+    gmsh.write(str(path))
     gmsh.finalize()
-    report = lw.Simulation.from_text(snippets(page, "yaml")[0], tmp_path).check()
+
+
+def test_the_mesh_of_the_recipe_can_be_run(tmp_path: Path) -> None:
+    meshed(0, tmp_path / "valley.msh")
+    report = lw.Simulation.from_text(snippets(DOCS / "meshes.md", "yaml")[0], tmp_path).check()
     assert report.runnable and report.plan["element_count"] == 3600
     assert report.plan["faces"] == {"free": 300, "absorbing": 1140}
+
+
+def test_the_tetrahedra_of_the_recipe_can_be_run(tmp_path: Path) -> None:
+    meshed(1, tmp_path / "hills.msh")
+    text = snippets(DOCS / "meshes.md", "yaml")[0].replace("valley.msh", "hills.msh")
+    text = text.replace("spectral_element", "discontinuous_galerkin")
+    report = check_simulation(lw.Simulation.from_text(text, tmp_path), measure=False)
+    assert report.runnable and 5_000 < report.plan["element_count"] < 20_000
+    assert report.plan["mesh_quality"]["radius_ratio"] > 0.03
+    assert set(report.plan["faces"]) == {"free", "absorbing"}
+
+
+def test_the_dome_of_the_page_on_meshes_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / "meshes.md"
+    exec(compile(snippets(page, "python")[0], named(page), "exec"), {})
+    report = check_simulation(lw.Simulation.from_text(snippets(page, "yaml")[1], tmp_path), measure=False)
+    assert report.runnable and report.plan["fluid_elements"] > 1000 and report.plan["local_time_steps"]
+    assert report.plan["faces"]["free"] == 2 * 12 * 12 and report.plan["points_per_wavelength"] > 6
 
 
 def typed_commands(page: Path) -> list[list[str]]:

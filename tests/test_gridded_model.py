@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
+from lithowave.experiment.media import GriddedMedium
 from lithowave.formats.classic_netcdf import read_classic_netcdf
-from lithowave.formats.gridded_model import read_gridded_model
+from lithowave.formats.gridded_model import GriddedModel, read_gridded_model
 from lithowave.formats.units_of_files import DENSITY, LENGTH, SPEED, si_factor
 
 
@@ -294,3 +295,72 @@ def test_other_kinds_of_files_are_refused(tmp_path):
         read_gridded_model(written(tmp_path, struct.pack("<9d", *range(9))))
     with pytest.raises(InputError, match="No such file"):
         read_gridded_model(tmp_path / "missing.nc")
+
+
+# --- fluids beside solids
+
+
+def sea(fluid):
+    """A medium on the grid X, Y, Z, fluid at the points that are marked; all values differ from point to point."""
+    number = np.arange(fluid.size, dtype=float).reshape(fluid.shape)
+    vs = np.where(fluid, 0.0, 1800.0 + number)
+    axes = {"x": X[: fluid.shape[0]], "y": Y[: fluid.shape[1]], "z": Z[: fluid.shape[2]]}
+    return GriddedMedium(GriddedModel("sea", **axes, vp=4000.0 + number, vs=vs, rho=2000.0 + number))
+
+
+def nearest(medium, point):
+    """Values of the grid point that is nearest along each axis."""
+    index = tuple(int(np.abs(axis - p).argmin()) for axis, p in zip(medium.model.axes.values(), point, strict=True))
+    return [values[index] for values in (medium.model.vp, medium.model.vs, medium.model.rho)]
+
+
+def places(count=400):
+    return np.random.default_rng(3).uniform([X[0], Y[0], Z[0]], [X[-1], Y[-1], Z[-1]], (count, 3))
+
+
+def test_nothing_is_interpolated_between_a_fluid_and_a_solid():
+    fluid = np.zeros((3, 2, 4), bool)
+    fluid[:, :, 3] = fluid[2, :, 2] = True  # a sea floor with a step
+    medium, dry = sea(fluid), sea(np.zeros_like(fluid))
+    points = places()
+    found, plain = (np.array(one.sample(*points.T)) for one in (medium, dry))
+    assert set(np.unique(found[1] == 0)) == {False, True}
+    assert not ((found[1] > 0) & (found[1] < 1800)).any(), "half a fluid"
+    mixed = (points[:, 2] > -100) & (points[:, 0] < 100) | (points[:, 2] > -300) & (points[:, 0] > 100)
+    assert 0 < mixed.sum() < len(points)
+    for n in np.flatnonzero(mixed & (np.abs(points[:, 2] + 50) < 49) & (points[:, 0] < 100)):
+        np.testing.assert_array_equal(found[:, n], nearest(medium, points[n]))
+    np.testing.assert_array_equal(found[:, ~mixed], plain[:, ~mixed])
+
+
+def test_points_on_a_grid_of_their_own_get_the_same_values_beside_a_fluid():
+    fluid = np.zeros((3, 2, 4), bool)
+    fluid[:, 1, 2:] = True
+    medium, points = sea(fluid), places(9)
+    x, y, z = (np.sort(axis) for axis in points.T)
+    shape = (9, 9, 9)
+    on_grid = medium.sample(x, y[:, None], z[:, None, None])
+    spread = (np.ascontiguousarray(np.broadcast_to(p, shape)) for p in (x, y[:, None], z[:, None, None]))
+    single = medium.sample(*spread)
+    for one, other in zip(on_grid, single, strict=True):
+        assert one.shape == shape
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert (on_grid[1] == 0).any() and (on_grid[1] >= 1800).any()
+
+
+def test_a_sea_floor_in_a_section():
+    """Along an axis of one point all is the same; the floor is halfway between the samples beside it."""
+    fluid = np.zeros((3, 1, 4), bool)
+    fluid[:, :, 2:] = True
+    medium = sea(fluid)
+    z = np.array([-399.0, -299.0, -201.0, -199.0, -101.0, -1.0])
+    vs = medium.sample(np.full(6, 50.0), np.full(6, 1e5), z)[1]
+    np.testing.assert_array_equal(vs > 0, [True, True, True, False, False, False])
+
+
+@pytest.mark.parametrize("all_fluid", [False, True])
+def test_media_of_one_kind_are_interpolated_as_ever(all_fluid):
+    medium, points = sea(np.full((3, 2, 4), all_fluid)), places(50)
+    assert medium._mixed_cells is None
+    vp, vs, _ = medium.sample(*points.T)
+    assert np.unique(vp).size == 50 and (vs == 0).all() == all_fluid

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from lithowave.backends import make_backend
 from lithowave.errors import InputError, ResourceError
+from lithowave.experiment.solver import METHODS as METHOD_KEYS
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.progress import rate_key
 from lithowave.run import run_simulation
@@ -52,17 +53,20 @@ def run_benchmarks(
     ----------
     cases : of finite differences ``interior`` (no layers), ``full`` (whole steps with a free surface, five absorbing
     faces inside the given size, two sources, receivers recorded at each step), ``run`` (a whole run with outputs, on
-    the grid of ``full``); of spectral elements ``affine``, ``deformed`` and ``trilinear``. All but ``run`` and
-    ``trilinear`` unless given.
-    sizes : grid points along x, y, z, layers included, or elements; by default a size that the device deserves.
+    the grid of ``full``); of spectral elements ``affine``, ``deformed`` and ``trilinear``; of discontinuous Galerkin
+    ``global`` (one time step), ``local`` (local time steps) and ``anisotropic``. All but ``run``, ``trilinear`` and
+    ``anisotropic`` unless given.
+    sizes : grid points along x, y, z, layers included; or elements; or cubes of twelve tetrahedra; by default a size
+    that the device deserves.
     backend : ``auto`` takes a CUDA device where there is one. methods : all to which cases, sizes and options apply,
     unless given. json_path : the records are written there as a JSON list. tell : takes a line for each size that does
     not fit into the memory, and is left out.
     orders, options : of finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
-    simulation, layer_cells, receivers, steps (see `Setting` there); of spectral elements degrees and deterministic.
+    simulation, layer_cells, receivers, steps (see `Setting` there); of spectral elements degrees and deterministic; of
+    discontinuous Galerkin orders.
     """
+    sizes, cases, orders = (None if one is None else list(one) for one in (sizes, cases, orders))
     options = {name: value for name, value in {"orders": orders, **options}.items() if value is not None}
-    sizes, cases = (None if one is None else list(one) for one in (sizes, cases))
     chosen = choose_methods(methods, cases, sizes, options)
     records = []
     for precision in precisions:
@@ -84,7 +88,10 @@ def run_benchmarks(
 
 
 def choose_methods(
-    methods: Iterable[str] | None, cases: Sequence[str] | None, sizes: Sequence[Shape] | None, options: Iterable[str]
+    methods: Iterable[str] | None,
+    cases: Sequence[str] | None,
+    sizes: Sequence[Shape] | None,
+    options: Mapping[str, Any],
 ) -> list[str]:
     """The methods to measure: those named, else all to which what is given applies.
 
@@ -92,7 +99,8 @@ def choose_methods(
 
     Raises
     ------
-    InputError : nothing is left, or a case or an option belongs to none of the methods.
+    InputError : nothing is left, a case or an option belongs to none of the methods, or a method that is named does not
+    have an order.
     """
     named = list(METHODS if methods is None else methods)
     for kind, given, attribute in (("--case", cases or (), "CASES"), ("--method", options, "OPTIONS")):
@@ -100,16 +108,39 @@ def choose_methods(
             owners = [method for method in named if one in getattr(load_bench_cases(method), attribute)]
             if not owners:
                 raise InputError(kind, f"{one} is nothing of {', '.join(named)}", "it belongs to another method")
+    orders = list(options.get("orders", ()))
     if methods is not None:
+        for method in named:
+            _refuse_foreign_orders(method, orders)
         return named
     left = []
     for method in named:
         own = load_bench_cases(method)
-        if all(name in own.OPTIONS for name in options) and (not cases or any(case in own.CASES for case in cases)):
+        applies = all(name in own.OPTIONS for name in options) and set(orders) <= set(orders_of(method))
+        if applies and (not cases or any(case in own.CASES for case in cases)):
             left.append(method)
     if not left:
-        raise InputError("--method", "these options and cases belong to different methods", "name one method")
+        raise InputError(
+            "--method", "these options and cases belong to different methods", "name one method",
+            f"orders are {'; '.join(f'{_choices(m)} of {m}' for m in named if orders_of(m))}" if orders else "",
+        )  # fmt: skip
     return left[:1] if sizes else left
+
+
+def orders_of(method: str) -> tuple[int, ...]:
+    """The orders that a method has; none where it is a degree that sets the accuracy."""
+    keys = METHOD_KEYS[method]
+    return tuple(keys.smallest) if keys.accuracy == "order" else ()
+
+
+def _choices(method: str) -> str:
+    return ", ".join(map(str, orders_of(method)))
+
+
+def _refuse_foreign_orders(method: str, orders: Sequence[int]) -> None:
+    for order in orders:
+        if orders_of(method) and order not in orders_of(method):
+            raise InputError("--order", f"{order} is no order of {method}", f"choose out of: {_choices(method)}")
 
 
 def measure_bandwidth(backend: Any) -> dict[str, float]:

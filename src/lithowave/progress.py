@@ -36,7 +36,8 @@ class Progress:
     """
 
     def __init__(self, folder: RunFolder, clock: Clock, plan: Plan, show: Show | None = None) -> None:
-        self.folder, self.unit, self.count, self.show = folder, plan.unit, plan.unit_count, show
+        self.folder, self.unit, self.show = folder, plan.unit, show
+        self.total, self.count = plan.unit_total, plan.unit_count
         self.started = time.perf_counter()
         self.next_shown = self.next_written = self.started
         # Steps are timed from the end of the first one, in which kernels are loaded or compiled.
@@ -64,7 +65,7 @@ class Progress:
         left = self.count * (clock.steps - clock.step)
         return {
             "unit": self.unit,
-            self.unit: self.count,
+            self.unit: self.total,
             "step": clock.step,
             "steps": clock.steps,
             "time_s": clock.time,

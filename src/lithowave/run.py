@@ -187,7 +187,7 @@ def _execute(
             keeper.restore(solver, clock, state)
         watch.inspect(solver, clock)
         folder.write_report(setup_s=stopwatch(), **solver.facts())
-        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_count} {plan.unit}")
+        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
         loop_time = Stopwatch()
         progress = Progress(folder, clock, plan, show)
         progress.update(clock)

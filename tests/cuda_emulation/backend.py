@@ -85,8 +85,9 @@ class EmulatedCudaBackend:
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
     def program(
-        self, package: str | Path, file: str, defines: Mapping[str, str | int], generated: Mapping[str, str] | None = None
-    ) -> Program:
+        self, package: str | Path, file: str, defines: Mapping[str, str | int],
+        generated: Mapping[str, str] | None = None,
+    ) -> Program:  # fmt: skip
         """A CUDA source of a package, or of a folder, compiled once for each set of definitions."""
         key = (package, file, self.capability, *sorted(defines.items()))
         if key not in self._programs:

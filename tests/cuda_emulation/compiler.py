@@ -65,7 +65,8 @@ def compile_for_host(
     definitions = [f"-D{name}={value}" for name, value in defines.items()]
     definitions.append(f"-D__CUDA_ARCH__={100 * capability[0] + 10 * capability[1]}")
     switching = ["-DEMULATION_UCONTEXT"] if portable else []
-    parts = [path.name, text, *read_headers(path.parent, INCLUDE).values(), *generated.values(), own, *definitions, *switching]
+    headers = (*read_headers(path.parent, INCLUDE).values(), *generated.values())
+    parts = [path.name, text, *headers, own, *definitions, *switching]
     return _library(path, text, "\0".join(parts), tuple(definitions), tuple(switching), tuple(generated.items()))
 
 

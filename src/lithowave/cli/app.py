@@ -248,8 +248,10 @@ def bench(
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", metavar="NAME", help="finite_difference or spectral_element; may be repeated. Default: all to "
-            "which what else is given applies."
+            "--method",
+            metavar="NAME",
+            help="finite_difference, spectral_element or discontinuous_galerkin; may be repeated. Default: all to "
+            "which what else is given applies.",
         ),
     ] = None,
     sizes: Annotated[
@@ -259,11 +261,18 @@ def bench(
             metavar="N or NXxNYxNZ",
             help="Grid points, layers included: 200, 300x200x100; several with commas or repeated. Default: 200 on "
             "a CPU, 512 on a CUDA device. With --method spectral_element elements: 20 on a CPU, 77x77x76 on a CUDA "
-            "device.",
+            "device. With --method discontinuous_galerkin cubes of twelve tetrahedra: 16 on a CPU, 43x43x42 on a CUDA "
+            "device; 14 and 42 with local time steps.",
         ),
     ] = None,
     orders: Annotated[
-        list[int] | None, typer.Option("--order", metavar="N", help="2, 4, 6 or 8; may be repeated.")
+        list[int] | None,
+        typer.Option(
+            "--order",
+            metavar="N",
+            help="2, 4, 6 or 8 of finite differences, 2 to 7 of discontinuous Galerkin; may be repeated. A method "
+            "without such an order is left out, or refused if it was named.",
+        ),
     ] = None,
     degrees: Annotated[
         list[str] | None,
@@ -278,7 +287,8 @@ def bench(
         typer.Option(
             "--case",
             metavar="NAME",
-            help="interior, full or run; affine, deformed or trilinear elements; may be repeated.",
+            help="interior, full or run of finite differences; affine, deformed or trilinear spectral elements; "
+            "global, local or anisotropic of discontinuous Galerkin; may be repeated.",
         ),
     ] = None,
     backend: Backend = None,

@@ -133,13 +133,17 @@ def _benchmark_unit(record: dict[str, Any]) -> str:
 def _benchmark_head(record: dict[str, Any]) -> tuple[str, ...]:
     unit, accuracy = _benchmark_unit(record), "order" if "order" in record else "degree"
     names = ("case", "size", accuracy, "precision", "threads", f"million {unit}s/s", f"B/{unit}", "limit", "of limit")
-    return *names, "million DOF/s" if "dof_rate" in record else "of kernels"
+    if "dof_rate" in record:
+        return *names, "million DOF/s"
+    return *names, "gain of local steps" if unit == "element" else "of kernels"
 
 
 def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
     beside, unknowns = record.get("fraction_of_bare_kernels"), record.get("dof_rate")
-    digits = 1 if unknowns is None else 3
+    digits = 1 if _benchmark_unit(record) == "point" else 3
     last = "" if beside is None else f"{beside:.0%}"
+    if "time_gain" in record:
+        last = f"{record['time_gain']:.2f} of {record['update_gain']:.2f}"
     return (
         record["case"],
         "x".join(map(str, record["size"])),

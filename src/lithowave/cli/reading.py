@@ -11,16 +11,18 @@ from lithowave.errors import InputError
 from lithowave.experiment.base import nearest
 from lithowave.experiment.document import Document, parse_overrides, parse_path, read_document
 from lithowave.experiment.simulation import Simulation
-from lithowave.experiment.solver import RECOMMENDED_POINTS_BY_DEGREE, RECOMMENDED_POINTS_PER_WAVELENGTH
+from lithowave.experiment.solver import METHODS as METHOD_KEYS
+from lithowave.experiment.solver import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.output.hdf5 import PRECISIONS
 from lithowave.solvers import METHODS, load_bench_cases
 
-ORDERS = tuple(RECOMMENDED_POINTS_PER_WAVELENGTH)
+ORDERS = tuple(sorted({order for keys in METHOD_KEYS.values() if keys.accuracy == "order" for order in keys.smallest}))
 DEGREES = tuple(RECOMMENDED_POINTS_BY_DEGREE)
 BACKENDS = ("auto", "cpu", "cuda")
 PASSES = ("auto", "one", "two")
 MODULI = ("full", "compact")
 SMALLEST_INTERIOR = 8
+COUNTED = {"finite_difference": "points", "spectral_element": "elements", "discontinuous_galerkin": "cubes"}
 
 
 def read_simulation(
@@ -109,10 +111,11 @@ def _sizes(texts: Sequence[str], chosen: Mapping[str, Any]) -> list[tuple[int, i
     """The sizes of the first method that will be measured, large enough for it."""
     from lithowave.bench import choose_methods
 
-    options = [name for name in chosen if name not in ("methods", "cases", "precisions", "backend", "threads")]
+    others = ("methods", "cases", "precisions", "backend", "threads")
+    options = {name: value for name, value in chosen.items() if name not in others}
     methods = choose_methods(chosen.get("methods"), chosen.get("cases"), [(0, 0, 0)], options)
-    smallest = max(load_bench_cases(method).SMALLEST_SIZE for method in methods)
-    return [grid_shape(text, smallest) for text in texts]
+    smallest, method = max((load_bench_cases(method).SMALLEST_SIZE, method) for method in methods)
+    return [grid_shape(text, smallest, COUNTED[method]) for text in texts]
 
 
 def whole_number(option: str, text: str) -> int:
@@ -122,8 +125,8 @@ def whole_number(option: str, text: str) -> int:
     return int(text)
 
 
-def grid_shape(text: str, smallest: int) -> tuple[int, int, int]:
-    """Points or elements along x, y and z from ``200``, a cube, or ``300x200x100``."""
+def grid_shape(text: str, smallest: int, counted: str = "points") -> tuple[int, int, int]:
+    """Points, elements or cubes along x, y and z from ``200``, a cube, or ``300x200x100``."""
     parts = text.strip().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
         raise InputError(
@@ -131,5 +134,5 @@ def grid_shape(text: str, smallest: int) -> tuple[int, int, int]:
         )
     counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
     if min(counts) < smallest:
-        raise InputError("--size", f"{min(counts)} points are too few to measure anything", f"at least {smallest}")
+        raise InputError("--size", f"{min(counts)} {counted} are too few to measure anything", f"at least {smallest}")
     return tuple(counts)

@@ -201,6 +201,9 @@ class GroupedMedium(Medium):
 class GriddedMedium(Medium):
     """Values on a rectilinear grid; trilinear between its points, constant beyond its edges.
 
+    In a cell that has both fluid (vs = 0) and solid points, all values are those of the nearest point: between the two
+    there is no medium.
+
     Attributes
     ----------
     model : along an axis of one point its values are the same everywhere.
@@ -229,11 +232,37 @@ class GriddedMedium(Medium):
         order = _product_order(points, len(shape))
         arrays = (self.model.vp, self.model.vs, self.model.rho)
         if order is None:
-            return tuple(_at_points(values, cells) for values in arrays)  # type: ignore[return-value]
-        flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
-        return tuple(  # type: ignore[return-value]
-            _on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays
-        )
+            found = tuple(_at_points(values, cells) for values in arrays)
+        else:
+            flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
+            found = tuple(_on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays)
+        self._separate_fluids(found, cells, shape)
+        return found  # type: ignore[return-value]
+
+    @cached_property
+    def _mixed_cells(self) -> np.ndarray | None:
+        """Which cells have fluid and solid points; None where there is no such cell."""
+        fluid = self.model.vs == 0.0
+        if not fluid.any() or fluid.all():
+            return None
+        some = every = fluid
+        for axis, count in enumerate(fluid.shape):
+            if count > 1:
+                some = some.take(range(count - 1), axis) | some.take(range(1, count), axis)
+                every = every.take(range(count - 1), axis) & every.take(range(1, count), axis)
+        return some & ~every
+
+    def _separate_fluids(self, found: Sequence[np.ndarray], cells: Sequence[Cell], shape: tuple[int, ...]) -> None:
+        """Replace what was interpolated between a fluid and a solid by the values of the nearest point."""
+        mixed = self._mixed_cells
+        if mixed is None:
+            return
+        here = np.broadcast_to(mixed[tuple(index for index, _ in cells)], shape)
+        if not here.any():
+            return
+        nearest = tuple(np.broadcast_to(index + (weight > 0.5), shape)[here] for index, weight in cells)
+        for values, result in zip((self.model.vp, self.model.vs, self.model.rho), found, strict=True):
+            result[here] = values[nearest]
 
     def validate_domain(self, box: Box) -> None:
         for name, axis in self.model.axes.items():

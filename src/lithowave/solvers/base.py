@@ -51,6 +51,10 @@ class Plan(Protocol):
     less_memory: str
 
     @property
+    def unit_total(self) -> int:
+        """Points (or elements) of the grid or mesh."""
+
+    @property
     def unit_count(self) -> int:
         """Points (or elements) that one step updates; rates count these."""
 

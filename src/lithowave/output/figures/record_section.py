@@ -133,6 +133,8 @@ def _arrival_curves(
         tops, vp, vs = layers
         source_z, receiver_z = epicentre(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
+            if min(speed) == 0:
+                continue  # no S wave comes through a fluid
             times = seismograms.sources.onset + first_arrival(line, source_z, receiver_z, tops, speed)
             curves.append((label, line / 1000, times, color))
     for label, speed in speeds.items():

@@ -72,6 +72,8 @@ def _arrivals(
     distance, source_z = epicentral_distance(seismograms), epicentre(seismograms)[2]
     phases = []
     for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
+        if min(speeds) == 0:
+            continue  # no S wave comes through a fluid
         times = [
             seismograms.sources.onset + float(first_arrival(place, source_z, receiver_z, tops, speeds))
             for place, receiver_z in zip(distance, seismograms.positions[:, 2], strict=True)

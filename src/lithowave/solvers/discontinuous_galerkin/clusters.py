@@ -111,6 +111,8 @@ def make_clusters(
     for schedule, shortest in tried:
         most = 1 + round(math.log2(schedule.time_step / shortest))
         cluster = smoothed(raw_clusters(safety * limits if time_step is None else limits, shortest, most), neighbors)
+        if cluster.min() > 0 or cluster.max() + 1 < most:
+            continue  # fewer clusters do the same
         gain = len(limits) / everywhere.time_step * shortest / float((0.5**cluster).sum())
         if found is None or gain > found.gain * (1 + 1e-9):
             found = Clustering(schedule, shortest, cluster, gain)
@@ -147,7 +149,7 @@ def _candidates(
             yield _schedule(interval / every, everywhere.limit * ticks, every, duration), time_step
         else:
             every = math.ceil(interval / (shortest * ticks) - 1e-9)
-            for more in range(3):
+            for more in range(4):
                 step = interval / (every + more)
                 yield _schedule(step, everywhere.limit * ticks, every + more, duration), step / ticks
             if shortest * ticks > interval:

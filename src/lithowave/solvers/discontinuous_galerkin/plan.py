@@ -18,7 +18,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, make_model
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE
+from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, find_places, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
@@ -63,6 +63,11 @@ class DiscontinuousGalerkinPlan:
     def schedule(self) -> Schedule:
         """Of the largest cluster, at whose steps all elements meet."""
         return self.clustering.schedule
+
+    @property
+    def unit_total(self) -> int:
+        """See `lithowave.solvers.base.Plan`."""
+        return self.element_count
 
     @property
     def unit_count(self) -> int:
@@ -255,7 +260,18 @@ def plan(simulation: Simulation) -> DiscontinuousGalerkinPlan:
         mesh_file=str(solver.mesh) if solver.mesh else None,
     )  # fmt: skip
     _refuse_coarse_mesh(simulation, made)
+    _require_points(simulation, made)
     return made
+
+
+def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> None:
+    """Sources and receivers must be in the mesh: of one that is read only its elements tell."""
+    if simulation.solver.mesh is None:
+        return
+    for where, points in (("sources", simulation.point_sources()), ("receivers", simulation.receiver_list())):
+        positions = np.array([point.position for point in points], float).reshape(-1, 3)
+        names = [getattr(point, "name", "") or f"{where[:-1]} {number}" for number, point in enumerate(points)]
+        require_places(find_places(plan.mesh, positions, plan.tolerance), names, positions, where)
 
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:

@@ -151,6 +151,7 @@ class Response:
         for d in range(term + 1, self.plan.order):
             total, mean, half = total + value, mean + value / (d + 1), half + value * 0.5**d / (d + 1)
             value = self.rate(value) / (d + 1)
+        total = total + value  # the volume's part of what goes through the faces: of a source the last one is not zero
         quantity, mode = np.indices(shape.shape)
         place = tables.coefficient_place(np.array([self.element]), quantity, mode)
         yield "coefficients", place.ravel(), total.ravel()

@@ -64,6 +64,11 @@ class FiniteDifferencePlan:
     )
 
     @property
+    def unit_total(self) -> int:
+        """See `lithowave.solvers.base.Plan`."""
+        return self.unit_count
+
+    @property
     def unit_count(self) -> int:
         """See `lithowave.solvers.base.Plan`."""
         return self.point_count

@@ -65,6 +65,11 @@ class SpectralElementPlan:
     )
 
     @property
+    def unit_total(self) -> int:
+        """See `lithowave.solvers.base.Plan`."""
+        return self.unit_count
+
+    @property
     def unit_count(self) -> int:
         """See `lithowave.solvers.base.Plan`."""
         return self.mesh.element_count

@@ -1,0 +1,93 @@
+"""The mesh of this example: ``python make_mesh.py`` writes salt.msh beside this file.
+
+    python make_mesh.py --elements 60000       # a coarser one
+    python make_mesh.py --gmsh                 # the same ground by Gmsh, elements larger where waves are faster
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import geometry
+import numpy as np
+
+from lithowave.formats.gmsh_writing import write_gmsh
+from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.level_sets import cut_along
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
+
+ELEMENTS = 450_000
+TOLERANCE = 0.02  # of their number
+TRIALS = 6
+ORDER = 5  # at which the resolved frequency is told
+PIECES = 12  # tetrahedra of a cube
+
+
+def salt_mesh(size: float) -> TetrahedralMesh:
+    """The mesh from cubes of an edge of `size`, m, where waves are slowest.
+
+    The layers are flat while the salt is cut out of them, so that vertices of the horizons can move in these to where
+    the salt begins. Then all are bent.
+    """
+    speeds = np.array([geometry.SLOWEST[name] for name in geometry.LAYERS])
+    thicknesses = -np.diff(geometry.LEVELS)
+    counts = np.maximum(1, np.rint(thicknesses / (size * speeds / speeds.min())))
+    sizes = [(size, height) for height in thicknesses / counts]
+    flat = split_hexahedra(layered_box(geometry.X, geometry.Y, geometry.LEVELS, sizes))
+    cut, inside = cut_along(flat, lambda x, y, z: geometry.salt(x, y, z + geometry.lifted(x, y, z)))
+    materials = np.where(inside, len(geometry.LAYERS), cut.materials)
+    mesh = replace(cut, materials=materials, groups=tuple(geometry.SLOWEST))
+    return deformed(mesh, lambda x, y, z: (0.0, 0.0, geometry.lifted(x, y, z))).local()
+
+
+def sized(elements: int) -> TetrahedralMesh:
+    """The mesh whose number of elements comes nearest to the one wanted."""
+    volume = np.prod([high - low for low, high in (geometry.X, geometry.Y, (geometry.BOTTOM, 0.0))])
+    size = (PIECES * volume / elements) ** (1 / 3)
+    found = []
+    for _ in range(TRIALS):
+        mesh = salt_mesh(size)
+        found.append(mesh)
+        if abs(mesh.element_count / elements - 1) < TOLERANCE:
+            break
+        size *= (mesh.element_count / elements) ** (1 / 3)
+    return min(found, key=lambda mesh: abs(mesh.element_count - elements))
+
+
+def summary(mesh: TetrahedralMesh) -> str:
+    """What the mesh resolves, and what limits the time step."""
+    slowest, fastest = (np.array(list(speeds.values())) for speeds in (geometry.SLOWEST, geometry.FASTEST))
+    edges = np.cbrt(PIECES * mesh.volumes())
+    # Of all but one element in a hundred: Gmsh makes a few that are much larger than asked for.
+    frequency = ORDER * float(np.quantile(slowest[mesh.materials] / edges, 0.01))
+    times = 2000 * mesh.insphere_radii() / fastest[mesh.materials]
+    counts = zip(mesh.groups, np.bincount(mesh.materials, minlength=len(mesh.groups)), strict=True)
+    return (
+        f"{mesh.element_count} tetrahedra: {', '.join(f'{name} {count}' for name, count in counts)}\n"
+        f"order {ORDER}: 8 points in the shortest wavelength at {frequency / 8:.2f} Hz, 5 at {frequency / 5:.2f} Hz\n"
+        f"insphere diameter over vp: {times.min():.2f} ms at least, {np.median(times):.1f} ms in the middle"
+    )
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description="Make the mesh of the salt example.")
+    parser.add_argument("--elements", type=int, default=ELEMENTS, help=f"about so many tetrahedra ({ELEMENTS})")
+    parser.add_argument("--gmsh", action="store_true", help="by Gmsh: pip install gmsh")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("salt.msh"), help="file to write")
+    arguments = parser.parse_args()
+    if arguments.gmsh:
+        from with_gmsh import gmsh_mesh
+
+        mesh = gmsh_mesh(arguments.elements)
+    else:
+        mesh = sized(arguments.elements)
+    print(summary(mesh))
+    print(write_gmsh(arguments.output, mesh))
+
+
+if __name__ == "__main__":
+    main()

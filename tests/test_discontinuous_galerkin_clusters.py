@@ -1,0 +1,314 @@
+"""Local time steps: the clusters are allowed and pay, and give what one time step for all gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.solvers.clock import make_schedule
+from lithowave.solvers.discontinuous_galerkin.arrangement import (
+    ALIKE,
+    FASTER,
+    SLOWER,
+    Layout,
+    make_arrangement,
+    make_links,
+)
+from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
+from lithowave.solvers.discontinuous_galerkin.clusters import make_clusters, raw_clusters, smoothed
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from tetrahedra_plans import (
+    ORDER,
+    advanced,
+    box,
+    element_neighbors,
+    experiment,
+    make_solver,
+    momentum,
+    random_clusters,
+    rocks,
+    small_plan,
+    source,
+)
+from verification_tools import relative_l2
+
+SAFETY = 0.9
+VP, VS, RHO = 3.0, 1.5, 2.0
+
+
+def chain(count: int) -> np.ndarray:
+    """Neighbours of elements in a row."""
+    found = np.full((count, 4), -1)
+    found[1:, 0], found[:-1, 2] = np.arange(count - 1), np.arange(1, count)
+    return found
+
+
+def check(limits: np.ndarray, neighbors: np.ndarray, duration: float, time_step: Any, interval: Any, local: Any) -> Any:
+    """Clusters of these limits; everything that holds for all of them."""
+    made = make_clusters(limits, neighbors, duration, SAFETY, time_step, interval, local, None)
+    alone = make_schedule(limits.min(), duration, SAFETY, time_step, interval)
+    there = neighbors >= 0
+    assert np.abs(made.cluster[neighbors] - made.cluster[:, None])[there].max() <= 1
+    assert made.cluster.min() == 0 and made.cluster.max() == made.count - 1
+    assert made.schedule.time_step == pytest.approx(made.shortest * made.ticks, rel=1e-12)
+    most = limits if time_step is not None else SAFETY * limits
+    assert (made.time_steps() <= most * (1 + 1e-9)).all()
+    updates = 1.0 / made.time_steps()
+    assert made.gain == pytest.approx(len(limits) / alone.time_step / updates.sum(), rel=1e-9)
+    assert made.updates == pytest.approx((updates * made.schedule.time_step).sum(), rel=1e-9)
+    assert sum(made.sizes) == len(limits)
+    if interval is not None:
+        assert made.schedule.sampling_interval == pytest.approx(interval, rel=1e-9)
+    if time_step is not None:
+        assert made.shortest == pytest.approx(time_step, rel=1e-9)
+    assert made.schedule.steps * made.schedule.time_step <= duration + 2 * made.schedule.sampling_interval
+    return made
+
+
+@pytest.mark.parametrize("local", [None, True, False])
+@pytest.mark.parametrize("interval", [None, 0.5])
+@pytest.mark.parametrize("given", [False, True])
+def test_clusters_keep_to_all_limits(given: bool, interval: float | None, local: bool | None) -> None:
+    random = np.random.default_rng(0)
+    counts = set()
+    for spread in np.linspace(0.0, 2.5, 40):
+        limits = 0.02 * np.exp(spread * random.normal(size=60))
+        time_step = None
+        if given:
+            most = 0.8 * limits.min()
+            time_step = most if interval is None else interval / np.ceil(interval / most / 8) / 8
+        made = check(limits, chain(60), 3.0, time_step, interval, local)
+        counts.add(made.count)
+        if local is False:
+            assert made.count == 1 and made.gain == 1
+        if local is None:
+            assert made.count == 1 or made.gain >= 1.2
+    assert counts == {1} if local is False else max(counts) > 3
+
+
+def test_local_steps_of_alike_elements_are_one_step() -> None:
+    for interval in (None, 0.5):
+        assert check(np.full(20, 0.1), chain(20), 3.0, None, interval, True).count == 1
+
+
+def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
+    limits = 0.01 * 2.0 ** np.repeat([0, 1, 2, 3], [8, 16, 32, 64])
+    made = check(limits, chain(120), 3.0, None, None, None)
+    np.testing.assert_array_equal(made.cluster, np.repeat([0, 1, 2, 3], [8, 16, 32, 64]))
+    assert made.gain == pytest.approx(120 / (8 + 8 + 8 + 8))
+
+
+def test_time_steps_that_are_given_must_be_allowed() -> None:
+    with pytest.raises(InputError, match="stability limit"):
+        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)
+    with pytest.raises(InputError, match="no multiple"):
+        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.09, 0.5, True, None)
+
+
+def test_the_largest_step_resolves_the_frequency() -> None:
+    limits = 0.01 * 2.0 ** np.arange(9).repeat(3)
+    for frequency, count in ((None, 9), (0.1, 5), (10.0, 1)):
+        made = make_clusters(limits, chain(27), 3.0, 1.0, None, None, True, frequency)
+        assert made.count == count
+        assert frequency is None or made.count == 1 or made.schedule.time_step <= 1 / (40 * frequency)
+
+
+def test_smoothing_takes_no_more_than_it_must() -> None:
+    random = np.random.default_rng(2)
+    mesh = box((3, 3, 3))
+    neighbors = element_neighbors(mesh)
+    raw = random.integers(0, 7, mesh.element_count)
+    found = smoothed(raw, neighbors)
+    # The largest allowed clusters: the least over all elements of their own and how many faces away they are.
+    distance = np.full((len(raw), len(raw)), 99)
+    np.fill_diagonal(distance, 0)
+    for e in range(len(raw)):
+        distance[e, neighbors[e][neighbors[e] >= 0]] = 1
+    for middle in range(len(raw)):
+        distance = np.minimum(distance, distance[:, middle, None] + distance[None, middle])
+    np.testing.assert_array_equal(found, (raw + distance).min(axis=1))
+
+
+def test_rounding_costs_no_cluster() -> None:
+    limits = np.array([0.3, 0.6, 1.2, 2.4, 0.1 + 0.2])
+    np.testing.assert_array_equal(raw_clusters(limits, 0.1 * 3, 9), [0, 1, 2, 3, 0])
+    np.testing.assert_array_equal(raw_clusters(limits, 0.3, 2), [0, 1, 1, 1, 0])
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 32])
+def test_blocks_and_links(lanes: int) -> None:
+    mesh = box((3, 2, 2))
+    neighbors, cluster = element_neighbors(mesh), random_clusters(mesh, 3)
+    anisotropic = np.random.default_rng(0).random(mesh.element_count) < 0.05
+    made = make_arrangement(Layout(lanes, True), cluster, neighbors, anisotropic)
+    np.testing.assert_array_equal(made.slots[made.place], np.arange(mesh.element_count))
+    assert (made.slots >= 0).sum() == mesh.element_count
+    for group in made.groups:
+        own = made.slots[group.first * lanes : group.end * lanes]
+        own = own[own >= 0]
+        across = np.where(neighbors[own] >= 0, neighbors[own], own[:, None])
+        assert ((anisotropic[own] | anisotropic[across].any(axis=1)) == group.anisotropic).all()
+        assert ((cluster[across] != cluster[own][:, None]).any(axis=1) == group.mixed).all()
+        begins = [group.first, *group.ends[:-1]]
+        for number, (first, end) in enumerate(zip(begins, group.ends, strict=True)):
+            part = made.slots[first * lanes : end * lanes]
+            assert (cluster[part[part >= 0]] == number).all()
+            assert (made.block_cluster[first:end] == number).all()
+    links = make_links(made, cluster, mesh.neighbors)
+    written = set()
+    for e in range(mesh.element_count):
+        for face in range(4):
+            place, link = made.place[e], links.second[made.place[e], face]
+            if mesh.neighbors[e, face] < 0:
+                assert links.neighbor[place, face] == links.slots - 1 and link == ALIKE
+                continue
+            other, its_face = divmod(int(mesh.neighbors[e, face]), 4)
+            assert links.neighbor[place, face] == 4 * made.place[other] + its_face
+            back = links.second[made.place[other], its_face]
+            relation = np.sign(cluster[other] - cluster[e])
+            assert link & 3 == {0: ALIKE, 1: SLOWER, -1: FASTER}[relation]
+            if link & 3 != ALIKE:
+                assert link >> 2 == back >> 2 and 4 * len(made.slots) <= link >> 2 < links.slots - 1
+                written.add(link >> 2)
+    assert len(written) == links.slots - 1 - 4 * len(made.slots)  # each half has its own slot
+
+
+# ---------------------------------------------------------------------------------- local steps against one step
+
+
+def graded() -> TetrahedralMesh:
+    """Cubes of 1 m below some that are a quarter as high, in which waves are twice as fast."""
+    return split_hexahedra(layered_box((0, 3), (0, 3), [0, -0.5, -3], [(1, 0.25), (1, 1)])).local()
+
+
+def graded_plan(cluster: Any, kinds: tuple[str, ...] = ("absorbing",), step: float = 0.9) -> DiscontinuousGalerkinPlan:
+    mesh = graded()
+    faster = np.where(mesh.element_vertices()[..., 2].mean(axis=1) > -0.5, 2.0, 1.0)
+    materials = ElementMaterials.isotropic(VP * faster, VS * faster, RHO * np.ones_like(faster))
+    return small_plan(mesh, materials, ORDER, kinds=kinds, cluster=cluster, step=step)
+
+
+def local_clusters(plan: DiscontinuousGalerkinPlan) -> np.ndarray:
+    return smoothed(raw_clusters(plan.limits, plan.limits.min(), 4), element_neighbors(plan.mesh))
+
+
+def element_of(plan: DiscontinuousGalerkinPlan, relation: int) -> int:
+    """An element near the middle, of a neighbour in a larger (1) or smaller (-1) cluster, or of none such (0)."""
+    own, across = plan.clustering.cluster, element_neighbors(plan.mesh)
+    step = np.where(across >= 0, own[across] - own[:, None], 0)
+    fits = (step == relation).any(axis=1) if relation else (step == 0).all(axis=1)
+    middles = plan.mesh.element_vertices().mean(axis=1)
+    distance = np.linalg.norm(middles - [1.5, 1.5, -0.5], axis=1)
+    return int(np.argmin(np.where(fits, distance, np.inf)))
+
+
+def seismograms(
+    plan: DiscontinuousGalerkinPlan, sources: list, receivers: np.ndarray, every: int, count: int
+) -> np.ndarray:
+    """Velocity and stress over an impedance (times, receivers, 9)."""
+    solver = make_solver(plan, simulation=experiment(sources, receivers))
+    solver.start_records(count, stress=True)
+    for step in range(every * count):
+        if step % every == 0:
+            solver.record(step // every)
+        solver.advance(step)
+    found = solver.records(count).wait()
+    return np.concatenate([found["velocity"], found["stress"] / (RHO * VP)], axis=2)
+
+
+def test_seismograms_are_those_of_one_step() -> None:
+    """Sources with neighbours that step alike, slower and faster; receivers in elements of all clusters."""
+    cluster = local_clusters(graded_plan(None))
+    plans = [graded_plan(cluster), graded_plan(None)]
+    assert plans[0].clustering.count >= 3
+    corners = plans[0].mesh.element_vertices(np.array([element_of(plans[0], relation) for relation in (0, 1, -1)]))
+    alike, slower, faster = np.einsum("k,nki->ni", [0.4, 0.3, 0.2, 0.1], corners)
+    sources = [
+        source(alike, 0.5, force=(1.0, -0.5, 0.7)), source(slower, 0.5, moment=(1, -1, 2, 0.5, 0.3, -0.7)),
+        source(faster, 0.5, moment=(0.5, 1, 2, -0.5, 1.3, 0.7)),
+    ]  # fmt: skip
+    receivers = np.array([[0.7, 2.2, 0.0], [2.6, 0.8, -0.4], [1.2, 2.4, -0.7], [2.3, 1.1, -1.9], [0.4, 0.5, -2.8]])
+    ticks, every = plans[0].clustering.ticks, 4
+    count = int(4.8 / plans[0].schedule.time_step / every)
+    local, one = (
+        seismograms(plan, sources, receivers, between, count)
+        for plan, between in zip(plans, (every, every * ticks), strict=True)
+    )
+    assert np.abs(one).max(axis=(0, 2)).min() > 1e-2 * np.abs(one).max()  # the waves are everywhere
+    # An element does not see the jump at its faces before the step ends: at a source that is much, in a long step more.
+    assert relative_l2(local, one) < 4e-3
+
+
+@pytest.mark.parametrize("parts, limit", [(1, 8e-3), (2, 1e-3)])
+def test_waves_are_those_of_one_step(parts: int, limit: float) -> None:
+    """A smooth pulse that runs from long steps to short ones: the difference falls with the third power of the size."""
+    sizes = [(1 / parts, 0.25 / parts), (1 / parts, 1 / parts)]
+    mesh = split_hexahedra(layered_box((0, 3), (0, 3), [0, -1, -3], sizes)).local()
+    materials = ElementMaterials.isotropic(*(np.full(mesh.element_count, value) for value in (VP, VS, RHO)))
+    one_step = small_plan(mesh, materials, ORDER)
+    plans = [small_plan(mesh, materials, ORDER, cluster=local_clusters(one_step)), one_step]
+    assert plans[0].clustering.count == 2
+    points, weights = tetrahedron_rule(ORDER + 2)
+    vertices = mesh.element_vertices()
+    places = vertices[:, :1] + points @ (vertices[:, 1:] - vertices[:, :1])
+    pulse = np.exp(-((places - [1.5, 1.5, -1.5]) ** 2).sum(axis=2) / (2 * 0.4**2))
+    before = np.zeros((mesh.element_count, 9, len(basis_values(ORDER, points))))
+    gains = np.einsum("kp,p,np->nk", basis_values(ORDER, points), weights, pulse)
+    before[:, 6:] = np.array([[1.0], [-0.5], [0.8]]) * gains[:, None]
+    steps = round(0.3 / plans[0].schedule.time_step)
+    local, one = (
+        advanced(make_solver(plan), before, count)
+        for plan, count in zip(plans, (steps, steps * plans[0].clustering.ticks), strict=True)
+    )
+    assert relative_l2(local, one) < limit < 0.5 < relative_l2(one, before)
+
+
+@pytest.mark.parametrize("relation", [0, 1, -1])
+def test_a_force_gives_its_momentum_and_a_moment_none(relation: int) -> None:
+    """To rounding with local time steps: what neighbours get of a source in one step is never lost or doubled."""
+    plan = graded_plan(local_clusters(graded_plan(None)), kinds=("free",))
+    place = np.array([0.4, 0.3, 0.2, 0.1]) @ plan.mesh.element_vertices(np.array([element_of(plan, relation)]))[0]
+    force = np.array([1.0, -0.5, 0.7])
+    sigma = 8 * plan.clustering.shortest
+    given = force * sigma * np.sqrt(2 * np.pi)
+    for what, expected in (({"force": force}, given), ({"moment": (1, 2, -3, 4, 5, 6)}, 0)):
+        solver = make_solver(plan, simulation=experiment([source(place, sigma, **what)]))
+        for step in range(int(12 * sigma / plan.schedule.time_step) + 1):
+            solver.advance(step)
+        values = solver.host_coefficients()
+        assert np.abs(values[:, 6:]).max() > 0.01
+        np.testing.assert_allclose(momentum(plan, values), expected, atol=1e-8 * sigma)
+
+
+def test_sources_on_a_face_of_two_clusters_and_in_a_fluid() -> None:
+    """A place that elements share is a source in all of them, in equal parts; a fluid takes the isotropic part."""
+    mesh = box((2, 2, 2), jitter=0.0)
+    cluster = random_clusters(mesh)
+    plan = small_plan(mesh, rocks(mesh.element_count, fluids=0.0), ORDER, cluster=cluster)
+    force = np.array([1.0, -0.5, 0.7])
+    sigma = 8 * plan.clustering.shortest
+    place = [1.0, 1.0, -1.0]
+    solver = make_solver(plan, simulation=experiment([source(place, sigma, force=force)]))
+    sharing = (mesh.element_vertices() == place).all(axis=2).any(axis=1)
+    assert len(solver.sources) == len(np.unique(cluster[sharing])) > 1
+    for step in range(int(12 * sigma / plan.schedule.time_step) + 1):
+        solver.advance(step)
+    given = force * sigma * np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(momentum(plan, solver.host_coefficients()), given, atol=1e-8 * sigma)
+
+    fluid = small_plan(mesh, rocks(mesh.element_count, fluids=1.0), ORDER, cluster=cluster)
+    found = []
+    for moment in ((3, 1, 2, 4, -5, 6), (2, 2, 2, 0, 0, 0), (1, -1, 0, 4, 0, 0)):
+        solver = make_solver(fluid, simulation=experiment([source([0.4, 0.3, -0.6], sigma, moment=moment)]))
+        for step in range(30):
+            solver.advance(step)
+        found.append(solver.host_coefficients())
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12 * np.abs(found[1]).max())
+    assert np.abs(found[1]).max() > 0 and (found[2] == 0).all()

@@ -1,0 +1,307 @@
+"""CUDA kernels of the discontinuous Galerkin method against their CPU twins: on a device, and emulated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuda_devices import DEVICES, closeness, make_device
+from lithowave.backends import make_backend
+from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
+from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS, named_arguments
+from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
+from lithowave.solvers.discontinuous_galerkin.places import find_places
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.solvers.rasters import surface_grid
+from tetrahedra_plans import (
+    ANISOTROPIC_ORDER,
+    ORDER,
+    advanced,
+    box,
+    experiment,
+    make_solver,
+    noise,
+    random_clusters,
+    rocks,
+    small_plan,
+    source,
+)
+
+SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
+KINDS = ("free", "absorbing", "rigid")
+
+
+def mixed_plan(order: int, precision: str, anisotropic: float = 0.0, mixed: bool = True) -> DiscontinuousGalerkinPlan:
+    """Fluids and solids, outer faces of all kinds, and three clusters or one."""
+    mesh = box((3, 2, 2))
+    cluster = random_clusters(mesh) if mixed else None
+    materials = rocks(mesh.element_count, anisotropic=anisotropic)
+    return small_plan(mesh, materials, order, precision, kinds=KINDS, cluster=cluster)
+
+
+def compare(
+    order: int, precision: str, device: str, anisotropic: float = 0.0, mixed: bool = True, **options: Any
+) -> None:
+    """Three steps of a device against those of the CPU in double precision: then only the device rounds."""
+    plan = mixed_plan(order, precision, anisotropic, mixed)
+    before = noise(plan)
+    expected = advanced(make_solver(plan, make_backend("cpu", "double", 2)), before, 3)
+    found = advanced(make_solver(plan, make_device(device, precision, **options)), before, 3)
+    assert closeness(found, expected) < (SINGLE if precision == "single" else DOUBLE)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_of_isotropic_elements(device: str) -> None:
+    """In four kinds of blocks on a device: those with neighbours in other clusters are compiled apart."""
+    plan = mixed_plan(ORDER, "double")
+    assert {group.mixed for group in make_solver(plan).tables.arrangement.groups} == {False, True}
+    compare(ORDER, "double", device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With little shared memory, as of high orders, threads in any order, and one block at a time."""
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2)}}
+    monkeypatch.setattr(launches, "SHAPES", shapes)
+    options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
+    compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
+@pytest.mark.parametrize("order", ORDERS)
+def test_steps_of_every_order(order: int, anisotropic: float, mixed: bool, precision: str) -> None:
+    compare(order, precision, "device", anisotropic, mixed)
+
+
+# ----------------------------------------------------------------------------------------- kernels over points
+
+
+@pytest.fixture(params=DEVICES)
+def pair(request: pytest.FixtureRequest) -> Callable[[str], list[Any]]:
+    """The CPU and a device in a precision."""
+    return lambda precision: [make_backend("cpu", precision, 2), make_device(request.param, precision)]
+
+
+def point_kernel(backend: Any, name: str, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+    """All arrays after a call."""
+    kernels = backend.kernels(launches.PACKAGE, "point_kernels", order=ORDER, precision=backend.precision)
+    whole = ("target", "begin", "owner", "row", "base", "slot")
+    there = {}
+    for key, value in arrays.items():
+        if np.ndim(value) == 0:
+            there[key] = backend.scalar(value)
+        else:
+            kind = np.int64 if key in whole else np.float64 if key in ("weight", "amplitude") else None
+            there[key] = backend.upload(np.array(value), kind)
+    getattr(kernels, name)(*(there[key] for key in ARGUMENTS[name]))
+    return {key: backend.download(value) for key, value in there.items() if np.ndim(arrays[key])}
+
+
+def agree(found: list[dict[str, np.ndarray]], precision: str) -> None:
+    for name in found[0]:
+        limit = 3e-6 if precision == "single" else 1e-14
+        assert closeness(found[1][name], found[0][name].astype(float)) < limit, name
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_inject_and_count_step(pair: Callable[[str], list[Any]], precision: str) -> None:
+    random = np.random.default_rng(0)
+    sizes = random.integers(1, 4, 150)
+    begin = np.append(0, np.cumsum(sizes))
+    arrays = {
+        "array": random.normal(size=(20, 5, 4)), "target": random.permutation(400)[:150], "begin": begin,
+        "weight": random.normal(size=begin[-1]), "owner": random.integers(0, 6, begin[-1]),
+        "amplitude": random.normal(size=(8, 6)), "row": np.array([3]),
+    }  # fmt: skip
+    found = [point_kernel(backend, "inject", arrays) for backend in pair(precision)]
+    agree(found, precision)
+    expected = arrays["array"].ravel().copy()
+    shares = arrays["weight"] * arrays["amplitude"][3, arrays["owner"]]
+    expected[arrays["target"]] += np.add.reduceat(shares, begin[:-1])
+    np.testing.assert_allclose(found[0]["array"].ravel(), expected, atol=1e-6)
+    for backend in pair(precision):
+        np.testing.assert_array_equal(point_kernel(backend, "count_step", {"row": np.array([7])})["row"], [8])
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_surface_peaks(pair: Callable[[str], list[Any]], precision: str) -> None:
+    random, places, step = np.random.default_rng(1), 300, 0.125
+    motion = random.normal(size=(6, 3, places))
+    found = []
+    for backend in pair(precision):
+        state = {"displacement": np.zeros((6, places)), **{f"peak_{what}": np.zeros((3, places)) for what in (
+            "velocity", "displacement")}}  # fmt: skip
+        for velocity in motion:
+            state = point_kernel(backend, "surface_peaks", {"velocity": velocity[None], "time_step": step, **state})
+            state.pop("velocity")
+        found.append(state)
+    agree(found, precision)
+    before = np.concatenate([np.zeros((1, 3, places)), motion[:-1]])
+    moved = np.cumsum(step / 2 * (motion + before), axis=0)
+    for name, values in (("peak_velocity", motion), ("peak_displacement", moved)):
+        sizes = np.linalg.norm(values[:, :2], axis=1), np.abs(values[:, 2]), np.linalg.norm(values, axis=1)
+        np.testing.assert_allclose(found[0][name], [size.max(axis=0) for size in sizes], rtol=1e-5)
+
+
+@pytest.mark.parametrize("poison", [None, np.nan, np.inf])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_the_largest_velocity_is_that_of_the_coefficients(
+    pair: Callable[[str], list[Any]], precision: str, poison: float | None
+) -> None:
+    plan = synthetic_plan((3, 3, 3), ORDER, precision)
+    values = np.random.default_rng(2).normal(size=(plan.element_count, 9, mode_count(ORDER)))
+    values[:, :6] *= 100  # stress is of no account
+    if poison is not None:
+        values[100, 7, 2] = poison
+    for backend in pair(precision):
+        solver = make_solver(plan, backend)
+        solver.set_coefficients(values)
+        expected = np.sqrt(6 * (values[:, 6:] ** 2).sum(axis=2).max())
+        assert solver.largest_velocity() == pytest.approx(np.inf if poison else expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_fields_at_points_are_those_of_the_polynomials(pair: Callable[[str], list[Any]], precision: str) -> None:
+    plan = synthetic_plan((3, 3, 3), ORDER, precision)
+    vertices = plan.mesh.vertices
+    places = np.concatenate([np.random.default_rng(3).uniform(20, 280, (30, 3)) * [1, 1, -1], vertices[[0, 30]]])
+    values = np.random.default_rng(4).normal(size=(plan.element_count, 9, mode_count(ORDER)))
+    every = find_places(plan.mesh, places)
+    at = np.einsum("kn,nqk->nq", basis_values(plan.order, every.reference), values[every.element])
+    expected = np.array([at[every.point == point].mean(axis=0) for point in range(len(places))])
+    for backend in pair(precision)[precision == "single" :]:  # for time not on the CPU too
+        solver = make_solver(plan, backend, experiment(receivers=places))
+        solver.start_records(3, stress=True)
+        solver.set_coefficients(values)
+        solver.record(0)
+        solver.record(1)
+        found = solver.records(2).wait()
+        limit = 1e-5 if precision == "single" else 1e-12
+        for slot in range(2):
+            np.testing.assert_allclose(found["velocity"][slot], expected[:, 6:], atol=limit)
+            np.testing.assert_allclose(found["stress"][slot], expected[:, :6], atol=limit)
+
+
+# ----------------------------------------------------------------------------------------------- a small run
+
+
+def whole_plan() -> DiscontinuousGalerkinPlan:
+    mesh = box((3, 2, 2))
+    ones = np.ones(mesh.element_count)
+    cluster = random_clusters(mesh)
+    ripple = 1 + 0.1 * np.sin(np.arange(mesh.element_count))
+    materials = ElementMaterials.isotropic(3 * ripple, 1.5 * ripple, 2 * ones)
+    made = small_plan(mesh, materials, ORDER, kinds=("free", "absorbing"), cluster=cluster)
+    return replace(made, surface_spacing=0.5)
+
+
+STEPS, STOP = 24, 11
+
+
+def whole_run(
+    plan: DiscontinuousGalerkinPlan, backend: Any, begin: int = 0, state: dict[str, np.ndarray] | None = None,
+    end: int = STEPS,
+) -> tuple[dict[str, np.ndarray], DiscontinuousGalerkinSolver]:  # fmt: skip
+    """Everything that a run reads: from a state at a step, to another step."""
+    corner = plan.mesh.vertices[plan.mesh.elements[40, 0]]  # in many elements
+    sources = [
+        source([1.4, 0.9, -0.6], 0.05, force=(1.0, 2.0, -1.0)), source(corner, 0.06, moment=(1, 2, 3, -1, 0.5, 0.2)),
+        source([2.2, 1.3, -1.5], 0.04, moment=(-1, 0, 1, 1, 2, 0.3)),
+    ]  # fmt: skip
+    receivers = [[1.0, 1.0, -1.0], [0.3, 1.2, -0.1], [2.5, 0.7, -1.4], corner, [1.5, 0.5, 0.0]]
+    solver = make_solver(plan, backend, experiment(sources, receivers))
+    solver.start_peaks()
+    solver.start_records(STEPS, stress=True)
+    if state is not None:
+        solver.restore(state)
+    rows = []
+    for step in range(begin, end):
+        slot = (step - begin) % 5
+        solver.record(slot)
+        if slot == 4 or step == end - 1:
+            rows.append(solver.records(slot + 1).wait())
+        solver.advance(step)
+        solver.update_peaks()
+    selection = SimpleNamespace(plane=None, stride=1, fields=("velocity",))
+    raster = solver.raster(selection)
+    found = {f"peak {name}": values for name, values in solver.peaks().items()}
+    for names in (("velocity",), ("velocity", "stress", "pressure")):
+        found |= {f"{len(names)} {name}": values for name, values in solver.fields(raster, names).wait().items()}
+    found |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    return found | {"largest": np.array(solver.largest_velocity()), "coefficients": solver.host_coefficients()}, solver
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_whole_run(device: str) -> None:
+    plan = whole_plan()
+    options = {"graphs": True} if device == "emulated" else {}
+    (found, _), (expected, solver) = (
+        whole_run(plan, backend)
+        for backend in (make_device(device, "double", **options), make_backend("cpu", "double", 2))
+    )
+    assert len(found) == 12 and expected["velocity"].shape == (STEPS, 5, 3)
+    for name, values in expected.items():
+        assert np.abs(values).max() > 0 and np.isfinite(values).all()
+        assert closeness(found[name], values) < 1e-12, name
+    assert len(solver.sources) > 1  # in several clusters
+    # The snapshot and the records are of the same fields.
+    places = surface_grid(plan)[2]
+    assert expected["peak velocity"].shape[1] * expected["peak velocity"].shape[2] == len(places)
+    mean = expected["3 stress"][..., :3].mean(axis=-1)
+    np.testing.assert_allclose(expected["3 pressure"], -mean, atol=1e-12 * np.abs(mean).max())
+    np.testing.assert_array_equal(expected["1 velocity"], expected["3 velocity"])
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "cpu"])
+def test_a_run_goes_on_from_a_state_to_the_same_bits(device: str) -> None:
+    """From an even and from an odd step."""
+    plan = whole_plan()
+
+    def backend() -> Any:
+        return make_backend("cpu", "double", 2) if device == "cpu" else make_device(device, "double")
+
+    whole, _ = whole_run(plan, backend())
+    for stop in (STOP, STOP + 1) if device != "emulated" else (STOP,):
+        _, solver = whole_run(plan, backend(), end=stop)
+        rest, _ = whole_run(plan, backend(), stop, solver.state())
+        for name, values in rest.items():
+            expected = whole[name][stop:] if name in ("velocity", "stress") else whole[name]
+            np.testing.assert_array_equal(values, expected, err_msg=name)
+
+
+def test_a_state_of_zeros_gives_zeros() -> None:
+    plan = mixed_plan(ORDER, "double")
+    assert (advanced(make_solver(plan), np.zeros_like(noise(plan)), 3) == 0).all()
+
+
+def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
+    kernels = vars(point_kernels) | {
+        name: make(ORDER, True, "double")
+        for name, make in (("step", element_kernels.make_step), ("complete", element_kernels.make_complete))
+    }
+    for name, arguments in ARGUMENTS.items():
+        assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments
+    with pytest.raises(TypeError, match="inject takes 7 arguments"):
+        named_arguments("inject", [1, 2])
+
+
+def test_high_orders_have_room_for_what_they_share() -> None:
+    """Of a multiprocessor: 227 KiB for a block, 228 for as many as it should hold."""
+    for precision in ("single", "double"):
+        for order in ORDERS:
+            size = launches.shared_bytes(order, precision)
+            blocks = launches.SHAPES[precision][order][0]
+            assert size <= 227 * 1024 and blocks * (size + 1024) <= 228 * 1024
