@@ -172,7 +172,11 @@ def anisotropic_rock(stiffness: np.ndarray) -> Callable[[int], ElementMaterials]
 
 @pytest.mark.parametrize(
     ("order", "backend"),
-    [pytest.param(3, "cpu", marks=heavy), pytest.param(5, "cpu", marks=heavy), pytest.param(5, "cuda", marks=pytest.mark.gpu)],
+    [
+        pytest.param(3, "cpu", marks=heavy),
+        pytest.param(5, "cpu", marks=heavy),
+        pytest.param(5, "cuda", marks=pytest.mark.gpu),
+    ],
 )
 def test_anisotropic_waves(order: int, backend: str) -> None:
     """All three waves along one direction through a rock of 21 moduli, at once."""

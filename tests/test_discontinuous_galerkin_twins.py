@@ -71,7 +71,7 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 @pytest.mark.parametrize("seed", [0, 3])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
-    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2)}}
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
     compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
