@@ -9,6 +9,19 @@ import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+# Tests of half a minute each whose like is tested by others here, or on a device: run with LITHOWAVE_ALL_TESTS=1.
+LONG = (
+    "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-order 6-single]",
+    "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-rigid sides-single]",
+    "test_chino_hills.py::test_short_form_against_the_stored_seismograms[double]",
+    "test_spectral_element_devices.py::test_deterministic_runs_and_restarts_give_the_same_bits[emulated]",
+    "test_spectral_element_devices.py::test_a_run_agrees_with_that_on_the_cpu[emulated-two kinds of elements-single]",
+    "test_finite_difference.py::test_sources_just_below_the_surface[60.0]",
+    "test_spectral_element_anisotropy.py::test_speeds_and_polarizations[tilted axis]",
+    "test_cuda_twins.py::test_updates[ring-interior-6-double-emulated]",
+    "test_discontinuous_galerkin_convergence.py::test_order_of_convergence[5-cpu]",
+)
+
 
 @functools.cache
 def missing_gpu() -> str:
@@ -25,6 +38,9 @@ def missing_gpu() -> str:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    everything = any(os.environ.get(f"LITHOWAVE_{name}") == "1" for name in ("ALL_TESTS", "WRITE_FIGURES"))
+    if item.nodeid.endswith(LONG) and not everything:
+        pytest.skip("takes half a minute: with LITHOWAVE_ALL_TESTS=1")
     if item.get_closest_marker("gpu") is None:
         return
     reason = missing_gpu()
