@@ -131,6 +131,7 @@ def fake_cupy() -> ModuleType:
     runtime = SimpleNamespace(
         CUDARuntimeError=DeviceError, getDeviceCount=device_count, driverGetVersion=lambda: state["driver"],
         runtimeGetVersion=lambda: 13020, memGetInfo=lambda: (2 * 10**9, 10**10), getDevice=lambda: 0,
+        setDevice=lambda _number: None,
         getDeviceProperties=lambda _number: PROPERTIES, memcpyAsync=copy, memcpy2DAsync=copy_rows,
         memcpyHostToDevice=1, memcpyDeviceToHost=2,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from lithowave.backends import cpu
 from lithowave.errors import ResourceError
 from lithowave.experiment.simulation import Simulation
 from lithowave.output.recorders import COMPONENTS, block_length
+from lithowave.parallel.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,23 @@ def free_device_memory(backend: Any) -> int:
     return backend.free_memory()
 
 
-def require_memory(need: MemoryNeed, backend: Any, hint: str) -> None:
+def require_memory(need: MemoryNeed, backend: Any, hint: str, ranks: Ranks = ALONE) -> None:
     """Refuse a run that does not fit, with figures and a hint (`less_memory` of the plan).
+
+    ranks : those on one machine share its main memory, and a device where there are fewer of them.
 
     Raises
     ------
     ResourceError : it needs more than is free, on the device or in main memory.
     """
-    free = free_main_memory()
+    free = free_main_memory() // ranks.local_size
     if need.device is None:
         _require(need.main, free, "of memory for its arrays", "free", f"{hint}.")
         return
+    sharers = ranks.local_size if backend.shared else 1
     _require(
-        need.device, free_device_memory(backend), "of GPU memory for its arrays", f"free on {backend.device}",
+        need.device, free_device_memory(backend) // sharers, "of GPU memory for its arrays",
+        f"free on {backend.device}",
         f"{hint}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
     )  # fmt: skip
     _require(

@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.cpu import free_memory
-from lithowave.backends.cuda import padded_layout
+from lithowave.backends.cuda import CudaBackend, padded_layout
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.backends.nvrtc import source_path
 from lithowave.backends.pending import Pending
@@ -39,6 +40,25 @@ class Options(ctypes.Structure):
     )  # fmt: skip
 
 
+class EmulatedMirror:
+    """An image of an array that holds what was last pulled; not a number before."""
+
+    def __init__(self, backend: EmulatedCudaBackend, array: DeviceArray) -> None:
+        self._backend, self._array = backend, array
+        self.host = np.full(array.shape, np.nan, array.dtype)
+
+    def pull(self) -> None:
+        """See `lithowave.backends.pending.Mirror`."""
+        self.host[...] = self._backend.download(self._array)
+
+    def wait(self) -> None:
+        """See `lithowave.backends.pending.Mirror`."""
+
+    def push(self) -> None:
+        """See `lithowave.backends.pending.Mirror`."""
+        self._backend.assign(self._array, self.host)
+
+
 class EmulatedCudaBackend:
     """A CUDA device in the host's memory. All work is done at once, by one thread.
 
@@ -56,9 +76,9 @@ class EmulatedCudaBackend:
 
     name = "cuda"
     stores_codes = True
-    device = "CUDA emulated on the host"
+    device = identity = "CUDA emulated on the host"
     threads = 1
-    own_memory = True
+    own_memory, shared, aligned_columns, spared_multiprocessors = True, True, 32, 0
     sample_points = 10_000
     array_type = DeviceArray
 
@@ -98,6 +118,21 @@ class EmulatedCudaBackend:
     def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function; with ``graphs`` its second call is recorded, and from then on its launches are replayed."""
         return _Graph(self, function) if self.graphs else function
+
+    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
+        """All work is done at once."""
+        return nullcontext()
+
+    def join(self) -> None:
+        """All work has been done."""
+
+    def mirror(self, array: DeviceArray) -> EmulatedMirror:
+        """An image of the array."""
+        return EmulatedMirror(self, array)
+
+    def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
+        """As of the device."""
+        return CudaBackend.field_strides(self, shape, halo)
 
     def tensor_map(self, array: DeviceArray, first_column: int, box: tuple[int, int]) -> np.ndarray:
         """What copy_box of the emulated hopper.cuh understands; checked as on the device."""

@@ -7,12 +7,13 @@ import math
 import os
 import platform
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from lithowave.backends.pending import Pending
+from lithowave.backends.pending import Mirror, Pending
 
 
 class CpuBackend:
@@ -21,15 +22,17 @@ class CpuBackend:
     Parameters
     ----------
     precision : ``single`` or ``double``.
-    threads : number of threads; by default all that this process may use.
+    threads : number of threads; by default all that this process may use. processes : of the run that share its cores.
     """
 
     name = "cpu"
     stores_codes = False
     own_memory = False  # arrays lie in main memory
+    aligned_columns = 1  # rows of fields may be cut anywhere
+    shared = False  # whether other ranks of the run use this device
     sample_points = 4_000_000  # of a grid that is too large for a cache: what a short measurement needs
 
-    def __init__(self, precision: str = "single", threads: int | None = None) -> None:
+    def __init__(self, precision: str = "single", threads: int | None = None, processes: int = 1) -> None:
         # Unless told otherwise GNU OpenMP lets idle threads spin so long that, on a busy machine, they take the cores
         # from those that work: a small step then takes five times as long. It reads this when Numba loads it.
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -37,7 +40,7 @@ class CpuBackend:
 
         self.precision, self.device = precision, processor_name()
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
-        available = min(usable_cores(), numba.config.NUMBA_NUM_THREADS)
+        available = max(1, min(usable_cores() // processes, numba.config.NUMBA_NUM_THREADS))
         self.threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
         numba.set_num_threads(self.threads)
 
@@ -59,6 +62,10 @@ class CpuBackend:
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> np.ndarray:
         """Zeros (z, y, x), in the run's precision unless told otherwise."""
         return self.zeros(shape, dtype)
+
+    def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
+        """Steps in elements along the axes of a `field` of this shape."""
+        return shape[1] * shape[2], shape[2], 1
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Memory that `field` takes for this shape."""
@@ -83,6 +90,17 @@ class CpuBackend:
     def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function, which always runs the same kernels with the same arrays."""
         return function
+
+    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
+        """What is asked for inside is done at once: there is nothing beside the host's own work."""
+        return nullcontext()
+
+    def join(self) -> None:
+        """Work beside the rest has been done."""
+
+    def mirror(self, array: np.ndarray) -> Mirror:
+        """The array itself: it is in main memory."""
+        return Mirror(array)
 
     def scalar(self, value: float) -> np.floating:
         """A number in the run's precision."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from lithowave.backends import tensor_map
-from lithowave.backends.cuda_copies import Staging, copy, pinned_array
+from lithowave.backends.cuda_copies import PinnedMirror, Staging, copy, pinned_array
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
+from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
 from lithowave.backends.cuda_program import Program, Repeated
 from lithowave.backends.nvrtc import Defines
 from lithowave.backends.pending import Pending
@@ -24,15 +26,15 @@ RESERVE = 256 << 20  # bytes left for compiled kernels, graphs and the driver
 
 
 class CudaBackend:
-    """Arrays on the first visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses) and kernels compiled for it.
+    """Arrays on a visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses which are) and kernels compiled for it.
 
     Work is done in the order in which it is asked for, on one stream of this backend, while the host goes on; only
-    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. Errors of the device are raised as
-    `ResourceError` by whichever call comes after them.
+    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``beside`` is
+    done on a second stream. Errors of the device are raised as `ResourceError` by whichever call comes after them.
 
     Parameters
     ----------
-    precision : ``single`` or ``double``.
+    precision : ``single`` or ``double``. number : of the device.
 
     Raises
     ------
@@ -43,24 +45,29 @@ class CudaBackend:
     threads = 1
     stores_codes = True  # kernels read the material in 16 bits
     own_memory = True
+    spared_multiprocessors = 0  # that kernels which hold theirs for long leave to other work
+    aligned_columns = 32  # rows of fields are cut at whole lines of memory
     sample_points = 60_000_000  # of a grid that keeps all multiprocessors at work
 
-    def __init__(self, precision: str = "single") -> None:
-        self._cupy = require_device()
-        self._runtime, self.driver = self._cupy.cuda.runtime, self._cupy.cuda.driver
-        self.array_type = self._cupy.ndarray
+    def __init__(self, precision: str = "single", number: int = 0) -> None:
+        self.cupy, self.shared = require_device(), False  # shared : whether other ranks of the run use it, too
+        self._runtime, self.driver = self.cupy.cuda.runtime, self.cupy.cuda.driver
+        self.array_type = self.cupy.ndarray
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
         with device_errors():
-            self.stream = self._cupy.cuda.Stream(non_blocking=True)
+            self._runtime.setDevice(number)
+            self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
+            self._second: Any = None
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
+        self.identity = "{:x}:{:x}:{:x}".format(*(found.get(f"pci{part}ID", 0) for part in ("Domain", "Bus", "Device")))
         self.capability: tuple[int, int] = (found["major"], found["minor"])
         self.multiprocessors: int = found["multiProcessorCount"]
         self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
         # Whether kernels may count on bulk tensor copies and room for them in shared memory; may be turned off.
         self.copy_engine = self.capability >= (9, 0) and self.shared_memory_limit >= RING_BYTES
-        self._staging = Staging(self._cupy.cuda)
+        self._staging = Staging(self.cupy.cuda)
         self._programs: dict[tuple, Program] = {}
 
     # ------------------------------------------------------------------------------------------------ kernels
@@ -87,6 +94,49 @@ class CudaBackend:
         """
         return Repeated(function, self.stream)
 
+    @contextmanager
+    def beside(self, behind: bool = True) -> Iterator[None]:
+        """What is asked for inside is queued on a second stream, to be done beside what is asked for afterwards.
+
+        behind : only when everything asked for so far is done; else behind what was asked for beside before.
+        """
+        with device_errors():
+            if self._second is None:
+                self._second = self.cupy.cuda.Stream(non_blocking=True, priority=-1)
+            if behind:
+                self._follow(self._second, self._main)
+        self.stream = self._second
+        try:
+            yield
+        finally:
+            self.stream = self._main
+
+    def join(self) -> None:
+        """What is asked for from now on is done behind what was asked for beside."""
+        with device_errors():
+            self._follow(self._main, self._second)
+
+    def _follow(self, later: Any, earlier: Any) -> None:
+        event = self.cupy.cuda.Event(disable_timing=True)
+        event.record(earlier)
+        later.wait_event(event)
+
+    def mirror(self, array: Any) -> PinnedMirror:
+        """A page-locked image of the array in main memory."""
+        return PinnedMirror(self, array)
+
+    def can_export(self) -> bool:
+        """Whether other processes can write into memory of this device."""
+        return can_export(self)
+
+    def export(self, size: int) -> ExportedBlock:
+        """Zeroed memory of so many bytes into which other processes can write."""
+        return ExportedBlock(self, size)
+
+    def peers(self) -> Peers:
+        """The way to memory that other processes have exported."""
+        return Peers(self)
+
     def tensor_map(self, array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
         """A descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
         return tensor_map.tensor_map(array, first_column, box)
@@ -100,7 +150,7 @@ class CudaBackend:
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
         """An array of zeros, in the run's precision unless told otherwise."""
         shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
-        return self._cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
+        return self.cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
 
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> Any:
         """Zeros (z, y, x) whose rows are padded so that the element behind the halo is aligned to 128 bytes.
@@ -112,7 +162,12 @@ class CudaBackend:
         dtype = np.dtype(dtype or self.dtype)
         lead, pitch, size = padded_layout(shape, halo, dtype.itemsize, self.dtype.itemsize)
         strides = tuple(count * dtype.itemsize for count in (shape[1] * pitch, pitch, 1))
-        return self._cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
+        return self.cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
+
+    def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
+        """Steps in elements along the axes of a `field` of this shape, whatever its type."""
+        pitch = -(-shape[2] // (LINE // self.dtype.itemsize)) * (LINE // self.dtype.itemsize)
+        return shape[1] * pitch, pitch, 1
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Device memory that `field` takes for this shape, padding included."""
@@ -121,7 +176,7 @@ class CudaBackend:
     def upload(self, host: Any, dtype: Any = None) -> Any:
         """The array on the device, in the run's precision unless told otherwise."""
         host = np.ascontiguousarray(host, dtype or self.dtype)
-        array = self._cupy.ndarray(host.shape, host.dtype, self._allocate(host.nbytes))
+        array = self.cupy.ndarray(host.shape, host.dtype, self._allocate(host.nbytes))
         self._copy_and_wait(array, host, True)
         return array
 
@@ -148,9 +203,9 @@ class CudaBackend:
         if array.nbytes > STAGED_BYTES:
             return Pending(self.download(array))
         with device_errors(), self.stream:
-            buffer = self._cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
+            buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
-            event = self._cupy.cuda.Event(disable_timing=True)
+            event = self.cupy.cuda.Event(disable_timing=True)
             copy(self._runtime, array, host, False, self.stream.ptr)
             event.record(self.stream)
         return Pending(host, lambda: self._wait(event))
@@ -168,7 +223,7 @@ class CudaBackend:
 
     def _allocate(self, size: int) -> Any:
         with device_errors(size), self.stream:
-            return self._cupy.cuda.alloc(max(1, size))
+            return self.cupy.cuda.alloc(max(1, size))
 
     # ------------------------------------------------------------------------------------------------- device
 
@@ -176,7 +231,7 @@ class CudaBackend:
         """Bytes of device memory that a run could take now."""
         with device_errors():
             free = self._runtime.memGetInfo()[0]
-        return max(0, free + self._cupy.get_default_memory_pool().free_bytes() - RESERVE)
+        return max(0, free + self.cupy.get_default_memory_pool().free_bytes() - RESERVE)
 
     def peak_facts(self, rate: float) -> dict[str, float]:
         """So many operations a second; the device's peak is not measured."""
@@ -187,25 +242,27 @@ class CudaBackend:
         size = min(size, self.free_memory() // 3)
         source, target = self._zeroed(size), self._allocate(size)
         with device_errors(), self.stream:
-            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
             for turn in range(repeats + 1):
                 if turn == 1:
                     begin.record(self.stream)
                 target.copy_from_device_async(source, size, self.stream)
             end.record(self.stream)
             end.synchronize()
-            seconds = self._cupy.cuda.get_elapsed_time(begin, end) * 1e-3
+            seconds = self.cupy.cuda.get_elapsed_time(begin, end) * 1e-3
         return 2 * size * repeats / seconds
 
     def facts(self) -> dict[str, Any]:
         """What a run tells of its device."""
-        versions = {"capability": "{}.{}".format(*self.capability), **cuda_versions(self._cupy)}
+        versions = {"capability": "{}.{}".format(*self.capability), **cuda_versions(self.cupy)}
         return {"backend": self.name, "device": self.device, "precision": self.precision, "cuda": versions}
 
     def synchronize(self) -> None:
         """Wait until the device has done everything asked for."""
         with device_errors():
-            self.stream.synchronize()
+            self._main.synchronize()
+            if self._second is not None:
+                self._second.synchronize()
 
     def _wait(self, event: Any) -> None:
         with device_errors():

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.cuda_driver import device_errors
+
 SMALLEST = 4096
 MOST_BUFFERS = 32  # of one size: further back than this the host waits for the device
 
@@ -78,6 +80,33 @@ class Staging:
             event = self._cuda.Event(disable_timing=True)
         queue.append((buffer, event))
         return pinned_array(buffer, shape, dtype), event
+
+
+class PinnedMirror:
+    """See `lithowave.backends.pending.Mirror`; the image is page-locked, so that copies go on beside other work."""
+
+    def __init__(self, backend: Any, array: Any) -> None:
+        self._backend, self._array = backend, array
+        self._cuda = backend.cupy.cuda
+        self._buffer = self._cuda.alloc_pinned_memory(max(1, array.nbytes))
+        self.host = pinned_array(self._buffer, array.shape, array.dtype)
+        self._event = self._cuda.Event(disable_timing=True)
+
+    def pull(self) -> None:
+        """See `Mirror`."""
+        with device_errors():
+            copy(self._cuda.runtime, self._array, self.host, False, self._backend.stream.ptr)
+            self._event.record(self._backend.stream)
+
+    def wait(self) -> None:
+        """See `Mirror`."""
+        with device_errors():
+            self._event.synchronize()
+
+    def push(self) -> None:
+        """See `Mirror`."""
+        with device_errors():
+            copy(self._cuda.runtime, self._array, self.host, True, self._backend.stream.ptr)
 
 
 def pinned_array(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -29,3 +29,22 @@ class Pending:
             self._finish()
             self._finish = None
         return self._array
+
+
+class Mirror:
+    """An array of a device and its image in main memory, where other processes can read it; here they are one.
+
+    host : the image.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.host = array
+
+    def pull(self) -> None:
+        """Begin to bring the array into the image, in the order of the device's work."""
+
+    def wait(self) -> None:
+        """Wait until the last `pull` is done."""
+
+    def push(self) -> None:
+        """Begin to bring the image into the array, in the order of the device's work."""

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, StrictBool, model_validator
 
 from .base import DescriptionModel, refusal
-from .units import Count
+from .units import Count, PositiveDuration
 
 
 class Compute(DescriptionModel):
@@ -29,7 +29,29 @@ class Compute(DescriptionModel):
         description="true: bitwise the same result in every run; slower on a GPU with spectral_element. "
         "finite_difference always gives it.",
     )
-    threads: Count | None = Field(default=None, description="Threads of the CPU backend; null: all cores.")
+    threads: Count | None = Field(
+        default=None, description="Threads of the CPU backend, in each process; null: all cores, shared evenly."
+    )
+    parts: tuple[Count, Count, Count] | None = Field(
+        default=None,
+        description="Parts along x, y, z for the ranks of mpiexec (finite_difference only); null: the best found.",
+    )
+    exchange: Literal["auto", "wide", "classic"] = Field(
+        default="auto",
+        description="Between ranks: wide sends velocities in twice as many ghost layers and computes stresses there "
+        "again; classic sends velocities and stresses; auto: wide (finite_difference only).",
+    )
+    transport: Literal["auto", "peer", "nccl", "host"] = Field(
+        default="auto",
+        description="Between CUDA devices: peer copies by the devices' copy engines (one machine), NCCL, or host: "
+        "page-locked main memory and MPI; auto: the first of these that all ranks can use.",
+    )
+    overlap: StrictBool = Field(
+        default=True, description="false: messages are not hidden behind work; to measure what that is worth."
+    )
+    patience: PositiveDuration = Field(
+        default=600.0, description="Time without a step after which ranks take another one for hung and end the run."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
