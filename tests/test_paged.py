@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lithowave.errors import OutputError
-from lithowave.output.checkpoint import FILE_NAME, read_checkpoint, write_checkpoint
+from lithowave.output.checkpoint import FILE_NAME, open_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import Piece, changing, creating, open_file, preallocate, replacing
 from lithowave.output.paged import PAGE, PagedFile
 
@@ -100,7 +100,7 @@ def state(value):
     """What a checkpoint holds: single values, empty arrays, arrays of several types."""
     return {
         "clock": {"step": np.array(7), "time": np.array(0.5)},
-        "solver": {
+        "seismograms": {
             "field/vx": np.full((3, 4, 5), value, np.float32),
             "layer/none": np.zeros((0, 3, 4, 0), np.float32),
             "peaks": np.arange(6.0).reshape(2, 3)[:, ::2],
@@ -109,19 +109,20 @@ def state(value):
 
 
 def test_a_checkpoint_comes_back(tmp_path):
-    write_checkpoint(tmp_path, state(1.5), "identity")
-    found = read_checkpoint(tmp_path, "identity")
+    write_checkpoint(tmp_path, state(1.5), {}, "identity")
+    found = open_checkpoint(tmp_path, "identity").common
     for part, arrays in state(1.5).items():
         for name, array in arrays.items():
             assert np.array_equal(found[part][name], array) and found[part][name].dtype == array.dtype
     with pytest.raises(OutputError, match="belongs to another description"):
-        read_checkpoint(tmp_path, "another")
+        open_checkpoint(tmp_path, "another")
 
 
 def test_an_earlier_checkpoint_outlives_a_full_disk(tmp_path, full_disk):
-    write_checkpoint(tmp_path, state(1.5), "identity")
+    write_checkpoint(tmp_path, state(1.5), {}, "identity")
     full_disk()
-    with pytest.raises(OutputError, match=r"checkpoint\.h5: the disk or quota is full.*is unchanged"):
-        write_checkpoint(tmp_path, state(2.5), "identity")
-    assert read_checkpoint(tmp_path, "identity")["solver"]["field/vx"][0, 0, 0] == 1.5
-    assert [path.name for path in (tmp_path / FILE_NAME).parent.iterdir()] == ["checkpoint.h5"]
+    with pytest.raises(OutputError, match=r"rank_0000\.h5: the disk or quota is full.*is unchanged"):
+        write_checkpoint(tmp_path, state(2.5), {}, "identity")
+    assert open_checkpoint(tmp_path, "identity").common["seismograms"]["field/vx"][0, 0, 0] == 1.5
+    folder = (tmp_path / FILE_NAME).parent
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoint.h5", "step_000000007"]

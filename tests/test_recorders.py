@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,11 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from fake_ranks import on_ranks
+from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
+from lithowave.errors import OutputError
+from lithowave.output import recorders
+from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import load_snapshots
@@ -185,3 +191,77 @@ def test_strain_takes_room_as_stress_does() -> None:
         return output_bytes(simulation, schedule, [])
 
     assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4
+
+
+PLANE = {"interval": 0.05, "plane": {"z": 0}, "fields": ["velocity"]}
+VOLUME = {"interval": 0.08, "volume": True, "fields": ["pressure", "stress"]}
+
+
+def assert_same_output(first: Path, second: Path) -> None:
+    """Seismograms to the rounding of shares that add up, what is not added to the bit."""
+    s, t = load_seismograms(first), load_seismograms(second)
+    assert s.complete and t.complete and s.names == t.names
+    for name in ("data", "stress", "pressure"):
+        one, other = getattr(s, name), getattr(t, name)
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-14)
+            assert abs(one).max() > 0.1
+    peaks, others = load_peak_motion(first), load_peak_motion(second)
+    # the loop goes on for a step where stress is asked for
+    assert peaks.pgv["total"].shape == (3, 4) and peaks.pgv["total"][2, 3] in (13 * STEPS, 13 * (STEPS + 1))
+    for name in ("pgv", "pgd"):
+        for measure, values in getattr(peaks, name).items():
+            assert np.array_equal(values, getattr(others, name)[measure])
+    for path in (first / "snapshots").glob("*.vtkhdf"):
+        with load_snapshots(path) as u, load_snapshots(second / "snapshots" / path.name) as v:
+            assert u.times.tolist() == v.times.tolist() and len(u) > 3
+            for step in range(len(u)):
+                for field in u.fields:
+                    assert np.array_equal(u.read(step, field), v.read(step, field), equal_nan=True)
+
+
+@pytest.mark.parametrize("asked", [{}, {"stress": True, "pressure": True}, {"quantity": "displacement"}])
+@pytest.mark.parametrize("sizes", [(2,), (5,), (3, 2), (4, 1), (1, 3)])
+def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes, asked) -> None:
+    """Receivers shared by two ranks, blocks of five records, and runs that go on on other numbers of ranks."""
+    monkeypatch.setattr(recorders, "MOST_RECORDS", 5)
+    simulation = simulation_of([PLANE, VOLUME], peak_motion=not sizes[1:], **asked)
+    alone = simulation_of([PLANE, VOLUME], peak_motion=True, **asked)
+    part_of_a_run(tmp_path / "one", 1, alone)
+    for size in sizes[:-1]:
+        part_of_a_run(tmp_path / "run", size, simulation, until=13, beyond=4)
+    part_of_a_run(tmp_path / "run", sizes[-1], simulation)
+    if sizes[1:]:  # the peaks of a run that goes on are of the state of its solver
+        shutil.copy(tmp_path / "one" / "peak_motion.h5", tmp_path / "run")
+    assert_same_output(tmp_path / "one", tmp_path / "run")
+
+
+def test_all_ranks_ask_for_the_same_at_the_same_steps(tmp_path: Path, monkeypatch) -> None:
+    """They hand values around in pairs of calls: one that gathered at another step would take them for others."""
+    monkeypatch.setattr(recorders, "MOST_RECORDS", 4)
+    asked: dict[int, list[tuple[int, ...]]] = {0: [], 1: [], 2: []}
+    part_of_a_run(
+        tmp_path / "run", 3, simulation_of([PLANE, VOLUME], stress=True), until=10, beyond=6,
+        each_step=lambda rank, made: asked[rank].append(
+            (made[0].count, made[0].capacity, *(one._coming is not None for one in made))
+        ),
+    )  # fmt: skip
+    assert asked[0] == asked[1] == asked[2] and len(asked[0]) == 16
+    assert {count for count, *_ in asked[0]} == {0, 1, 2, 3}
+
+
+def test_all_ranks_learn_that_the_first_one_has_no_room(tmp_path: Path, monkeypatch) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OutputError("seismograms.h5: the disk or quota is full.")
+
+    monkeypatch.setattr(recorders, "SeismogramWriter", no_room)
+
+    def attempt(ranks: object) -> str:
+        solver = SimpleNamespace(ranks=ranks)
+        with pytest.raises(OutputError, match="is full") as caught:
+            recorders.make_recorders(simulation_of([]), SCHEDULE, solver, tmp_path, {})
+        return str(caught.value)
+
+    texts = on_ranks(3, attempt)
+    assert [text.startswith("rank 0: ") for text in texts] == [False, True, True]

@@ -184,7 +184,7 @@ LIMITED = """
 
 @pytest.mark.parametrize(
     ("size", "file"),
-    [(500, None), (9000, "seismograms.h5"), (20_000, "plane_z_0.vtkhdf"), (100_000, "checkpoint.h5")],
+    [(500, None), (9000, "seismograms.h5"), (20_000, "plane_z_0.vtkhdf"), (100_000, "rank_0000.h5")],
 )
 def test_a_full_disk_stops_the_run_clearly(tmp_path, size, file):
     folder = tmp_path / "run"
@@ -198,8 +198,8 @@ def test_a_full_disk_stops_the_run_clearly(tmp_path, size, file):
     assert file in process.errors
     report = report_of(folder)
     assert report["exit_state"] == "failed" and file in report["error"]
-    if file == "checkpoint.h5":
-        assert not list(folder.rglob("*.part"))
+    if file == "rank_0000.h5":
+        assert not list(folder.rglob("*.part")) and not list(folder.glob("checkpoint/*"))
         assert len(lw.load_seismograms(folder).time) > 1
         with load_snapshots(folder / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
             assert len(snapshots) > 1 and snapshots.read(1, "velocity").shape == (1, 13, 13, 3)

@@ -16,11 +16,12 @@ from lithowave.errors import InputError, LithowaveError, OutputError, ResourceEr
 from lithowave.experiment.simulation import Simulation
 from lithowave.memory import memory_needed, require_memory
 from lithowave.output.attributes import attributes_of
-from lithowave.output.checkpoint import State, read_checkpoint, write_checkpoint
+from lithowave.output.checkpoint import Checkpoint, State, open_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import require_space
 from lithowave.output.recorders import Recorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
+    FollowingFolder,
     RunFolder,
     Stopwatch,
     fingerprint,
@@ -30,10 +31,13 @@ from lithowave.output.run_folder import (
 from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, write_miniseed, write_sac
+from lithowave.parallel.halo import Halo, device_of, require_own_device, sharers_of_cores
+from lithowave.parallel.ranks import Ranks, make_ranks
 from lithowave.progress import Progress, Show, rate_key
-from lithowave.signals import stop_signals
+from lithowave.signals import Wishes, stop_signals
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
+from lithowave.solvers.gathered import GatheredSolver
 from lithowave.watch import InstabilityWatch
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
@@ -86,21 +90,30 @@ def run_simulation(
     InputError, ResourceError : before any work. InstabilityError, OutputError : in the run; what was written
     stays.
     """
+    if simulation.survey is not None:
+        raise InputError(
+            "survey", "the description has many shots", "A run is of one",
+            "simulation.run() makes all of them, simulation.shot(n).run() one",
+        )  # fmt: skip
     changes = _sorted_overrides(simulation, overrides, output)
     if changes:
         simulation = simulation.with_overrides(changes)
-    description = _description(simulation)
-    plan = load_method(simulation.solver.method).plan(simulation)
+    description, ranks = _description(simulation), make_ranks()
+    path = Path(simulation.output.directory)
+    plan = load_method(simulation.solver.method).plan(simulation, ranks)
     check_names(simulation.receiver_list(), simulation.output.formats)
-    backend, plan = _on_device(simulation, plan)
-    if not overwrite:  # a run that is replaced makes room of its own
+    backend, plan = _on_device(simulation, plan, ranks)
+    if ranks.is_root and not overwrite:  # a run that is replaced makes room of its own
         points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
-        require_space(Path(simulation.output.directory), output_bytes(simulation, plan.schedule, points))
-    with RunFolder.create(Path(simulation.output.directory), description, overwrite) as folder:
-        folder.write_report(**provenance(simulation.input_files()), plan=plan.summary(), exit_state="running")
+        require_space(path, output_bytes(simulation, plan.schedule, points))
+    summary = plan.summary()
+    with RunFolder.create(path, description, overwrite) if ranks.is_root else FollowingFolder(path, ranks) as folder:
+        ranks.barrier()  # the folder is there
+        folder.write_report(**provenance(simulation.input_files()), plan=summary, exit_state="running")
         for text in simulation.warnings():
             folder.log(f"warning: {text}")
-        return _execute(simulation, plan, backend, folder, fingerprint(description), None, show)
+        parts = Parts(simulation, plan, ranks, backend, folder, fingerprint(description))
+        return _execute(parts, None, show)
 
 
 def restart_run(
@@ -121,8 +134,9 @@ def restart_run(
     have changed. OutputError : when its files are damaged or do not belong together. ResourceError : when the
     device cannot take the run.
     """
-    path = Path(directory)
-    with RunFolder.reopen(path) as folder:
+    path, ranks = Path(directory), make_ranks()
+    with RunFolder.reopen(path) if ranks.is_root else FollowingFolder(path, ranks) as folder:
+        folder.report = ranks.broadcast(folder.report)
         description = (path / DESCRIPTION).read_text(encoding="utf-8")
         if description == NO_DESCRIPTION:
             raise InputError(
@@ -132,19 +146,41 @@ def restart_run(
         changes = {"compute.backend": backend, "compute.threads": threads}
         simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
-        plan = load_method(simulation.solver.method).plan(simulation)
-        device, plan = _on_device(simulation, plan, folder.report.get("plan", {}).get("passes"))
-        state = read_checkpoint(path, fingerprint(description))
-        folder.begin_again(int(state["clock"]["step"]) if state else 0)
-        return _execute(simulation, plan, device, folder, fingerprint(description), state, show)
+        plan = load_method(simulation.solver.method).plan(simulation, ranks)
+        device, plan = _on_device(simulation, plan, ranks, folder.report.get("plan", {}).get("passes"))
+        checkpoint = open_checkpoint(path, fingerprint(description))
+        folder.begin_again(checkpoint.step if checkpoint else 0)
+        return _execute(Parts(simulation, plan, ranks, device, folder, fingerprint(description)), checkpoint, show)
 
 
-def _on_device(simulation: Simulation, plan: Any, before: str | None = None) -> tuple[Any, Any]:
-    """The device, and the plan on it, if the run fits into its memory."""
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of. identity : of the description, for checkpoints."""
+
+    simulation: Simulation
+    plan: Any
+    ranks: Ranks
+    backend: Any
+    folder: RunFolder
+    identity: str
+
+
+def _on_device(simulation: Simulation, plan: Any, ranks: Ranks, before: str | None = None) -> tuple[Any, Any]:
+    """The device of this rank, and the plan on it, if the run fits into its memory."""
     compute = simulation.compute
-    backend = make_backend(compute.backend, compute.precision, compute.threads)
+    backend = make_backend(
+        compute.backend, compute.precision, compute.threads, lambda count: device_of(ranks, count),
+        sharers_of_cores(ranks),
+    )  # fmt: skip
+    names = ranks.all_gather(backend.name)
+    if len(set(names)) > 1:
+        raise ResourceError(
+            f"some ranks have a CUDA device ({names.count('cuda')}), others none ({names.count('cpu')}): say "
+            "compute.backend: cpu, or cuda to learn what is missing."
+        )
+    require_own_device(ranks, backend)
     plan = plan.on(backend, simulation, before)
-    require_memory(memory_needed(simulation, plan, backend), backend, plan.less_memory)
+    require_memory(memory_needed(simulation, plan, backend), backend, plan.less_memory, ranks)
     return backend, plan
 
 
@@ -160,58 +196,60 @@ def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, s
             )
 
 
-def _execute(
-    simulation: Simulation,
-    plan: Any,
-    backend: Any,
-    folder: RunFolder,
-    identity: str,
-    state: State | None,
-    show: Show | None,
-) -> Result:
+def _execute(parts: Parts, checkpoint: Checkpoint | None, show: Show | None) -> Result:
     """The way of the data: solver arrays, time loop, run folder."""
     stopwatch = Stopwatch()
+    simulation, plan, ranks, backend, folder = parts.simulation, parts.plan, parts.ranks, parts.backend, parts.folder
     schedule, recorders = plan.schedule, []
     lag = record_lag(simulation.output.quantity, simulation.output.tensors)
     clock = Clock(schedule.time_step, schedule.steps + lag)
-    with _ending(folder, clock, stopwatch, recorders), stop_signals() as signals:
-        folder.write_report(**backend.facts())
-        folder.log(device_text(folder.report))
-        solver = load_method(simulation.solver.method).Solver(plan, simulation, backend)
-        recorders += make_recorders(
-            simulation, schedule, solver, folder.path, attributes_of(simulation), state
-        )
-        watch = InstabilityWatch(schedule, simulation.point_sources())
-        keeper = CheckpointKeeper(simulation, folder, identity, recorders, watch)
-        if state is not None:
-            keeper.restore(solver, clock, state)
-        watch.inspect(solver, clock)
-        folder.write_report(setup_s=stopwatch(), **solver.facts())
-        folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
-        loop_time = Stopwatch()
-        progress = Progress(folder, clock, plan, show)
-        progress.update(clock)
-        take_first(recorders, solver, clock)
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            for recorder in recorders:
-                if recorder.due(clock):
-                    recorder.write(solver, clock)
-            watch.check(solver, clock)
+    with _ending(parts, clock, stopwatch, recorders), stop_signals() as signals:
+        with Halo(ranks, backend, simulation.compute.transport, simulation.compute.overlap) as halo:
+            folder.write_report(**backend.facts(), **halo.facts())
+            folder.log(device_text(folder.report))
+            own = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
+            solver = GatheredSolver(own, ranks, len(simulation.receiver_list()))
+            recorders += make_recorders(
+                simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint
+            )
+            watch = InstabilityWatch(schedule, simulation.point_sources())
+            keeper = CheckpointKeeper(parts, recorders, watch, own)
+            if checkpoint is not None:
+                keeper.restore(clock, checkpoint)
+            watch.inspect(solver, clock)
+            folder.write_report(setup_s=stopwatch(), **own.facts())
+            folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
+            loop_time = Stopwatch()
+            progress = Progress(folder, clock, plan, show if ranks.is_root else None)
             progress.update(clock)
-            if keeper.due(clock) or signals.pending:
-                signals.pending = False
-                keeper.write(solver, clock)
-                if signals.stopped_by and not clock.finished:
-                    return _stopped(folder, clock, signals.stopped_by, loop_time, stopwatch)
-        elapsed, rate = loop_time(), progress.rate(clock)
-        for recorder in recorders:
-            recorder.finish(solver)
-        _write_waveforms(simulation, folder)
+            wishes = Wishes(signals, ranks)
+            ranks.watch(simulation.compute.patience, lambda step, text: folder.fail(step, text, stopwatch()))
+            take_first(recorders, solver, clock)
+            while not clock.finished:
+                own.advance(clock.step)
+                clock.tick()
+                for recorder in recorders:
+                    if recorder.due(clock):
+                        recorder.write(solver, clock)
+                watch.check(solver, clock)
+                progress.update(clock)
+                ranks.note_step(clock.step)
+                if keeper.due(clock) or wishes.pending(clock):
+                    keeper.write(solver, clock)
+                    if wishes.stopped_by and not clock.finished:
+                        return _stopped(folder, clock, wishes.stopped_by, loop_time, stopwatch)
+            for recorder in recorders:
+                recorder.finish(solver)
+                for text in recorder.remarks:
+                    folder.log(text)
+            backend.synchronize()
+            elapsed, rate = loop_time(), progress.rate(clock)
+        if ranks.is_root:
+            _write_waveforms(simulation, folder)
         speed = {"unit": plan.unit, rate_key(plan.unit): rate}
         folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
+    ranks.barrier()
     return Result(folder.path, folder.report)
 
 
@@ -227,22 +265,23 @@ def device_text(facts: dict[str, Any]) -> str:
     """A line about the device of a run."""
     versions = ", ".join(f"{name} {value}" for name, value in facts.get("cuda", {}).items() if value)
     more = f"{facts['threads']} threads" if "threads" in facts else versions
+    if facts.get("ranks", 1) > 1:
+        more += f"; {facts['ranks']} ranks, messages by {facts['transport']}"
     return f"on {facts['device']} ({facts['backend']}), {facts['precision']} precision; {more}"
 
 
 @dataclass
 class CheckpointKeeper:
-    """Writes checkpoints when they are due, and brings one back."""
+    """Writes checkpoints when they are due, and brings one back. solver : that of this rank."""
 
-    simulation: Simulation
-    folder: RunFolder
-    identity: str
+    parts: Parts
     recorders: list[Recorder]
     watch: InstabilityWatch
+    solver: Any
     every: int = field(init=False)
 
     def __post_init__(self) -> None:
-        wanted = self.simulation.output.checkpoint
+        wanted = self.parts.simulation.output.checkpoint
         step = self.watch.schedule.time_step
         self.every = max(1, round(wanted.interval / step)) if wanted else 0
 
@@ -250,34 +289,33 @@ class CheckpointKeeper:
         """Every so many steps, but not at the end, when nothing is left to lose."""
         return self.every > 0 and clock.step % self.every == 0 and not clock.finished
 
-    def write(self, solver: Any, clock: Clock) -> None:
+    def write(self, solver: GatheredSolver, clock: Clock) -> None:
         """Flush the recorders, so that their files hold what the checkpoint counts on, and write the state.
 
         Fields that have gone wrong are not kept: the watch looks at them first.
         """
         self.watch.inspect(solver, clock)
-        state: State = {
+        common: State = {
             "clock": {
                 "step": np.array(clock.step),
                 "time": np.array(clock.time),
                 "largest": np.array(self.watch.largest),
             },
-            "solver": solver.state(),
         }
         for number, recorder in enumerate(self.recorders):
             recorder.flush(solver)
             recorder.sync()
-            state[_part(number)] = recorder.state()
-        write_checkpoint(self.folder.path, state, self.identity)
-        self.folder.log(f"step {clock.step}: checkpoint")
+            common[_part(number)] = recorder.state()
+        write_checkpoint(self.parts.folder.path, common, self.solver.state(), self.parts.identity, self.parts.ranks)
+        self.parts.folder.log(f"step {clock.step}: checkpoint")
 
-    def restore(self, solver: Any, clock: Clock, state: State) -> None:
+    def restore(self, clock: Clock, checkpoint: Checkpoint) -> None:
         """Bring the parts back to where the checkpoint was written."""
-        clock.step = int(state["clock"]["step"])
-        self.watch.largest = float(state["clock"]["largest"])
-        solver.restore(state["solver"])
+        clock.step = checkpoint.step
+        self.watch.largest = float(checkpoint.common["clock"]["largest"])
+        self.solver.restore(checkpoint.pieces(self.solver.state_places()))
         for number, recorder in enumerate(self.recorders):
-            recorder.restore(state.get(_part(number), {}), clock)
+            recorder.restore(checkpoint.common.get(_part(number), {}), clock)
 
 
 def _part(number: int) -> str:
@@ -285,9 +323,7 @@ def _part(number: int) -> str:
 
 
 @contextmanager
-def _ending(
-    folder: RunFolder, clock: Clock, stopwatch: Stopwatch, recorders: list[Recorder]
-) -> Iterator[None]:
+def _ending(parts: Parts, clock: Clock, stopwatch: Stopwatch, recorders: list[Recorder]) -> Iterator[None]:
     """Close the files and tell run.json how it ended, whatever happens."""
     try:
         yield
@@ -301,15 +337,13 @@ def _ending(
             else f"{type(error).__name__}: {error}".rstrip(": ")
         )
         with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
-            folder.log(f"step {clock.step}: failed: {what}")
-            folder.write_report(
-                exit_state="failed", error=what, failed_at_step=clock.step, wall_s=stopwatch()
-            )
+            parts.folder.fail(clock.step, what, stopwatch())
         if error is problem:
             raise
         raise error from problem
     finally:
-        folder.end_progress()
+        parts.ranks.end_watch()
+        parts.folder.end_progress()
         for recorder in recorders:
             recorder.close()
 

@@ -11,6 +11,7 @@ look at any time, and a file whose writer was killed opens like any other.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -186,6 +187,12 @@ class Piece:
         values = self._prepared(values, self.shape[1:])
         _write_array(descriptor, values, self._byte(index * values.size))
 
+    def write_stretch(self, descriptor: int, first: int, values: np.ndarray) -> None:
+        """Write `values` to the elements from number `first` on, counted through the whole array, last axis fastest."""
+        if first < 0 or first + values.size > math.prod(self.shape):
+            raise ValueError(f"{values.size} values from {first} on leave an array of shape {self.shape}")
+        _write_array(descriptor, np.ascontiguousarray(values, dtype=self.dtype), self._byte(first))
+
     def write(self, descriptor: int, values: Any) -> None:
         """Write the whole array."""
         _write_array(descriptor, self._prepared(np.asarray(values), self.shape), self.start)
@@ -203,6 +210,16 @@ class Piece:
 def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
     if values.size:
         write_fully(descriptor, memoryview(values.reshape(-1)).cast("B"), position)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the files in a folder have reached the disk, where its file system can tell."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -14,19 +14,31 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.errors import OutputError
+from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
+from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
 from lithowave.output.snapshots import SnapshotWriter
+from lithowave.output.together import together
 from lithowave.solvers.base import Solver
 from lithowave.solvers.clock import Clock, Schedule
 
 MOST_RECORDS = 256
+# Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,
+# and volumes, would keep all waiting for one disk.
+MOST_GATHERED = 2_000_000
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
 class Recorder:
-    """What recorders have in common: nothing to save, nothing to flush."""
+    """What recorders have in common: nothing to save, nothing to flush.
+
+    remarks : what the log is to say when the run is complete.
+    """
+
+    remarks: tuple[str, ...] = ()
 
     def due(self, clock: Clock) -> bool:
         """Whether `write` is wanted at this step."""
@@ -75,7 +87,12 @@ class SeismogramRecorder(Recorder):
     """
 
     def __init__(
-        self, writer: SeismogramWriter, schedule: Schedule, output: Any, receiver_count: int
+        self,
+        writer: SeismogramWriter,
+        schedule: Schedule,
+        output: Any,
+        receiver_count: int,
+        capacity: int | None = None,
     ) -> None:
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
         self.tensors, self.stress, self.pressure, self.strain = (
@@ -87,7 +104,7 @@ class SeismogramRecorder(Recorder):
         self.lag = record_lag(self.quantity, self.tensors)
         only_velocity = self.quantity == "velocity" and not self.tensors
         self.every = schedule.sample_every if only_velocity else 1
-        self.capacity = block_length(receiver_count)
+        self.capacity = capacity or block_length(receiver_count)
         self.count = 0
         # The last two velocities, the displacement and the tensors before the block, at rest in the beginning.
         self.carry = {
@@ -184,7 +201,8 @@ class SeismogramRecorder(Recorder):
 
     def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
         """Go on from `state`; the writer has been opened with that number of samples."""
-        self.carry = {name: state[name] for name in self.carry}
+        # that of all receivers: ranks that write nothing have none of them
+        self.carry = {name: state[name][..., : own.shape[-2], :] for name, own in self.carry.items()}
         self.last_step = clock.step
 
     def finish(self, solver: Solver) -> None:
@@ -214,9 +232,12 @@ class SnapshotRecorder(Recorder):
 
     def write(self, solver: Solver, clock: Clock) -> None:
         """Ask for one snapshot, and append the one asked for before: the device goes on meanwhile."""
-        coming = solver.fields(self.raster, self.fields)
+        coming = self._ask(solver)
         self.flush(solver)
         self._coming = clock.time, coming
+
+    def _ask(self, solver: Solver) -> Any:
+        return solver.fields(self.raster, self.fields)
 
     def flush(self, solver: Solver) -> None:
         """Append the snapshot that was asked for."""
@@ -238,10 +259,47 @@ class SnapshotRecorder(Recorder):
         self.writer.close()
 
 
+class PartsRecorder(SnapshotRecorder):
+    """Snapshots of which each rank writes its own points; what is small becomes one file when the run is complete.
+
+    path : of that file. joined : whether it is to be made.
+    """
+
+    def __init__(
+        self, writer: Any, raster: Any, fields: tuple[str, ...], every: int, last: int, path: Path, joined: bool
+    ) -> None:
+        super().__init__(writer, raster, fields, every, last)
+        self.path, self.joined = path, joined
+
+    def _ask(self, solver: Any) -> Any:
+        return solver.local_fields(self.raster, self.fields)[1]
+
+    def finish(self, solver: Any) -> None:
+        """Append the last one, and join the parts, or tell how to."""
+        with together(solver.ranks):
+            self.flush(solver)
+            self.sync()
+            self.close()
+        if solver.ranks.is_root:
+            problem = ""
+            try:
+                if self.joined:
+                    join_snapshots(self.path)
+                    remove_parts(self.path)
+            except OutputError as error:  # the run itself is well
+                problem = f" ({error})"
+            if not self.joined or problem:
+                self.remarks = (
+                    f"{self.path.name} is in parts, as the ranks wrote them{problem}: lithowave join "
+                    f"{self.path.parent.parent} makes one file of them",
+                )
+        solver.ranks.barrier()
+
+
 class PeakRecorder(Recorder):
     """Peaks of velocity and displacement at the surface, over all steps."""
 
-    def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
+    def __init__(self, path: Path | None, attributes: dict[str, Any]) -> None:
         self.path, self.attributes = path, attributes
 
     def due(self, clock: Clock) -> bool:
@@ -255,8 +313,25 @@ class PeakRecorder(Recorder):
     def finish(self, solver: Solver) -> None:
         """Write the maps."""
         peaks = solver.peaks()
+        if self.path is None:
+            return
         pgv, pgd = (dict(zip(MEASURES, peaks[name], strict=True)) for name in ("velocity", "displacement"))
         write_peak_motion(self.path, peaks["x"], peaks["y"], pgv, pgd, self.attributes)
+
+
+class NoWriter:
+    """What recorders write into on ranks that write nothing."""
+
+    samples_written = 0
+
+    def write(self, *_parts: Any) -> None:
+        """Nothing."""
+
+    def sync(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 def snapshot_steps(interval: float, schedule: Schedule) -> tuple[int, int]:
@@ -277,49 +352,72 @@ def snapshot_names(selections: Sequence[Any]) -> list[str]:
 
 
 def make_recorders(
-    simulation: Any,
-    schedule: Schedule,
-    solver: Solver,
-    folder: Path,
-    attributes: dict[str, Any],
-    resume: dict | None,
+    simulation: Any, schedule: Schedule, solver: Any, folder: Path, attributes: dict[str, Any], checkpoint: Any = None
 ) -> list[Recorder]:
-    """The recorders that the description asks for, on new files or (after a checkpoint) on those there."""
-    output, precision = simulation.output, simulation.compute.precision
-    receivers = simulation.receiver_list()
-    path = folder / "seismograms.h5"
-    if resume is None:
-        writer = SeismogramWriter(
-            path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
-            output.stress, output.pressure, attributes, sources=simulation.point_sources(),
-            precision=precision, strain=output.strain,
-        )  # fmt: skip
-    else:
-        writer = SeismogramWriter.resume(path, int(resume["seismograms"]["samples"]))
-    seismograms = SeismogramRecorder(writer, schedule, output, len(receivers))
-    seismograms.start(solver)
-    recorders: list[Recorder] = [seismograms]
+    """The recorders that the description asks for, on new files or (after a checkpoint) on those there.
+
+    Each rank has them, so that all read the solver at the same steps; but for parts of snapshots only those of the
+    first rank have something to write. solver : the `GatheredSolver`.
+
+    Raises
+    ------
+    OutputError : on all ranks, when one of them cannot make a file or go on with it.
+    """
+    output = simulation.output
+    recorders: list[Recorder] = [_seismograms(simulation, schedule, solver, folder, attributes, checkpoint)]
     for selection, name in zip(output.snapshots, snapshot_names(output.snapshots), strict=True):
-        every, count = snapshot_steps(selection.interval, schedule)
-        raster = solver.raster(selection)
         path = folder / "snapshots" / name
-        if resume is None:
-            snapshots = SnapshotWriter(
-                path,
-                raster.origin,
-                raster.spacing,
-                raster.shape[::-1],
-                selection.fields,
-                attributes,
-                step_count=count,
-            )
-        else:
-            snapshots = SnapshotWriter.resume(path, float(resume["clock"]["time"]))
-        recorders.append(SnapshotRecorder(snapshots, raster, tuple(selection.fields), every, schedule.steps))
+        recorders.append(_snapshots(selection, schedule, solver, path, attributes, checkpoint))
     if output.peak_motion:
         solver.start_peaks()
-        recorders.append(PeakRecorder(folder / PEAK_FILE, attributes))
+        recorders.append(PeakRecorder(folder / PEAK_FILE if solver.ranks.is_root else None, attributes))
     return recorders
+
+
+def _seismograms(
+    simulation: Any, schedule: Schedule, solver: Any, folder: Path, attributes: dict[str, Any], checkpoint: Any
+) -> SeismogramRecorder:
+    output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.receiver_list()
+    capacity = block_length(len(receivers))  # on all ranks the same: they ask for the records together
+    writer: Any = NoWriter()
+    with together(solver.ranks):
+        if not solver.ranks.is_root:
+            receivers = []
+        elif checkpoint is None:
+            writer = SeismogramWriter(
+                path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
+                output.stress, output.pressure, attributes, sources=simulation.point_sources(),
+                precision=simulation.compute.precision, strain=output.strain,
+            )  # fmt: skip
+        else:
+            writer = SeismogramWriter.resume(path, int(checkpoint.common["seismograms"]["samples"]))
+    recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity)
+    recorder.start(solver)
+    return recorder
+
+
+def _snapshots(
+    selection: Any, schedule: Schedule, solver: Any, path: Path, attributes: dict[str, Any], checkpoint: Any
+) -> SnapshotRecorder:
+    every, count = snapshot_steps(selection.interval, schedule)
+    raster, ranks, fields = solver.raster(selection), solver.ranks, tuple(selection.fields)
+    head = SnapshotHead(raster.origin, raster.spacing, raster.shape[::-1], fields, count, attributes)
+    in_parts = ranks.size > 1 and (min(raster.shape) > 1 or math.prod(raster.shape) > MOST_GATHERED)
+    if checkpoint is not None:  # as the run began, on whatever number of ranks
+        in_parts = ranks.broadcast(parts_folder(path).is_dir())
+    if in_parts:
+        kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
+        part = part_writer(path, head, solver.raster_points(raster), ranks, kept)
+        joined = joined_bytes(head) < JOINED_BY_RUNS
+        return PartsRecorder(part, raster, fields, every, schedule.steps, path, joined)
+    writer: Any = NoWriter()
+    with together(ranks):
+        if ranks.is_root and checkpoint is None:
+            remove_snapshots(path)
+            writer = new_snapshot_file(path, head)
+        elif ranks.is_root:
+            writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
+    return SnapshotRecorder(writer, raster, fields, every, schedule.steps)
 
 
 def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) -> int:

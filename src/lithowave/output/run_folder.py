@@ -30,7 +30,8 @@ MADE_BY_RUNS = (
 ENDINGS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
-DEVICE = ("backend", "device", "precision", "threads", "cuda")
+DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
+PARALLEL = ("parts", "exchange", "transport", "overlap", "patience")  # of `compute`: no run depends on them
 PACKAGES = (
     "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "netCDF4", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
@@ -149,7 +150,8 @@ class RunFolder:
         """Note in run.json that the run goes on from `step`, and on what and how the part before it ended."""
         part = {name: self.report.pop(name) for name in ENDINGS + DEVICE if name in self.report}
         note = {"step": step, "time": now(), "before": part}
-        self.write_report(restarts=[*self.report.get("restarts", []), note], exit_state="running")
+        restarts = [*self.report.get("restarts", []), note]
+        self.write_report(restarts=restarts, host=platform.node(), exit_state="running")
 
     def log(self, line: str) -> None:
         """Append a line with the time of day to the log."""
@@ -166,6 +168,11 @@ class RunFolder:
         """Write progress.json anew."""
         self._replace(PROGRESS, entries)
 
+    def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
+        """Note in log and run.json that the run failed."""
+        self.log(f"step {step}: failed: {what}")
+        self.write_report(exit_state="failed", error=what, failed_at_step=step, wall_s=seconds, **entries)
+
     def end_progress(self) -> None:
         """progress.json exists only while the run goes on."""
         (self.path / PROGRESS).unlink(missing_ok=True)
@@ -175,6 +182,37 @@ class RunFolder:
         with writing(self.path / name):
             temporary.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
             os.replace(temporary, self.path / name)
+
+
+class FollowingFolder(RunFolder):
+    """The folder as all ranks but the first see it: that one writes reports; failures are told by whoever fails."""
+
+    def __init__(self, path: Path, ranks: Any) -> None:
+        super().__init__(path)
+        self.ranks = ranks
+
+    def begin_again(self, step: int) -> None:
+        """The first rank does."""
+
+    def log(self, line: str) -> None:
+        """The first rank does."""
+
+    def write_report(self, **entries: Any) -> None:
+        """Keep the entries for whoever asks."""
+        self.report.update(entries)
+
+    def write_progress(self, entries: dict[str, Any]) -> None:
+        """The first rank does."""
+
+    def end_progress(self) -> None:
+        """The first rank does."""
+
+    def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
+        """Note in log and run.json that the run failed on this rank."""
+        folder = RunFolder(self.path)
+        with suppress(OutputError):
+            folder.report = read_report(self.path)
+        folder.fail(step, what, seconds, failed_on_rank=self.ranks.rank, **entries)
 
 
 def made_by_runs(path: Path) -> list[str]:
@@ -215,11 +253,11 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def fingerprint(description: str) -> str:
-    """Hash by which a checkpoint knows its description; output folder, device and threads do not count."""
+    """Hash by which a checkpoint knows its description; output folder, device, threads and ranks do not count."""
     import yaml
 
     content = yaml.safe_load(description) or {}
-    free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads")}
+    free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads", *PARALLEL)}
     for part, keys in free.items():
         for key in keys:
             (content.get(part) or {}).pop(key, None)

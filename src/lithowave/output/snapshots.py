@@ -7,6 +7,7 @@ the file itself stand the attributes of `attributes`, and ``plane`` (x, y, z or 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
+from lithowave.output.snapshot_parts import require_joined
 from lithowave.output.vtkhdf import FIELD_COMPONENTS, Storage, lay_out, plane_normal, stored_arrays
 
 FILE_SUFFIX = ".vtkhdf"
@@ -148,6 +150,24 @@ class SnapshotWriter:
             else:
                 self._pieces[name].write(self._descriptor, stored)
 
+    def write_rows(self, step: int, field: str, first: int, values: np.ndarray) -> None:
+        """Write a part of a snapshot: rows (n, nx), with the components behind, of points along x.
+
+        first : number of the first row, counted along y and then z. Readers see the step when `count` tells of it.
+        """
+        parts = [values[..., index] for index in range(6)] if FIELD_COMPONENTS[field] == 6 else [values]
+        with hdf5.writing(self.path):
+            for name, part in zip(stored_arrays(field), parts, strict=True):
+                before, stored = self._storage.rows_to_file(first, part)
+                piece, size = self._pieces[name], math.prod(stored.shape[2:])
+                step_size = math.prod(piece.shape) // self.step_count
+                piece.write_stretch(self._descriptor, step * step_size + before * size, stored)
+
+    def count(self, times: Sequence[float]) -> None:
+        """The file now holds the snapshots of these times, s."""
+        with hdf5.writing(self.path):
+            self._set_times([float(time) for time in times])
+
     def _set_times(self, times: list[float]) -> None:
         with hdf5.changing(self.path) as file:
             steps = file[self._steps_name]
@@ -195,6 +215,7 @@ class Snapshots:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        require_joined([self.path])
         self._file = hdf5.open_file(self.path)
         try:
             self._read_head()
@@ -249,6 +270,6 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
     Raises
     ------
-    OutputError : when the file is missing, damaged or not one of these.
+    OutputError : when the file is missing, damaged or not one of these, or only its parts are there (`snapshot_parts`).
     """
     return Snapshots(path)

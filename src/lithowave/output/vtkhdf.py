@@ -14,6 +14,7 @@ without time, which is then what is written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,15 @@ class Storage:
         if self.doubled is not None:
             values = np.repeat(values, 2, axis=self.doubled)
         return values.reshape(self.stored_shape + values.shape[3:])
+
+    def rows_to_file(self, first: int, values: np.ndarray) -> tuple[int, np.ndarray]:
+        """Rows (n, nx, ...) of points along x from number `first` on, counted along y and then z, as they are stored.
+
+        They lie in one stretch; returns also the number of points stored before it.
+        """
+        if self.doubled is not None:
+            values = np.repeat(values, 2, axis=self.doubled - 1)
+        return first * math.prod(self.dimensions[:2]) // self.shape[1], values
 
     def from_file(self, values: np.ndarray) -> np.ndarray:
         """What is stored as (nz, ny, nx, ...)."""

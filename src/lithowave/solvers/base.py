@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.pieces import Piece, Place
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ class Coming:
 
 
 class Plan(Protocol):
-    """A discretization, known before anything is allocated.
+    """A discretization, known before anything is allocated; of several ranks each has its own, for its part.
 
     unit : what rates count, ``points`` or ``elements``. less_memory : what a user can change so that a run needs less
-    memory, the beginning of a sentence.
+    memory, the beginning of a sentence. schedule, unit_total, unit_count, raster_point_count, summary and lines are of
+    the whole run; bytes are those of this rank.
     """
 
     schedule: Schedule
@@ -98,13 +100,18 @@ class Plan(Protocol):
 
 
 class Solver(Protocol):
-    """The arrays of one run and its step.
+    """The arrays of one run, or of one rank's part of it, and its step.
 
-    staggered : whether stress and strain are those of half a step before the velocities.
+    A package's `Solver(plan, simulation, backend, halo)` exchanges what neighbouring ranks need by `halo`. What is read
+    is of this rank; `gathered.GatheredSolver` makes whole results of it.
+
+    staggered : whether stress and strain are those of half a step before the velocities. receiver_numbers : of the
+    receivers that `records` tells of.
     """
 
     plan: Plan
     staggered: bool
+    receiver_numbers: np.ndarray
 
     def advance(self, step: int) -> None:
         """From step to step + 1."""
@@ -119,16 +126,20 @@ class Solver(Protocol):
         """Keep velocity and, if asked for, stress at the receivers."""
 
     def records(self, count: int) -> Coming:
-        """The first records: ``velocity`` (count, n_receivers, 3) m/s, ``stress`` (count, n_receivers, 6) Pa.
+        """The first records: ``velocity`` (count, n, 3) m/s, ``stress`` (count, n, 6) Pa, of the n receivers in
+        `receiver_numbers`; what several ranks have of one receiver adds up.
 
         Records taken from now on do not touch these.
         """
 
     def raster(self, selection: Any) -> Raster:
-        """The points that a snapshot selection (a plane, a volume, a stride) stands for."""
+        """The points that a snapshot selection (a plane, a volume, a stride) stands for; the same on all ranks."""
+
+    def raster_points(self, raster: Raster) -> np.ndarray:
+        """Numbers, x fastest, of the points of a raster that this rank has; each is on one rank at most."""
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """Fields at the points of a raster: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
+        """Fields at the n points in `raster_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
 
     def start_peaks(self) -> None:
         """From now on keep the peaks of velocity and displacement at the surface."""
@@ -137,7 +148,8 @@ class Solver(Protocol):
         """Take the present velocities into the peaks; once for each step."""
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """``x``, ``y``, and ``velocity`` and ``displacement`` (3, ny, nx): horizontal, vertical, total."""
+        """``x``, ``y`` of the whole surface; ``points`` (n,), numbers, x fastest, of those that this rank has; their
+        ``velocity`` and ``displacement`` (3, n): horizontal, vertical, total."""
 
     def largest_velocity(self) -> float:
         """Largest |component| anywhere, m/s; infinite if a value is infinite or NaN."""
@@ -145,11 +157,14 @@ class Solver(Protocol):
     def diagnose(self) -> str:
         """Where the fields are largest and what the material is there: for the report of an instability."""
 
-    def state(self) -> dict[str, np.ndarray]:
-        """All arrays that determine the future, by name; views where the device allows."""
+    def state(self) -> dict[str, Piece]:
+        """All arrays that determine the future, by name, as far as this rank alone has them."""
+
+    def state_places(self) -> dict[str, Place]:
+        """What `restore` wants, by name: with what this rank has beside others, too."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state that `state` gave."""
+        """Go on from a state. state : values at `state_places`, whatever number of ranks wrote them."""
 
 
 class BenchTask(Protocol):

@@ -14,7 +14,9 @@ from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.figures import style
 from lithowave.output.figures.station_map import draw_stations
+from lithowave.output.joining import unjoined
 from lithowave.output.seismograms import FILE_NAME, Seismograms, load_seismograms
+from lithowave.output.snapshot_parts import require_joined
 from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 
 MOST_FRAMES = 160
@@ -69,7 +71,13 @@ def wavefield_movie(
 
 
 def snapshot_files(run_folder: Path) -> list[Path]:
-    """The snapshot files of a run, z planes first."""
+    """The snapshot files of a run, z planes first.
+
+    Raises
+    ------
+    OutputError : of some there are only the parts of several ranks.
+    """
+    require_joined(unjoined(run_folder))
 
     def rank(path: Path) -> tuple[int, str]:
         with load_snapshots(path) as reader:

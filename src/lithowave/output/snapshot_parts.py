@@ -1,0 +1,354 @@
+"""Snapshots of which each rank writes its own points, without messages; `joining` makes one file of them.
+
+In place of ``volume.vtkhdf`` there is a folder ``volume.parts`` with a folder for each time that the run began, or went
+on on other ranks: ``from_000012`` from snapshot 12 on, and up to the first of the next one. Layout of
+``from_000012/rank_0000.h5``, which has its full size from the start::
+
+    /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
+                            point_spacing and point_origin (x, y, z) m
+    /points (n,)            numbers in the raster, x fastest, rising
+    /written ()             snapshots that are complete
+    /times (room,)          s
+    /fields/<field>         (room, n[, components])
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import OutputError
+from lithowave.output import hdf5
+from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
+from lithowave.output.together import together
+from lithowave.output.vtkhdf import FIELD_COMPONENTS
+from lithowave.parallel.ranks import Ranks
+
+PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second behind the first, hidden: while they are removed
+PRECISION = np.dtype(np.float32)  # that of snapshot files
+
+
+@dataclass(frozen=True)
+class SnapshotHead:
+    """What a snapshot file begins with.
+
+    origin, spacing : (x, y, z), m. shape : (nz, ny, nx). step_count : snapshots of the complete run. attributes : see
+    `attributes.standard_attributes`.
+    """
+
+    origin: tuple[float, ...]
+    spacing: tuple[float, ...]
+    shape: tuple[int, ...]
+    fields: tuple[str, ...]
+    step_count: int
+    attributes: Mapping[str, Any]
+
+
+def parts_folder(path: Path) -> Path:
+    """Where ranks write their parts of a snapshot file."""
+    return path.with_suffix(PARTS_SUFFIX)
+
+
+class PartWriter:
+    """Writes the points of one rank at successive times.
+
+    Parameters
+    ----------
+    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the raster, x
+    fastest, in any order. first : snapshots before this file. ranks : number of files beside each other.
+
+    Raises
+    ------
+    OutputError : when there is no room for all snapshots, or the file cannot be written.
+    """
+
+    def __init__(self, path: Path, head: SnapshotHead, points: np.ndarray, first: int, ranks: int) -> None:
+        self.path, room = path, head.step_count - first
+        self._order = _rising(points)
+        points = np.asarray(points if self._order is None else points[self._order], np.int64)
+        shapes = {name: (room, len(points), *_components(name)) for name in head.fields}
+        hdf5.require_space(path, sum(int(np.prod(shape)) for shape in shapes.values()) * PRECISION.itemsize)
+        with hdf5.creating(path) as file:
+            own = {
+                "first": first, "step_count": head.step_count, "ranks": ranks, "fields": ",".join(head.fields),
+                "point_counts": np.array(head.shape, np.int64), "point_spacing": np.array(head.spacing, float),
+                "point_origin": np.array(head.origin, float),
+            }  # fmt: skip
+            write_attributes(file, {**completed(head.attributes), **own})
+            hdf5.preallocate(file, "points", points.shape, np.int64)
+            hdf5.preallocate(file, "written", (), np.int64)
+            hdf5.preallocate(file, "times", (room,), float, units="s")
+            for name, shape in shapes.items():
+                hdf5.preallocate(file, f"fields/{name}", shape, PRECISION, units=UNITS[name])
+        self._open()
+        with hdf5.writing(path):
+            self._pieces["points"].write(self._descriptor, points)
+        self._new = True
+
+    def _open(self) -> None:
+        with hdf5.open_file(self.path) as file:
+            self._fields = _texts(file.attrs["fields"])
+            names = ("points", "written", "times", *(f"fields/{name}" for name in self._fields))
+            self._pieces = {name: hdf5.Piece.of(file[name]) for name in names}
+            self.written = int(file["written"][()])
+        with hdf5.writing(self.path):
+            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._new = False
+
+    @classmethod
+    def resume(cls, path: Path, points: np.ndarray, count: int) -> PartWriter:
+        """Open an unfinished file to go on writing behind its first `count` snapshots.
+
+        Raises
+        ------
+        OutputError : when it is missing or damaged.
+        """
+        writer = cls.__new__(cls)
+        writer.path, writer._order = path, _rising(points)
+        try:
+            writer._open()
+        except KeyError as error:
+            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+        writer.cut(count)
+        return writer
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` snapshots of those in the file only.
+
+        Raises
+        ------
+        OutputError : when it has fewer.
+        """
+        if count > self.written:
+            raise OutputError(f"{self.path}: holds {self.written} snapshots; {count} are needed to go on.")
+        with hdf5.writing(self.path):
+            self._count(count)
+
+    def write(self, time: float, values: Mapping[str, np.ndarray]) -> None:
+        """Append the fields (n, components), or (n,), of the points at `time` (s).
+
+        Raises
+        ------
+        ValueError : when a field is missing or of another shape, or there is no room for more.
+        OutputError : when the disk is full; what was written before stays.
+        """
+        step = self.written
+        if step >= self._pieces["times"].shape[0]:
+            raise ValueError(f"{self.path}: room was made for {step} snapshots only")
+        with hdf5.writing(self.path, f"Its first {step} snapshots stay"):
+            for name in self._fields:
+                own = values[name] if self._order is None else values[name][self._order]
+                self._pieces[f"fields/{name}"].write_step(self._descriptor, step, own)
+            self._pieces["times"].write_stretch(self._descriptor, step, np.array(float(time)))
+            self._count(step + 1)
+
+    def _count(self, written: int) -> None:
+        self._pieces["written"].write(self._descriptor, np.int64(written))
+        self.written = written
+
+    def sync(self) -> None:
+        """Wait until what is written has reached the disk, with the names that lead to it.
+
+        Raises
+        ------
+        OutputError : when it does not get there.
+        """
+        if self._descriptor is not None:
+            with hdf5.writing(self.path):
+                os.fsync(self._descriptor)
+            if self._new:
+                for folder in list(self.path.parents)[:4]:
+                    hdf5.sync_folder(folder)
+                self._new = False
+
+    def close(self) -> None:
+        """Close the file. Harmless when it is closed already."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with hdf5.writing(self.path):
+                os.close(descriptor)
+
+
+class PartReader:
+    """One part: its numbers of points, and its fields stretch by stretch."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = hdf5.open_file(path)
+        try:
+            attributes = read_attributes(self._file)
+            own = ("first", "step_count", "ranks", "fields", "point_counts", "point_spacing", "point_origin")
+            self.first, step_count, self.ranks, fields, shape, spacing, origin = (attributes.pop(name) for name in own)
+            self.head = SnapshotHead(
+                tuple(map(float, origin)), tuple(map(float, spacing)), tuple(map(int, shape)), _texts(fields),
+                step_count, attributes,
+            )  # fmt: skip
+            self.points, self.written = self._file["points"], int(self._file["written"][()])
+            self.times = self._file["times"][: self.written]
+            self._fields = {name: self._file[f"fields/{name}"] for name in self.head.fields}
+        except (KeyError, OSError) as error:
+            self.close()
+            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+
+    def stretch(self, begin: int, stop: int, low: int) -> tuple[int, np.ndarray]:
+        """The points from number `begin` to before `stop`, the first of which is at `low`: their end and numbers."""
+        high = bisect_left(self.points, stop, low)
+        return high, self.points[low:high] - begin
+
+    def read(self, field: str, step: int, low: int, high: int) -> np.ndarray:
+        """A field at a snapshot of the file, at the points at `low` to before `high`."""
+        try:
+            return self._fields[field][step, low:high]
+        except OSError as error:
+            raise OutputError(f"{self.path}: is damaged: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class PartFolder:
+    """The parts that some number of ranks wrote. first : snapshots before them."""
+
+    path: Path
+    first: int
+
+    def file(self, rank: int) -> Path:
+        """The part of a rank."""
+        return self.path / f"rank_{rank:04d}.h5"
+
+    def rank_count(self) -> int:
+        """How many parts there are.
+
+        Raises
+        ------
+        OutputError : where the first is missing or damaged.
+        """
+        reader = PartReader(self.file(0))
+        reader.close()
+        return int(reader.ranks)
+
+
+def part_folders(folder: Path) -> list[PartFolder]:
+    """All folders of parts, in the order of time."""
+    return sorted(
+        (PartFolder(path, int(path.name.partition("_")[2])) for path in folder.glob("from_*")),
+        key=lambda one: one.first,
+    )
+
+
+def part_writer(path: Path, head: SnapshotHead, points: np.ndarray, ranks: Ranks, kept: int | None) -> PartWriter:
+    """The writer of this rank, of a run that begins or goes on; all ranks call it.
+
+    Parameters
+    ----------
+    path : the file that the parts will be joined to. points : of this rank, see `PartWriter`. kept : snapshots that
+    stay of a run that goes on, None where it begins. Parts that have the same points on as many ranks are gone on with,
+    others end there and stay.
+
+    Raises
+    ------
+    OutputError : on all ranks, when one of them cannot go on.
+    """
+    folder = parts_folder(path)
+    last: PartFolder | None = None
+    with together(ranks):
+        if ranks.is_root:
+            if kept is None:
+                remove_snapshots(path)
+            else:
+                last = _cut_folders(path, kept)
+    last, same = ranks.broadcast(last), False
+    with together(ranks):
+        same = last is not None and _has_points(last.file(ranks.rank), points, ranks.size)
+    same = all(ranks.all_gather(same))
+    with together(ranks):
+        if same:
+            return PartWriter.resume(last.file(ranks.rank), points, kept - last.first)
+        new = PartFolder(folder / f"from_{kept or 0:06d}", kept or 0)
+        return PartWriter(new.file(ranks.rank), head, points, new.first, ranks.size)
+
+
+def remove_snapshots(path: Path) -> None:
+    """Remove a snapshot file and its parts, as far as they are there."""
+    with hdf5.writing(path):
+        path.unlink(missing_ok=True)
+    remove_parts(path)
+
+
+def remove_parts(path: Path) -> None:
+    """Remove the parts of a snapshot file: at once for whoever looks, though it may take a while."""
+    folder = parts_folder(path)
+    gone = folder.with_name(f".{folder.name}{GONE_SUFFIX}")
+    shutil.rmtree(gone, ignore_errors=True)  # of a process that was killed
+    with hdf5.writing(folder), suppress(FileNotFoundError):
+        os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _cut_folders(path: Path, kept: int) -> PartFolder:
+    """Drop what is later than the snapshots that are kept; returns the last of the folders."""
+    with hdf5.writing(path):
+        path.unlink(missing_ok=True)  # a copy, of a run that was stopped: the parts have it all
+        for folder in part_folders(parts_folder(path)):
+            if folder.first >= kept:
+                shutil.rmtree(folder.path)
+    folders = part_folders(parts_folder(path))
+    if not folders or folders[0].first:
+        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    last = folders[-1]
+    for rank in range(last.rank_count()):
+        writer = PartWriter.resume(last.file(rank), np.zeros(0, np.int64), kept - last.first)
+        writer.sync()
+        writer.close()
+    return last
+
+
+def _has_points(path: Path, points: np.ndarray, ranks: int) -> bool:
+    """Whether a part is of as many ranks and has these points."""
+    if not path.is_file():
+        return False
+    reader = PartReader(path)
+    try:
+        return reader.ranks == ranks and np.array_equal(reader.points[()], np.sort(points))
+    finally:
+        reader.close()
+
+
+def _rising(points: np.ndarray) -> np.ndarray | None:
+    """The order in which numbers rise, None where they do."""
+    points = np.asarray(points)
+    return None if (points[1:] > points[:-1]).all() else np.argsort(points, kind="stable")
+
+
+def _components(field: str) -> tuple[int, ...]:
+    count = FIELD_COMPONENTS[field]
+    return () if count == 1 else (count,)
+
+
+def _texts(joined: str) -> tuple[str, ...]:
+    return tuple(name for name in joined.split(",") if name)
+
+
+def require_joined(paths: Sequence[Path]) -> None:
+    """Refuse snapshot files of which only the parts of several ranks are there.
+
+    Raises
+    ------
+    OutputError : with what to type.
+    """
+    for path in paths:
+        if not path.is_file() and parts_folder(path).is_dir():
+            raise OutputError(
+                f"{path}: each rank of the run has written its part of these snapshots. "
+                f"Make one file of them: lithowave join {path.parent.parent}"
+            )

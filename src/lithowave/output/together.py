@@ -1,0 +1,32 @@
+"""What several ranks do at once, and of which all must know whether it went well everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lithowave.errors import OutputError
+from lithowave.parallel.ranks import Ranks
+
+
+@contextmanager
+def together(ranks: Ranks) -> Iterator[None]:
+    """All ranks enter, whatever each does inside, and leave when all are done; an error of one is an error of all.
+
+    Inside nothing may be handed around among the ranks: one that fails would leave the others waiting.
+
+    Raises
+    ------
+    Exception : this rank's own. OutputError : what the first of the others that failed tells.
+    """
+    problem: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        problem = error
+    texts = ranks.all_gather(None if problem is None else str(problem) or type(problem).__name__)
+    if problem is not None:
+        raise problem
+    for rank, text in enumerate(texts):
+        if text is not None:
+            raise OutputError(f"rank {rank}: {text}")
