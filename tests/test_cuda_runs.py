@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from cuda_devices import DEVICES
 from cuda_emulation import emulated_cuda
 from lithowave.backends import make_backend
 from lithowave.errors import ResourceError
-from lithowave.output.checkpoint import read_checkpoint
+from lithowave.output.checkpoint import FOLDER, open_checkpoint
 from lithowave.output.run_folder import DESCRIPTION, fingerprint
 from lithowave.output.snapshots import load_snapshots
 from lithowave.run import restart_run, run_simulation
@@ -76,7 +77,7 @@ def emulate(
 ) -> None:
     """From now on `compute.backend: cuda` is the emulation; `change` is done to each new one."""
 
-    def make(name: str, precision: str, threads: int | None = None) -> Any:
+    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
         if name != "cuda":
             return make_backend(name, precision, threads)
         backend = emulated_cuda(precision, **options)
@@ -247,8 +248,10 @@ def test_a_lost_device_leaves_the_last_checkpoint(
     assert report["exit_state"] == "failed" and report["error"].startswith("the CUDA device failed")
     assert step <= report["failed_at_step"] <= 100 and "failed: the CUDA device failed" in log_of(folder)
     assert not (folder / "progress.json").exists()
-    state = read_checkpoint(folder, fingerprint((folder / DESCRIPTION).read_text()))
-    assert 0 < int(state["clock"]["step"]) < step and np.isfinite(state["solver"]["field/vx"]).all()
+    checkpoint = open_checkpoint(folder, fingerprint((folder / DESCRIPTION).read_text()))
+    assert 0 < checkpoint.step < step and len(checkpoint.files) == 1
+    with h5py.File(folder / FOLDER / checkpoint.files[0]) as file:
+        assert np.isfinite(file["field/vx/values"][()]).all()
     emulate(monkeypatch)
     lithowave("restart", folder)
     assert_same_results(folder, tmp_path / "whole")
@@ -314,7 +317,7 @@ def test_check_tells_both_memories(tmp_path: Path, device: str) -> None:
 
 
 def test_check_tells_what_is_missing_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(name: str, precision: str, threads: int | None = None) -> Any:
+    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
         if name == "cuda":
             raise ResourceError("no NVIDIA driver was found.")
         return make_backend(name, precision, threads)

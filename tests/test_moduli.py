@@ -47,7 +47,7 @@ def fields_after(simulation: lw.Simulation, backend: object, steps: int) -> tupl
     solver = FiniteDifferenceSolver(plan(simulation), simulation, backend)
     for step in range(steps):
         solver.advance(step)
-    return {name: array.copy() for name, array in solver.state().items()}, solver
+    return {name: piece.values.copy() for name, piece in solver.state().items()}, solver
 
 
 def test_codes_are_as_near_as_stated() -> None:

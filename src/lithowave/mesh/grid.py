@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 AXES = ("x", "y", "z")
+Ranges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A box of nodes.
+    """A box of nodes, or a part of one.
 
     spacing : grid step, m, the same in x, y and z.
     shape : number of nodes along x, y, z, absorbing layers included.
     origin : position of node (0, 0, 0), m.
     layers : cells of absorbing layer (low side, high side) along x, y, z; the layers lie outside the described domain.
+    first, around : of a part: its first node in the grid `around` it.
     """
 
     spacing: float
     shape: tuple[int, int, int]
     origin: tuple[float, float, float]
     layers: tuple[tuple[int, int], tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0), (0, 0))
+    first: tuple[int, int, int] = (0, 0, 0)
+    around: Grid | None = None
+
+    @property
+    def whole(self) -> Grid:
+        """The grid that this is a part of; itself if it is none."""
+        return self.around or self
+
+    def part(self, ranges: Ranges) -> Grid:
+        """The nodes of these ranges."""
+        shape = tuple(end - first for first, end in ranges)
+        layers = tuple(
+            (min(count, max(0, low - first)), min(count, max(0, high - (nodes - end))))
+            for (low, high), (first, end), nodes, count in zip(self.layers, ranges, self.shape, shape, strict=True)
+        )
+        first = tuple(first for first, _ in ranges)
+        origin = tuple(start + self.spacing * number for start, number in zip(self.origin, first, strict=True))
+        return Grid(self.spacing, shape, origin, layers, first, self)
+
+    def is_end(self, axis: int, side: int) -> bool:
+        """Whether the low (0) or high (1) side is one of the whole grid."""
+        return self.first[axis] == 0 if side == 0 else self.first[axis] + self.shape[axis] == self.whole.shape[axis]
 
     @property
     def point_count(self) -> int:
@@ -37,7 +62,12 @@ class Grid:
 
     def nodes(self, axis: int) -> np.ndarray:
         """Coordinates of the nodes along an axis, m."""
-        return self.origin[axis] + self.spacing * np.arange(self.shape[axis])
+        return self.coordinates(axis, 0)
+
+    def coordinates(self, axis: int, halo: int) -> np.ndarray:
+        """Coordinates of the nodes along an axis and of as many cells around them, m: the same for parts and wholes."""
+        numbers = self.first[axis] + np.arange(-halo, self.shape[axis] + halo)
+        return self.whole.origin[axis] + self.spacing * numbers
 
     def interior(self, axis: int) -> slice:
         """The nodes along an axis that lie in no layer."""

@@ -16,12 +16,14 @@ LAYERS = tuple(f"{axis}_{part}" for axis in "xyz" for part in ("memory", "half",
 FACE = ("node_change", "half_change", "node_reach", "half_reach", "first", "half", "shape", "inward", "n", "t", "u")
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "update_velocity": (*FIELDS, "density", "ratio", "cx", "cy", "cz", "threads", *LAYERS),
-    "update_stress": (*FIELDS, "lam", "compliance", "ratio", "cx", "cy", "cz", "threads", *LAYERS),
+    "update_velocity": (*FIELDS, "density", "ratio", "cx", "cy", "cz", "threads", "boxes", *LAYERS),
+    "update_stress": (*FIELDS, "lam", "compliance", "ratio", "cx", "cy", "cz", "threads", "boxes", *LAYERS),
     "close_velocity": ("vn", "vt", "vu", "snn", "snt", "snu", "density", *FACE, "ratio"),
     "close_stress": ("vn", "vt", "vu", "snn", "stt", "suu", "snt", "snu", "lam", "compliance", *FACE, "ratio"),
     "free_surface": ("plane", "sxx", "syy", "szz", "lam", "compliance"),
     "hold": ("vt", "vu", "first", "shape"),
+    "pack": (*FIELDS, "table", "buffer"),
+    "unpack": (*FIELDS, "table", "buffer"),
     "inject": (*FIELDS, "number", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
     "sample": (*FIELDS, "index", "weight", "begin", "out", "slot"),

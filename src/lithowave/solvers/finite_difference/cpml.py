@@ -52,12 +52,13 @@ def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_st
 class AxisLayers:
     """The layers at both ends of an axis, one behind the other; each spans the whole cross-section, corners included.
 
-    starts : first node of each layer along the axis (none where no face absorbs).
+    sides : of the layers that there are, 0 low, 1 high. starts : first node of each layer along the axis.
     half, node : b, a, r at half nodes and nodes: (3, layers, width) along x; (3, layers * depths, 1) along y and z.
     memory : shape of the memory variables of three derivatives: (planes, rows, 3 * layers, width) along x, (planes,
     layers * depths, 3, columns) along y, (layers * depths, rows, 3, columns) along z.
     """
 
+    sides: tuple[int, ...]
     starts: tuple[int, ...]
     half: np.ndarray
     node: np.ndarray
@@ -65,22 +66,27 @@ class AxisLayers:
 
 
 def axis_layers(grid: Grid, axis: int, layer: LayerParameters, time_step: float) -> AxisLayers:
-    """The layers along an axis."""
+    """The layers along an axis, as far as they lie in a grid or part of one."""
     columns, rows, planes = grid.shape
-    nodes = grid.shape[axis]
-    sides = [side for side in range(2) if grid.layers[axis][side]]
-    # A layer at a high side has one node more, the innermost, of depth 0; both sides are given that length.
-    depths = max((grid.layers[axis][side] + 1 for side in sides), default=1)
+    nodes, whole, first = grid.shape[axis], grid.whole, grid.first[axis]
+    ends = whole.shape[axis] - 1
+    found = []  # of the layers that are here: side, cells, nodes of it that are here
+    for side, cells in enumerate(whole.layers[axis]):
+        # A layer at a high side has one node more, the innermost, of depth 0: its half node has depth 1/2. Both sides
+        # are given that length.
+        inside = min(nodes, cells + 1 - first if side == 0 else first + nodes - (ends - cells))
+        if cells and inside > 1 - side:
+            found.append((side, cells, inside))
+    depths = max((inside for _, _, inside in found), default=1)
     if axis == 0:
         # Whole vectors; the points added have a profile of zeros: nothing happens to them.
         depths = min(-(-depths // VECTOR) * VECTOR, nodes)
     starts, lines = [], []
-    for side in sides:
-        cells = grid.layers[axis][side]
+    for side, cells, _ in found:
         starts.append(0 if side == 0 else nodes - depths)
-        position = starts[-1] + np.arange(depths, dtype=float)
+        position = first + starts[-1] + np.arange(depths, dtype=float)
         # Depths of nodes and half nodes; the last half node at a high side is beyond the last node: outside, so zero.
-        node_depth = cells - position if side == 0 else position - (nodes - 1 - cells)
+        node_depth = cells - position if side == 0 else position - (ends - cells)
         half_depth = node_depth - 0.5 if side == 0 else node_depth + 0.5
         both = np.stack([half_depth, node_depth]) * grid.spacing
         lines.append(profile(both, cells * grid.spacing, layer, time_step))
@@ -89,10 +95,10 @@ def axis_layers(grid: Grid, axis: int, layer: LayerParameters, time_step: float)
     else:
         line = np.concatenate(lines, axis=2) if lines else np.zeros((3, 2, 0))
         table = line[..., None]
-    count = len(sides)
+    count = len(found)
     memory = {
         0: (planes, rows, 3 * count, depths),
         1: (planes, count * depths, 3, columns),
         2: (count * depths, rows, 3, columns),
     }[axis]
-    return AxisLayers(tuple(starts), table[:, 0], table[:, 1], memory)
+    return AxisLayers(tuple(side for side, _, _ in found), tuple(starts), table[:, 0], table[:, 1], memory)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid
+from lithowave.mesh.grid import AXES, Grid, Ranges
 from lithowave.solvers.finite_difference.coefficients import FaceClosure
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
 TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u that go with the normal n
 
 
-def unsigned(steps: tuple[int, ...]) -> tuple[np.uint64, ...]:
+def unsigned(steps: Sequence[int]) -> tuple[np.uint64, ...]:
     """Steps as the kernels take them; a negative one wraps around, as unsigned addition wants."""
     return tuple(np.uint64(step % 2**64) for step in steps)
 
@@ -37,28 +38,41 @@ class ClosedFace:
     half_change: np.ndarray
 
 
-def closed_faces(grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int) -> list[ClosedFace]:
-    """The free and rigid faces of a grid."""
+def closed_faces(
+    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[Ranges] = ()
+) -> list[ClosedFace]:
+    """The free and rigid faces of a grid, or of a part of one, as far as they lie in some boxes (all if none is given).
+
+    A box that has a part of a face must be thicker than the closure.
+    """
     found = []
     for axis, letter in enumerate(AXES):
-        for side, sign in (("min", 1), ("max", -1)):
+        for number, (side, sign) in enumerate((("min", 1), ("max", -1))):
             kind = faces[f"{letter}_{side}"]
-            if kind == "absorbing":
-                continue
-            node = halo if sign > 0 else halo + grid.shape[axis] - 1
-            first, half = [halo] * 3, [halo] * 3
-            first[2 - axis] = node
-            half[2 - axis] = node if sign > 0 else node - 1
-            shape = [grid.shape[2], grid.shape[1], grid.shape[0]]
-            shape[2 - axis] = 1
-            inward = tuple(sign * step for step in UNIT[axis])
-            found.append(
-                ClosedFace(
-                    axis, kind, node, unsigned(first), unsigned(half), tuple(shape), unsigned(inward),
-                    sign * closure.node_change, sign * closure.half_change,
-                )
-            )  # fmt: skip
+            if kind != "absorbing" and grid.is_end(axis, number):
+                plane = 0 if sign > 0 else grid.shape[axis] - 1
+                for box in boxes or [[(0, count) for count in grid.shape]]:
+                    if box[axis][0] <= plane < box[axis][1]:
+                        found.append(_closed_face(axis, kind, sign, plane, closure, halo, box))
     return found
+
+
+def _closed_face(
+    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: Ranges
+) -> ClosedFace:
+    """The part of a face that lies in a box; sign : direction into the grid."""
+    node = halo + plane
+    first = [halo + begin for begin, _ in box[::-1]]
+    half = list(first)
+    first[2 - axis] = node
+    half[2 - axis] = node if sign > 0 else node - 1
+    shape = [end - begin for begin, end in box[::-1]]
+    shape[2 - axis] = 1
+    inward = tuple(sign * step for step in UNIT[axis])
+    return ClosedFace(
+        axis, kind, node, unsigned(first), unsigned(half), tuple(shape), unsigned(inward),
+        sign * closure.node_change, sign * closure.half_change,
+    )  # fmt: skip
 
 
 def line_volumes(grid: Grid, faces: dict[str, str], closure: FaceClosure) -> list[tuple[np.ndarray, np.ndarray]]:

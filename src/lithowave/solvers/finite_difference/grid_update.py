@@ -21,14 +21,15 @@ from lithowave.solvers.finite_difference.packing import (
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
     Arrangement,
-    Boxes,
     Ranges,
     Shape,
+    around,
     arrangement,
     chunk_planes,
+    common,
     inner_box,
-    shell,
     tile_box,
+    worthwhile,
 )
 
 PACKAGE = "lithowave.solvers.finite_difference"
@@ -93,7 +94,7 @@ def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyon
 
 
 class GridUpdate:
-    """`update_velocity` or `update_stress` over all tiles of the grid, or those inside or around a box.
+    """`update_velocity` or `update_stress` over the tiles of some boxes of the grid.
 
     What a launch needs beyond its arguments (tiles, maps) is made at the first call for these arrays and kept, so that
     a later call may be captured in a graph.
@@ -105,16 +106,15 @@ class GridUpdate:
         self._kept: dict[tuple, tuple[Arrangement, dict[str, Any]]] = {}
 
     def __call__(self, *arguments: Any) -> None:
-        self._launch(named_arguments(self.kernel, arguments), {}, "whole", None)
+        self.into({}, *arguments)
 
-    def part(self, arguments: tuple[Any, ...], outputs: dict[str, Any], which: str, box: Boxes) -> None:
-        """Only the tiles ``inside`` or ``around`` a box; results go to `outputs`, what they are made of stays."""
-        self._launch(named_arguments(self.kernel, arguments), outputs, which, box)
-
-    def _launch(self, named: dict[str, Any], outputs: dict[str, Any], which: str, box: Boxes | None) -> None:
-        key = (which, *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
+    def into(self, outputs: dict[str, Any], *arguments: Any) -> None:
+        """As a call, but results go to `outputs`; what they are made of stays."""
+        named = named_arguments(self.kernel, arguments)
+        boxes = named.pop("boxes")
+        key = (boxes.tobytes(), *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
         if key not in self._kept:
-            self._kept[key] = self._arrange(named, which, box)
+            self._kept[key] = self._arrange(named, boxes)
         how, kept = self._kept[key]
         shared = max(self.shared_bytes(how, shape, named["vx"].itemsize) for shape in (how.inside, how.edge))
         defines = {"ORDER": self.order, "INDEX": index_type(named["vx"]), "COMPACT": int(bool(self.scales))}
@@ -128,7 +128,7 @@ class GridUpdate:
         sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
         return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
-    def _arrange(self, named: dict[str, Any], which: str, box: Boxes | None) -> tuple[Arrangement, dict[str, Any]]:
+    def _arrange(self, named: dict[str, Any], boxes: np.ndarray) -> tuple[Arrangement, dict[str, Any]]:
         field, halo = named["vx"], self.order // 2
         shape = tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
@@ -141,24 +141,29 @@ class GridUpdate:
             "coefficients": pack_coefficients(named, field.dtype),
             "layers": pack_layers(named, ranges),
             "scales": pack_scales(self.scales),
-            "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), which, box), np.int32),
+            "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), boxes), np.int32),
         }
         if how.slots:
             kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
         return how, kept
 
-    def _tiles(self, how: Arrangement, ranges: list[Ranges], which: str, box: Boxes | None) -> np.ndarray:
+    def _tiles(self, how: Arrangement, ranges: list[Ranges], boxes: np.ndarray) -> np.ndarray:
         """In the order of memory: blocks at work at the same time share halos in the cache."""
-        inner = inner_box(ranges, how.edge.columns) if box is None else box
-        outer = [] if which == "inside" else shell(inner, [one.nodes for one in ranges])
-        inside = [] if which == "around" else [inner]
-        planes = inner[2][1] - inner[2][0] or ranges[2].nodes
-        across = sum(len(tile_box([*one[:2], (0, 1)], how.inside, 1, False)) for one in inside)
-        across += sum(len(tile_box([*one[:2], (0, 1)], how.edge, 1, True)) for one in outer if one[2] == inner[2])
+        inner = inner_box(ranges, how.edge.columns)
+        inside, outside = [], []
+        for box in boxes.reshape(-1, 3, 2).tolist():
+            core = worthwhile(common(box, inner), how.inside)
+            inside += [core] if core else []
+            outside += around(core, box) if core else [box]
+        across = 0
+        for pieces_of, shape, layered in ((inside, how.inside, False), (outside, how.edge, True)):
+            tall = (one for one in pieces_of if not inside or one[2] == inside[0][2])
+            across += sum(len(tile_box([*one[:2], (0, 1)], shape, 1, layered)) for one in tall)
+        planes = max((end - first for _, _, (first, end) in inside or outside), default=1)
         chunk = how.chunk
         if how.slots:
             chunk = chunk_planes(planes, across, self.backend.multiprocessors * how.blocks, how.chunk)
-        tiles = [np.zeros((0, 8), np.int32), *(tile_box(one, how.edge, chunk, True) for one in outer)]
+        tiles = [np.zeros((0, 8), np.int32), *(tile_box(one, how.edge, chunk, True) for one in outside)]
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 

@@ -42,14 +42,22 @@ def tiling(rows, planes, threads):
 
 
 @row
-def tile_bounds(task, tiles, slabs, halo, rows, planes):
+def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
     """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
     `slabs`."""
+    rows, planes = y_end - y, z_end - z
     slab = task // tiles
     tile = task - slab * tiles
     first_plane, last_plane = slab * planes // slabs, (slab + 1) * planes // slabs
     first_row, last_row = tile * rows // tiles, (tile + 1) * rows // tiles
-    return U(halo + first_plane), U(halo + last_plane), U(halo + first_row), U(halo + last_row)
+    return U(z + first_plane), U(z + last_plane), U(y + first_row), U(y + last_row)
+
+
+@row
+def columns_of_layer(start, width, x, x_end):
+    """Which columns of a layer along x (first, end) lie between the columns x and x_end of the grid."""
+    first, end = max(x, start), min(x_end, start + width)
+    return first - start, max(first, end) - start
 
 
 @row
@@ -60,97 +68,105 @@ def layer_depths(profile, starts):
 
 @parallel
 def update_velocity(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""v += dt / rho div sigma at every point; ratio = dt / h.
+    r"""v += dt / rho div sigma at every point of some boxes; ratio = dt / h.
 
-    The absorbing layers along each axis: memory, profiles at half nodes and nodes, and first nodes, as
-    `cpml.AxisLayers` describes them.
+    boxes (n, 6) : first and end of the points along x, y, z; they do not overlap. The absorbing layers along each axis:
+    memory, profiles at half nodes and nodes, and first nodes, as `cpml.AxisLayers` describes them.
     """
-    halo = len(cx)
-    planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo
-    begin, end, count = U(halo), U(halo + columns), U(columns)
+    begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
     width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
-    tiles, slabs = tiling(rows, planes, threads)
-    for task in prange(tiles * slabs):
-        rounding = flush_denormals()
-        k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)
-        for k in range(k0, k1):
-            for j in range(j0, j1):
-                velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz)
-                p, q = k - begin, j - begin
-                for side in range(x_sides):
-                    absorb_velocity_row(
-                        k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, sxy, sxz, density,
-                        x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
+    for number in range(boxes.shape[0]):
+        first, last = U(boxes[number, 0]), U(boxes[number, 1])
+        y, y_end, z, z_end = boxes[number, 2], boxes[number, 3], boxes[number, 4], boxes[number, 5]
+        tiles, slabs = tiling(y_end - y, z_end - z, threads)
+        for task in prange(tiles * slabs):
+            rounding = flush_denormals()
+            p0, p1, q0, q1 = tile_bounds(task, tiles, slabs, z, z_end, y, y_end)
+            for p in range(p0, p1):
+                for q in range(q0, q1):
+                    k, j = p + begin, q + begin
+                    velocity_row(
+                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx,
+                        cy, cz,
                     )  # fmt: skip
-                for side in range(y_sides):
-                    depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
-                    if depth < y_depths:
-                        depth += side * y_depths
+                    for side in range(x_sides):
+                        s0, s1 = columns_of_layer(x_start[side], width, first, last)
                         absorb_velocity_row(
-                            k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxy, syz, density,
-                            y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, sxy, sxz, density,
+                            x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
-                for side in range(z_sides):
-                    depth = p - z_start[side]
-                    if depth < z_depths:
-                        depth += side * z_depths
-                        absorb_velocity_row(
-                            k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
-                            z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
-                        )  # fmt: skip
-        restore_rounding(rounding)
+                    for side in range(y_sides):
+                        depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
+                        if depth < y_depths:
+                            depth += side * y_depths
+                            absorb_velocity_row(
+                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxy, syz, density,
+                                y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                            )  # fmt: skip
+                    for side in range(z_sides):
+                        depth = p - z_start[side]
+                        if depth < z_depths:
+                            depth += side * z_depths
+                            absorb_velocity_row(
+                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
+                                z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
+                            )  # fmt: skip
+            restore_rounding(rounding)
 
 
 @parallel
 def update_stress(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
     r"""sigma += dt (lambda tr(eps) I + 2 mu eps) with eps the strain rate; ratio = dt / h.
 
     mu of the shear stresses is the harmonic mean of four nodes. The other arguments are those of `update_velocity`.
     """
-    halo = len(cx)
-    planes, rows, columns = vx.shape[0] - 2 * halo, vx.shape[1] - 2 * halo, vx.shape[2] - 2 * halo
-    begin, end, count = U(halo), U(halo + columns), U(columns)
+    begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
     width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
-    tiles, slabs = tiling(rows, planes, threads)
-    for task in prange(tiles * slabs):
-        rounding = flush_denormals()
-        k0, k1, j0, j1 = tile_bounds(task, tiles, slabs, halo, rows, planes)
-        for k in range(k0, k1):
-            for j in range(j0, j1):
-                stress_row(
-                    k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz
-                )
-                p, q = k - begin, j - begin
-                for side in range(x_sides):
-                    absorb_stress_row(
-                        k, j, begin + x_start[side], width, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
-                        compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
+    for number in range(boxes.shape[0]):
+        first, last = U(boxes[number, 0]), U(boxes[number, 1])
+        y, y_end, z, z_end = boxes[number, 2], boxes[number, 3], boxes[number, 4], boxes[number, 5]
+        tiles, slabs = tiling(y_end - y, z_end - z, threads)
+        for task in prange(tiles * slabs):
+            rounding = flush_denormals()
+            p0, p1, q0, q1 = tile_bounds(task, tiles, slabs, z, z_end, y, y_end)
+            for p in range(p0, p1):
+                for q in range(q0, q1):
+                    k, j = p + begin, q + begin
+                    stress_row(
+                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance,
+                        ratio, cx, cy, cz,
                     )  # fmt: skip
-                for side in range(y_sides):
-                    depth = q - y_start[side]
-                    if depth < y_depths:
-                        depth += side * y_depths
+                    for side in range(x_sides):
+                        s0, s1 = columns_of_layer(x_start[side], width, first, last)
                         absorb_stress_row(
-                            k, j, begin, count, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
-                            compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
+                            compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
-                for side in range(z_sides):
-                    depth = p - z_start[side]
-                    if depth < z_depths:
-                        depth += side * z_depths
-                        absorb_stress_row(
-                            k, j, begin, count, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
-                            compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
-                        )  # fmt: skip
-        restore_rounding(rounding)
+                    for side in range(y_sides):
+                        depth = q - y_start[side]
+                        if depth < y_depths:
+                            depth += side * y_depths
+                            absorb_stress_row(
+                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
+                                compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                            )  # fmt: skip
+                    for side in range(z_sides):
+                        depth = p - z_start[side]
+                        if depth < z_depths:
+                            depth += side * z_depths
+                            absorb_stress_row(
+                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
+                                compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
+                            )  # fmt: skip
+            restore_rounding(rounding)
 
 
 @parallel

@@ -18,6 +18,7 @@ from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
 
 BLOCK = (32, 8)
 WARP = 32
+COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks for a box that goes to another rank
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
@@ -83,6 +84,23 @@ class SmallKernels:
             "scales": self.scales,
         }  # fmt: skip
         self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named)
+
+    def pack(self, *arguments: Any) -> None:
+        """See `point_kernels.pack`."""
+        self._copy("pack", arguments)
+
+    def unpack(self, *arguments: Any) -> None:
+        """See `point_kernels.unpack`."""
+        self._copy("unpack", arguments)
+
+    def _copy(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+        """A row of blocks for each box; few of them, so that other work finds room beside them."""
+        named = named_arguments(kernel, arguments)
+        boxes, size = named["table"].shape[0], named["buffer"].size
+        if boxes:
+            blocks = min(COPY_BLOCKS, -(-size // (boxes * COPY_THREADS)))
+            named |= {"fields": pack_fields(named)}
+            self._launch("point_kernels.cu", kernel, (blocks * COPY_THREADS, boxes), named, (COPY_THREADS, 1))
 
     def inject(self, *arguments: Any) -> None:
         """See `point_kernels.inject`."""

@@ -25,12 +25,12 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[tup
     """
     domain = simulation.domain
     x, y, z = (
-        np.clip(grid.origin[axis] + grid.spacing * (np.arange(grid.shape[axis] + 2 * halo) - halo), *bounds)
+        np.clip(grid.coordinates(axis, halo), *bounds)
         for axis, bounds in enumerate((domain.x, domain.y, domain.z))
     )
     uniform = simulation.material.kind in ("layers", "homogeneous")
     place = (x[:1], y[:1, None]) if uniform else (x[None, :], y[:, None])
-    last = halo + grid.shape[2]
+    last = far_end(grid, halo, 2)
     made: tuple[np.ndarray, ...] = ()
     previous, before = None, None
     for k, depth in enumerate(z):
@@ -50,23 +50,29 @@ def uniform_planes(survey: Survey, grid: Grid, halo: int) -> Iterator[tuple[np.n
     """A uniform medium with the extreme speeds of a survey: for measurements of speed, where values do not matter."""
     rho = 2500.0
     mu = rho * survey.slowest**2
-    last = halo + grid.shape[2]
+    last = far_end(grid, halo, 2)
     inside, beyond = (
         close_far_ends(grid, halo, k, rho * survey.fastest**2 - 2.0 * mu, 1.0 / mu, rho) for k in (0, last)
     )
-    for k in range(last + halo):
+    for k in range(grid.shape[2] + 2 * halo):
         yield inside if k < last else beyond
+
+
+def far_end(grid: Grid, halo: int, axis: int) -> int:
+    """Index in padded arrays behind the last node of the whole grid along an axis."""
+    return halo + grid.whole.shape[axis] - grid.first[axis]
 
 
 def close_far_ends(
     grid: Grid, halo: int, k: int, lam: ArrayLike, compliance: ArrayLike, density: ArrayLike
 ) -> tuple[np.ndarray, ...]:
-    """A whole plane, with immense density and 1/mu beyond the last nodes: half nodes there move by 1e-16 of others.
+    """A plane of padded arrays, with immense density and 1/mu beyond the last nodes of the whole grid: half nodes there
+    move by 1e-16 of others.
 
     Not infinite: the compiler may take reciprocals by Newton's iteration, which makes NaN of infinity.
     """
-    columns, rows, planes = (halo + count for count in grid.shape)
-    whole = (rows + halo, columns + halo)
+    columns, rows, planes = (far_end(grid, halo, axis) for axis in range(3))
+    whole = (grid.shape[1] + 2 * halo, grid.shape[0] + 2 * halo)
     beyond = np.zeros(whole, bool)
     beyond[rows:] = beyond[:, columns:] = True
     beyond |= k >= planes

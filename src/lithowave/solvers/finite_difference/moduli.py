@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.finite_difference.medium import IMMENSE_COMPLIANCE, IMMENSE_DENSITY
 
 STEPS = 65534
@@ -55,8 +56,8 @@ class Code:
         return float(np.exp2(half) - 1.0) if self.logarithmic else half
 
 
-def make_codes(planes: Iterable[tuple[np.ndarray, ...]]) -> dict[str, Code]:
-    """Codes for lambda, 1/mu and density that span what is in these planes."""
+def make_codes(planes: Iterable[tuple[np.ndarray, ...]], ranks: Ranks = ALONE) -> dict[str, Code]:
+    """Codes for lambda, 1/mu and density that span what is in these planes, on all ranks."""
     lows, highs = np.full(3, np.inf), np.full(3, -np.inf)
     for plane in planes:
         for number, (values, immense) in enumerate(zip(plane, IMMENSE.values(), strict=True)):
@@ -64,6 +65,8 @@ def make_codes(planes: Iterable[tuple[np.ndarray, ...]]) -> dict[str, Code]:
             if not np.isnan(plain).all():
                 lows[number] = min(lows[number], np.nanmin(plain))
                 highs[number] = max(highs[number], np.nanmax(plain))
+    lows = np.min(ranks.all_gather(lows), axis=0)
+    highs = np.max(ranks.all_gather(highs), axis=0)
     found = {}
     for name, low, high in zip(IMMENSE, lows, highs, strict=True):
         logarithmic = name == "compliance"

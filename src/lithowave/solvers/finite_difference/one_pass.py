@@ -76,9 +76,14 @@ class OnePass:
         program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
         count = kept["reached"].size
         program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
-        blocks = min(self.backend.multiprocessors, kept["tile_count"])
+        blocks = min(self._processors, kept["tile_count"])
         arguments = {name: new[name] for name in FIELDS} | kept | {"ratio": ratio}
         program.launch("one_pass", (blocks,), (self._threads(),), arguments, self._shared_bytes())
+
+    @property
+    def _processors(self) -> int:
+        """Multiprocessors that blocks may keep: some may be wanted for what goes on beside."""
+        return self.backend.multiprocessors - self.backend.spared_multiprocessors
 
     def _threads(self) -> int:
         """Whole warps for the tile with the velocities around it, and one that feeds the ring."""
@@ -121,7 +126,7 @@ class OnePass:
         ]
         tiles = self._tiles(box)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
-        waves = -(-len(tiles) // self.backend.multiprocessors)
+        waves = -(-len(tiles) // self._processors)
         named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))
         return {
             "maps": np.concatenate(maps),
@@ -140,7 +145,7 @@ class OnePass:
         across = len(tile_box([*box[:2], (0, 1)], Shape(self.shape.columns, self.shape.rows), 1, False))
 
         def cost(parts: int) -> float:
-            rounds = -(-across * parts // self.backend.multiprocessors)
+            rounds = -(-across * parts // self._processors)
             return rounds * (-(-planes // parts) + 6 * self.reach)
 
         parts = min(range(1, max(1, planes // 64) + 1), key=cost)

@@ -52,7 +52,7 @@ def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
     for axis, found in ranges.items():
         pointers = (address(named[f"{axis}_{part}"]) for part in ("memory", "half", "node"))
         sides = len(found.starts)
-        middle = found.nodes // 2 if sides == 2 else found.nodes
+        middle = found.used[1][0] if sides == 2 else found.nodes
         starts = (*found.starts, 0, 0)[:2]
         (low, low_end), (high, high_end) = (*found.used, (0, 0), (0, 0))[:2]
         packed += struct.pack(

@@ -30,12 +30,14 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     """
     if plan.passes == "two":
         return None, "two passes are wanted"
+    if plan.division and not plan.division.wide:
+        return None, "ranks exchange stresses, too (compute.exchange: classic)"
     if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order):
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
     if plan.passes == "auto" and SETS * plan.memory_bytes(backend) > backend.free_memory():
         return None, "the second set of fields does not fit into the device's memory"
     box = inner_box(margins(plan), plan.grid.shape)
-    part = math.prod(max(0, end - first) for first, end in box) / plan.point_count
+    part = math.prod(max(0, end - first) for first, end in box) / plan.grid.point_count
     if part < (LEAST_PART if plan.passes == "auto" else 0.01):
         return None, "layers and faces leave too small a part of the grid for it"
     if any(touches(plan, box, position) for position in forces):
@@ -55,14 +57,20 @@ def inner_box(left_out: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
 
 
 def margins(plan: FiniteDifferencePlan) -> list[tuple[int, int]]:
-    """Nodes at the low and the high side along x, y, z whose velocities a layer or a closed face changes, and REACH."""
+    """Nodes at the low and the high side along x, y, z whose velocities a layer or a closed face changes, or of which
+    other ranks need the velocities or have them, and REACH."""
     closed = face_closure(plan.order).node_change.shape[0]
+    shared = plan.division.sent_width + plan.division.ghosts if plan.division else 0
     found = []
     for axis, letter in enumerate("xyz"):
         sides = []
         for side, end in enumerate(("min", "max")):
             cells = plan.grid.layers[axis][side]
-            changed = cells + 1 if cells else closed if plan.faces[f"{letter}_{end}"] != "absorbing" else 0
+            changed = cells + 1 if cells else 0
+            if not plan.grid.is_end(axis, side):
+                changed = max(changed, shared)
+            elif plan.faces[f"{letter}_{end}"] != "absorbing":
+                changed = closed
             sides.append(changed + plan.halo if changed else 0)
         found.append((sides[0], sides[1]))
     return found

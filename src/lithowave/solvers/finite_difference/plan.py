@@ -11,10 +11,14 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.mesh.grid import AXES, Grid, build_grid
+from lithowave.mesh.grid import Ranges as GridRanges
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
+from lithowave.solvers.finite_difference.division import make_division
+from lithowave.solvers.finite_difference.exchange import Division
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
@@ -43,7 +47,9 @@ class Survey:
 class FiniteDifferencePlan:
     """Everything decided before an array is allocated.
 
-    faces : kind of each face, ``x_min`` .. ``z_max``. coefficients : (x, y, z) stencils.
+    grid : of this rank, ghost points included. faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
+    coefficients : (x, y, z) stencils. ranks : this rank and their number. division : how they share the grid, once the
+    device is known; None for one rank.
     """
 
     grid: Grid
@@ -57,6 +63,8 @@ class FiniteDifferencePlan:
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
+    ranks: tuple[int, int] = (0, 1)
+    division: Division | None = None
 
     unit: ClassVar[str] = "points"
     less_memory: ClassVar[str] = (
@@ -75,8 +83,13 @@ class FiniteDifferencePlan:
 
     @property
     def point_count(self) -> int:
-        """Grid points, absorbing layers included."""
-        return self.grid.point_count
+        """Points of the whole grid, absorbing layers included."""
+        return self.grid.whole.point_count
+
+    @property
+    def own(self) -> GridRanges:
+        """Nodes of the whole grid that are this rank's."""
+        return self.division.own if self.division else [(0, count) for count in self.grid.shape]
 
     @property
     def halo(self) -> int:
@@ -112,6 +125,10 @@ class FiniteDifferencePlan:
         """
         forces = [source.position for source in simulation.point_sources() if source.force is not None]
         wanted = before if before and self.passes == "auto" else self.passes
+        if self.ranks[1] > 1 and self.division is None:
+            compute = simulation.compute
+            division = make_division(self, backend, self.ranks, compute.parts, compute.exchange != "classic")
+            return replace(self, grid=division.grid(), division=division).on(backend, simulation, before)
         box, reason = pass_box(replace(self, passes=wanted), backend, forces)
         if box is None and self.passes == "one":
             raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
@@ -136,7 +153,7 @@ class FiniteDifferencePlan:
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
-        return math.prod(select_raster(self.grid, selection).shape)
+        return math.prod(select_raster(self.grid.whole, selection).shape)
 
     def points_per_wavelength(self) -> float | None:
         """Grid steps in the shortest wavelength at max_frequency."""
@@ -144,13 +161,15 @@ class FiniteDifferencePlan:
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.base.Plan`."""
-        return {
+        whole = self.grid.whole
+        parts = {"parts": list(self.division.blocks.counts)} if self.division else {}
+        return parts | {
             "method": "finite_difference",
             "order": self.order,
             "passes": self.passes,
-            "grid_points": list(self.grid.shape),
+            "grid_points": list(whole.shape),
             "point_count": self.point_count,
-            "interior_point_count": self.grid.interior_point_count,
+            "interior_point_count": whole.interior_point_count,
             "degrees_of_freedom": FIELDS * self.point_count,
             "spacing_m": self.grid.spacing,
             "faces": self.faces,
@@ -169,7 +188,7 @@ class FiniteDifferencePlan:
         summary = self.summary()
         return [
             ("method", f"finite difference, order {self.order}"),
-            ("grid", f"{' x '.join(map(str, self.grid.shape))} = {self.point_count:,} points, "
+            ("grid", f"{' x '.join(map(str, self.grid.whole.shape))} = {self.point_count:,} points, "
                      f"{summary['degrees_of_freedom']:,} unknowns; step {self.grid.spacing:g} m"),
             face_line(summary),
             resolution_line(summary),
@@ -184,8 +203,8 @@ class FiniteDifferencePlan:
         ]
 
 
-def plan(simulation: Simulation) -> FiniteDifferencePlan:
-    """Discretize an experiment.
+def plan(simulation: Simulation, ranks: Ranks = ALONE) -> FiniteDifferencePlan:
+    """Discretize an experiment, for this one of some ranks.
 
     Raises
     ------
@@ -229,7 +248,7 @@ def plan(simulation: Simulation) -> FiniteDifferencePlan:
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     return FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
-        solver.passes, simulation.compute.moduli,
+        solver.passes, simulation.compute.moduli, (ranks.rank, ranks.size),
     )  # fmt: skip
 
 

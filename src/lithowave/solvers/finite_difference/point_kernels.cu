@@ -21,6 +21,29 @@ extern "C" __global__ void inject(
     field[target[n]] = static_cast<real>(field[target[n]] + total);
 }
 
+// Boxes of fields to a buffer, or (OUT false) back. table : rows of 8, see point_kernels.py; a row of blocks has a row of it.
+template <bool OUT>
+__device__ __forceinline__ void copy_boxes(const Fields& fields, const long long* table, real* buffer) {
+    const long long* row = table + blockIdx.y * 8;
+    real* const field = fields.field[row[0]] + row[1];
+    real* const packed = buffer + row[5];
+    const unsigned rows = row[3], columns = row[4], count = static_cast<unsigned>(row[2]) * rows * columns;
+    for (unsigned n = blockIdx.x * blockDim.x + threadIdx.x; n < count; n += gridDim.x * blockDim.x) {
+        const unsigned line = n / columns, i = n - line * columns, k = line / rows, j = line - k * rows;
+        real* const here = field + (k * row[6] + j * row[7] + i);
+        if (OUT) packed[n] = *here;
+        else *here = packed[n];
+    }
+}
+
+extern "C" __global__ void pack(const __grid_constant__ Fields fields, const long long* table, real* buffer) {
+    copy_boxes<true>(fields, table, buffer);
+}
+
+extern "C" __global__ void unpack(const __grid_constant__ Fields fields, const long long* table, real* buffer) {
+    copy_boxes<false>(fields, table, buffer);
+}
+
 // One row further in a table: of amplitudes, of records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 

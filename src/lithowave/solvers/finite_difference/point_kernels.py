@@ -26,6 +26,42 @@ def inject(
         field[target[n]] += total
 
 
+@parallel
+def pack(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, table, buffer):
+    """Copy boxes of fields into a buffer, one behind the other.
+
+    table (n, 8) : number of the field, place of the box's first element in the flattened field, planes, rows and
+    columns of the box, where it begins in the buffer, and steps from plane to plane and from row to row in the field.
+    """
+    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
+    for n in prange(table.shape[0]):
+        field = fields[table[n, 0]].reshape(-1)
+        at = U(table[n, 5])
+        columns = U(table[n, 4])
+        for p in range(table[n, 2]):
+            for q in range(table[n, 3]):
+                first = U(table[n, 1] + p * table[n, 6] + q * table[n, 7])
+                for s in range(columns):
+                    buffer[at + s] = field[first + s]
+                at += columns
+
+
+@parallel
+def unpack(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, table, buffer):
+    """Copy boxes from a buffer into fields; see `pack`."""
+    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
+    for n in prange(table.shape[0]):
+        field = fields[table[n, 0]].reshape(-1)
+        at = U(table[n, 5])
+        columns = U(table[n, 4])
+        for p in range(table[n, 2]):
+            for q in range(table[n, 3]):
+                first = U(table[n, 1] + p * table[n, 6] + q * table[n, 7])
+                for s in range(columns):
+                    field[first + s] = buffer[at + s]
+                at += columns
+
+
 @njit(cache=True)
 def count_step(row):
     """One row further in a table: of amplitudes, of records."""

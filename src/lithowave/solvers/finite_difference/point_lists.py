@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.mesh.grid import Ranges
 from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
@@ -20,8 +21,9 @@ class SourceList:
     Parameters
     ----------
     names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment
-    or force times time step. scale : a factor for points of a field, or None. functions : amplitudes of time;
-    shift : see `SourceAmplitudes`.
+    or force times time step. scale : a factor for points of a field, or None. amplitudes : of time. boxes : of points
+    (first, end along x, y, z), counted from the first one of the arrays: only those in one of them are changed; None
+    for all.
     """
 
     def __init__(
@@ -33,8 +35,12 @@ class SourceList:
         strengths: np.ndarray,
         scale: Callable[[str, np.ndarray], np.ndarray] | None,
         amplitudes: SourceAmplitudes,
+        boxes: Sequence[Ranges] | None = None,
     ) -> None:
         number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
+        if boxes is not None:
+            inside = stencil.lie_in(target, boxes)
+            number, target, weight, owner = number[inside], target[inside], weight[inside], owner[inside]
         order = np.lexsort((owner, target, number))
         number, target, weight, owner = number[order], target[order], weight[order], owner[order]
         new = np.concatenate([[True], (np.diff(number) != 0) | (np.diff(target) != 0)])[: target.size]
@@ -82,10 +88,16 @@ def _entries(
 
 
 class ReceiverList:
-    """Receivers and room for their records, twice: one fills while the other is brought to the host."""
+    """Receivers and room for their records, twice: one fills while the other is brought to the host.
+
+    Of several ranks each has the receivers that read nodes of it; what they read there adds up. numbers : of these.
+    """
 
     def __init__(self, backend: Any, stencil: PointStencil, positions: np.ndarray) -> None:
-        self.backend, self.stencil, self.positions = backend, stencil, positions
+        self.backend, self.stencil = backend, stencil
+        read = [number for number, position in enumerate(positions) if stencil.is_read(position)]
+        self.numbers = np.array(read, np.int64)
+        self.positions = positions[self.numbers]
 
     def start(self, capacity: int, stress: bool) -> None:
         """Make the lists, and room for `capacity` records."""

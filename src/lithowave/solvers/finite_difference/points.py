@@ -9,11 +9,12 @@ adjoints of each other: reciprocity holds to rounding, at the surface too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import Grid
+from lithowave.mesh.grid import Grid, Ranges
 
 HALF_WIDTH = 4
 KAISER = 6.31
@@ -62,14 +63,16 @@ def line_weights(position: float, first: int, last: int) -> tuple[np.ndarray, np
 
 
 class PointStencil:
-    """Builds weights for fields on one grid.
+    """Builds weights for fields on a grid, or on a part of one: then for the nodes alone that are there.
 
     Parameters
     ----------
-    grid : the grid.
+    grid : the grid, or the part that the field arrays are of.
     halo : cells around it in the field arrays.
-    line_volume : for each axis (weights of nodes, weights of half nodes) in grid steps: 1 but at closed faces.
+    line_volume : for each axis (weights of nodes, weights of half nodes) of the whole grid in grid steps: 1 but at
+    closed faces.
     strides : steps in elements along x, y and z in the field arrays.
+    own : nodes of the whole grid from which receivers are read, those that no other rank reads; None for all.
     """
 
     def __init__(
@@ -78,8 +81,11 @@ class PointStencil:
         halo: int,
         line_volume: list[tuple[np.ndarray, np.ndarray]],
         strides: tuple[int, int, int],
+        own: Ranges | None = None,
     ) -> None:
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
+        self.present = [(first, first + count) for first, count in zip(grid.first, grid.shape, strict=True)]
+        self.own = own or self.present
 
     def receivers(self, field: str, positions: np.ndarray) -> PointWeights:
         """Weights that read a field at positions (n, 3), m."""
@@ -89,13 +95,32 @@ class PointStencil:
         """Weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field."""
         return self._weights(field, positions, as_source=True)
 
+    def is_read(self, position: np.ndarray) -> bool:
+        """Whether a receiver reads any own node of any field."""
+        return any(
+            all(self._line(field, axis, position[axis], as_source=False)[0].size for axis in range(3))
+            for field in STAGGER
+        )
+
+    def lie_in(self, index: np.ndarray, boxes: Sequence[Ranges]) -> np.ndarray:
+        """Which places in a flattened field are points of one of some boxes (first, end along x, y, z)."""
+        _, pitch, plane = self.strides
+        places = (index % plane % pitch, index % plane // pitch, index // plane)
+        found = np.zeros(index.shape, bool)
+        for box in boxes:
+            inside = np.ones(index.shape, bool)
+            for place, (first, end) in zip(places, box, strict=True):
+                inside &= (place >= first + self.halo) & (place < end + self.halo)
+            found |= inside
+        return found
+
     def _weights(self, field: str, positions: np.ndarray, as_source: bool) -> PointWeights:
         indices, weights = [], []
         for position in positions:
             index, weight = np.zeros(1, dtype=np.int64), np.ones(1)
             for axis in (2, 1, 0):
                 line_index, line_weight = self._line(field, axis, position[axis], as_source)
-                offset = (line_index + self.halo) * self.strides[axis]
+                offset = (line_index - self.grid.first[axis] + self.halo) * self.strides[axis]
                 index = (index[:, None] + offset[None, :]).ravel()
                 weight = (weight[:, None] * line_weight[None, :]).ravel()
             indices.append(index)
@@ -106,10 +131,11 @@ class PointStencil:
         return PointWeights(np.concatenate(indices), np.concatenate(weights), begin)
 
     def _line(self, field: str, axis: int, coordinate: float, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
-        half = STAGGER[field][axis]
-        index, weight = line_weights(
-            self.grid.index(axis, coordinate) - 0.5 * half, 0, self.grid.shape[axis] - 1 - half
-        )
+        half, whole = STAGGER[field][axis], self.grid.whole
+        last = whole.shape[axis] - 1 - half
+        index, weight = line_weights(whole.index(axis, coordinate) - 0.5 * half, 0, last)
         if as_source:
-            weight = weight / (self.line_volume[axis][half][index] * self.grid.spacing)
-        return index, weight
+            weight = weight / (self.line_volume[axis][half][index] * whole.spacing)
+        first, end = self.present[axis] if as_source else self.own[axis]
+        here = (index >= first) & (index < end)
+        return index[here], weight[here]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,21 +39,68 @@ def parts_of(name: str) -> tuple[str, ...]:
     return {"velocity": VELOCITIES, "stress": STRESSES, "pressure": ("sxx", "syy", "szz")}[name]
 
 
-def raster_lines(grid: Grid, halo: int, field: str, raster: Raster) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For z, y and x: indices into a field's array of the points below those of a raster, and the weights of the next.
+def own_raster(plan: Any, raster: Raster) -> list[tuple[int, int]]:
+    """Points (first, end) along x, y, z of a raster that lie next to the nodes of this rank."""
+    found = []
+    for axis, (first, end) in enumerate(plan.own):
+        nodes = plan.grid.whole.shape[axis]
+        place = np.clip(np.floor(_positions(plan.grid.whole, raster, axis) + 1e-9), 0, nodes - 1)
+        found.append(tuple(np.searchsorted(place, (first, end)).tolist()))
+    return found
+
+
+def own_points(raster: Raster, ranges: list[tuple[int, int]]) -> np.ndarray:
+    """Numbers, x fastest, of a part of a raster's points."""
+    x, y, z = (np.arange(first, end) for first, end in ranges)
+    nx, ny, _ = raster.shape
+    return ((z[:, None, None] * ny + y[:, None]) * nx + x).ravel()
+
+
+def _positions(grid: Grid, raster: Raster, axis: int) -> np.ndarray:
+    """Of the points of a raster along an axis, in grid steps from node 0 of the whole grid."""
+    steps = np.arange(raster.shape[axis]) * (raster.spacing[axis] / grid.spacing)
+    return grid.index(axis, raster.origin[axis]) + steps
+
+
+def raster_lines(plan: Any, field: str, raster: Raster) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For z, y and x: indices into a field's array of the points below those of a raster that are this rank's, and the
+    weights of the next.
 
     Linear interpolation from the staggered points: good for pictures (second order), not for waveforms.
     """
-    lines = []
+    lines, ranges, whole = [], own_raster(plan, raster), plan.grid.whole
     for axis in (2, 1, 0):
         half = STAGGER[field][axis]
-        start = grid.index(axis, raster.origin[axis]) - 0.5 * half
-        position = start + np.arange(raster.shape[axis]) * (raster.spacing[axis] / grid.spacing)
-        below = np.clip(np.floor(position + 1e-9).astype(np.int64), 0, grid.shape[axis] - 2 - half)
-        lines.append((below + halo, position - below))
+        position = (_positions(whole, raster, axis) - 0.5 * half)[slice(*ranges[axis])]
+        below = np.clip(np.floor(position + 1e-9).astype(np.int64), 0, whole.shape[axis] - 2 - half)
+        lines.append((below - plan.grid.first[axis] + plan.halo, position - below))
     return lines
 
 
+@dataclass(frozen=True)
+class SurfacePart:
+    """The nodes of the surface that a rank has: rows and columns of its grid; points : their numbers in the interior of
+    the whole surface, x fastest."""
+
+    rows: slice
+    columns: slice
+    points: np.ndarray
+
+
+def surface_part(plan: Any, here: bool) -> SurfacePart:
+    """The surface nodes of a rank, layers left out; here : whether its own nodes reach the surface at all."""
+    whole, found = plan.grid.whole, []
+    for axis in range(2):
+        inside, (first, end) = whole.interior(axis), plan.own[axis]
+        low, high = max(first, inside.start), min(end, inside.stop)
+        found.append((low, max(low, high) if here else low, inside.start, inside.stop - inside.start))
+    (x, x_end, x_first, columns), (y, y_end, y_first, _) = found
+    points = (np.arange(y, y_end)[:, None] - y_first) * columns + np.arange(x, x_end) - x_first
+    slices = [slice(low - start, high - start) for (low, high, *_), start in zip(found, plan.grid.first, strict=False)]
+    return SurfacePart(slices[1], slices[0], points.ravel())
+
+
 def finish_fields(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What a snapshot keeps: pressure is minus the mean of the normal stresses."""
-    return {name: -array.mean(axis=-1) if name == "pressure" else array for name, array in parts.items()}
+    """What a snapshot keeps, (points, components): pressure is minus the mean of the normal stresses."""
+    flat = {name: array.reshape(-1, array.shape[-1]) for name, array in parts.items()}
+    return {name: -array.mean(axis=-1) if name == "pressure" else array for name, array in flat.items()}

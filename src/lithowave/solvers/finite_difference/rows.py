@@ -95,17 +95,17 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, 
 # along n becomes d / kappa + psi with psi <- b psi + a d; the plain update has added d, so r d + psi is missing, where
 # r = 1 / kappa - 1. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
 # half and node hold b, a, r; along y and z they are the same for a whole row: step 0. memory[p, q, m] holds psi of row
-# (p, q) of the layer for derivative m.
+# (p, q) of the layer for derivative m; columns first .. end of the layer, whose first one stands at begin.
 
 
 @row
 def absorb_velocity_row(
-    k, j, begin, count, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, step,
+    k, j, begin, first, end, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, step,
     ratio, c,
 ):  # fmt: skip
     """Add what the layer changes in vn, vt and vu: the derivatives of snn (half nodes), snt and snu (nodes)."""
     twice = ratio + ratio
-    for s in range(count):
+    for s in range(first, end):
         i = begin + s
         change = forward(snn, k, j, i, n, c)
         psi = half[0, depth, s * step] * memory[p, q, m, s] + half[1, depth, s * step] * change
@@ -124,12 +124,12 @@ def absorb_velocity_row(
 
 @row
 def absorb_stress_row(
-    k, j, begin, count, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, m, p, q,
+    k, j, begin, first, end, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, m, p, q,
     half, node, depth, step, ratio, c,
 ):  # fmt: skip
     """Add what the layer changes in the stresses: the derivatives of vn (nodes), vt and vu (half nodes)."""
     four = ratio + ratio + ratio + ratio
-    for s in range(count):
+    for s in range(first, end):
         i = begin + s
         change = backward(vn, k, j, i, n, c)
         psi = node[0, depth, s * step] * memory[p, q, m, s] + node[1, depth, s * step] * change

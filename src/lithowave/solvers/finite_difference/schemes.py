@@ -5,11 +5,15 @@ Both leave the same numbers, to rounding. One pass moves 21 numbers a point inst
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.exchange import STRESS, VELOCITY
 from lithowave.solvers.finite_difference.passes import pass_box
+from lithowave.solvers.finite_difference.regions import box_table
+from lithowave.solvers.finite_difference.tiles import around
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -24,28 +28,59 @@ def new_fields(solver: FiniteDifferenceSolver) -> Fields:
 
 
 class TwoPasses:
-    """Stress, then velocity, in place."""
+    """Stress, then velocity, in place.
+
+    Where ranks exchange messages, the points that others need come first, and the rest is done while they travel.
+    """
 
     def __init__(self, solver: FiniteDifferenceSolver) -> None:
         self.solver, self.fields = solver, new_fields(solver)
-        self._step = solver.backend.repeated(self._launch)
+        self._stages = [solver.backend.repeated(stage) for stage in self._stages_of(solver)]
+        division = solver.plan.division
+        self._messages = [] if division is None else [] if division.wide else [solver.field_message(STRESS)]
+        self._messages += [] if division is None else [solver.field_message(VELOCITY)]
+
+    def _stages_of(self, solver: FiniteDifferenceSolver) -> list[Callable[[], None]]:
+        """What is done between the beginnings and ends of messages."""
+        f, parts = self.fields, solver.parts
+
+        def whole() -> None:
+            solver.step_stress(f, parts.stress)
+            solver.step_velocity(f, parts.velocity)
+            solver.count_step()
+
+        def until_velocities_are_sent() -> None:
+            solver.step_stress(f, parts.stress)
+            solver.step_velocity(f, parts.outer_velocity)
+
+        def rest() -> None:
+            solver.step_velocity(f, parts.inner_velocity)
+            solver.count_step()
+
+        division = solver.plan.division
+        if division is None:
+            return [whole]
+        if division.wide:
+            return [until_velocities_are_sent, rest]
+        return [
+            lambda: solver.step_stress(f, parts.outer_stress),
+            lambda: solver.step_stress(f, parts.inner_stress),
+            lambda: solver.step_velocity(f, parts.outer_velocity),
+            rest,
+        ]
 
     def advance(self) -> None:
         """One step."""
-        self._step()
+        if not self._messages:
+            self._stages[0]()
+        for message, before, meanwhile in zip(self._messages, self._stages[::2], self._stages[1::2], strict=False):
+            before()
+            message.start(self.fields)
+            meanwhile()
+            message.finish(self.fields)
 
     def restored(self) -> None:
         """The fields have been assigned anew."""
-
-    def _launch(self) -> None:
-        solver = self.solver
-        solver.update_stress()
-        solver.inject(solver.moments, self.fields)
-        solver.apply_free_surface(self.fields)
-        solver.update_velocity()
-        solver.inject(solver.forces, self.fields)
-        solver.apply_rigid_faces(self.fields)
-        solver.count_step()
 
 
 class OnePassScheme:
@@ -54,7 +89,8 @@ class OnePassScheme:
     With v at t_n in set `old`, the stresses of t_n + dt / 2 are there already inside the box: the pass before made
     them. Around the box they come from those of t_n - dt / 2, which are still in the other set. At the end of a step
     the new velocities are in one set and the stresses half a step before them in the other, so that records, snapshots
-    and checkpoints see what they see with two passes.
+    and checkpoints see what they see with two passes. What other ranks need lies around the box, and travels while the
+    inside is done.
     """
 
     def __init__(self, solver: FiniteDifferenceSolver, box: Box) -> None:
@@ -62,11 +98,20 @@ class OnePassScheme:
         self._sets = (new_fields(solver), new_fields(solver))
         self._turn = 0
         self._ahead = False  # whether the stresses inside the box are half a step ahead of the velocities
-        self._steps = tuple(
-            solver.backend.repeated(lambda turn=turn: self._launch(self._sets[turn], self._sets[1 - turn]))
-            for turn in range(2)
-        )
-        self._views = tuple(_view(self._sets[turn], self._sets[1 - turn]) for turn in range(2))
+        parts, whole = solver.parts, [(0, count) for count in solver.grid.shape]
+        self._stress = replace(parts.stress, boxes=box_table(around(box, whole)))
+        self._inside = box_table([box])
+        velocities = whole if solver.plan.division is None else solver.plan.division.velocities()
+        self._velocity = replace(parts.velocity, boxes=box_table(around(box, velocities)))
+        turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
+        repeated = solver.backend.repeated
+        self._message = solver.plan.division and solver.field_message(VELOCITY)
+        if self._message:
+            self._around = [repeated(lambda sets=sets: self._launch_around(*sets)) for sets in turns]
+            self._steps = [repeated(lambda sets=sets: self._launch_inside(*sets)) for sets in turns]
+        else:
+            self._steps = [repeated(lambda sets=sets: self._launch(*sets)) for sets in turns]
+        self._views = tuple(_view(*sets) for sets in turns)
 
     @property
     def fields(self) -> Fields:
@@ -76,36 +121,40 @@ class OnePassScheme:
     def advance(self) -> None:
         """One step."""
         if not self._ahead:
-            self._part("update_stress", self.fields, self._sets[self._turn], "inside")
+            stresses = {name: self._sets[self._turn][name] for name in STRESSES}
+            self.solver.kernels.update_stress.into(stresses, *self.solver.stress_arguments(self.fields, self._inside))
             self._ahead = True
-        self._steps[self._turn]()
-        self._turn = 1 - self._turn
+        turn, self._turn = self._turn, 1 - self._turn
+        if self._message:
+            self._around[turn]()
+            self._message.start(self.fields)
+            self._steps[turn]()
+            self._message.finish(self.fields)
+        else:
+            self._steps[turn]()
 
     def restored(self) -> None:
         """The fields have been assigned anew."""
         self._ahead = False
 
     def _launch(self, old: Fields, new: Fields) -> None:
+        self._launch_around(old, new)
+        self._launch_inside(old, new)
+
+    def _launch_around(self, old: Fields, new: Fields) -> None:
+        """Around the box; no layer, face or force reaches into it."""
+        solver, kernels = self.solver, self.solver.kernels
+        stresses, velocities = {name: old[name] for name in STRESSES}, {name: new[name] for name in VELOCITIES}
+        kernels.update_stress.into(stresses, *solver.stress_arguments(_view(old, new), self._stress.boxes))
+        solver.finish_stress(old, self._stress)
+        kernels.update_velocity.into(velocities, *solver.velocity_arguments(old, self._velocity.boxes))
+        solver.finish_velocity(_view(new, old), self._velocity)
+
+    def _launch_inside(self, old: Fields, new: Fields) -> None:
         solver = self.solver
-        self._part("update_stress", _view(old, new), old, "around")
-        solver.close_stress(old)
-        solver.inject(solver.moments, old)
-        solver.apply_free_surface(old)
-        self._part("update_velocity", old, new, "around")
         material = {"density": solver.density, "lam": solver.lam, "compliance": solver.compliance}
         solver.kernels.one_pass(old, new, material, solver.ratio, solver.coefficients, self.box)
-        after = _view(new, old)
-        solver.close_velocity(after)
-        solver.inject(solver.forces, after)
-        solver.apply_rigid_faces(after)
         solver.count_step()
-
-    def _part(self, kernel: str, source: Fields, target: Fields, which: str) -> None:
-        """A half of a step inside or around the box, from one set into the other."""
-        stress = kernel == "update_stress"
-        arguments = self.solver.stress_arguments(source) if stress else self.solver.velocity_arguments(source)
-        outputs = {name: target[name] for name in (STRESSES if stress else VELOCITIES)}
-        getattr(self.solver.kernels, kernel).part(arguments, outputs, which, self.box)
 
 
 def _view(velocities: Fields, stresses: Fields) -> Fields:

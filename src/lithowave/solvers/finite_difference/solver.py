@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
+from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.base import Coming, Raster
-from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.arguments import VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
-from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, closed_faces, line_volumes, unsigned
+from lithowave.solvers.finite_difference.exchange import EVERYTHING, FieldMessage
+from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, line_volumes, unsigned
 from lithowave.solvers.finite_difference.medium import medium_planes, uniform_planes
 from lithowave.solvers.finite_difference.moduli import make_codes
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
-from lithowave.solvers.finite_difference.rasters import finish_fields, parts_of, raster_lines, select_raster
+from lithowave.solvers.finite_difference.rasters import (
+    finish_fields,
+    own_points,
+    own_raster,
+    parts_of,
+    raster_lines,
+    select_raster,
+    surface_part,
+)
+from lithowave.solvers.finite_difference.regions import Parts, Region
 from lithowave.solvers.finite_difference.schemes import make_scheme
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
+from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.pieces import Piece, Place
+from lithowave.solvers.source_amplitudes import BLOCK
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -43,26 +56,30 @@ class FiniteDifferenceSolver:
     Parameters
     ----------
     plan : grid, time step, stencils. simulation : sources, receivers, material; None for a uniform medium without
-    either, to measure kernels. backend : where the arrays live.
+    either, to measure kernels. backend : where the arrays live. halo : messages to other ranks; None for one rank.
     """
 
     staggered = True
 
-    def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any) -> None:
-        self.plan, self.grid, self.backend = plan, plan.grid, backend
+    def __init__(
+        self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+    ) -> None:
+        self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or alone(backend)
         self._allocate(simulation)
         scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
-        self._prepare_faces()
+        self._prepare_layers()
         sources = [] if simulation is None else simulation.point_sources()
-        self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
         self._prepare_stencil()
-        self._prepare_sources(sources)
+        self.parts = Parts(self, sources)
+        self._row, self._next_step = backend.zeros((1,), np.int64), -1
+        self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
         receivers = [] if simulation is None else simulation.receiver_list()
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions)
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[tuple[Raster, str], list] = {}
+        self._everything: FieldMessage | None = None
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
 
@@ -74,7 +91,7 @@ class FiniteDifferenceSolver:
                 return uniform_planes(plan.survey, self.grid, plan.halo)
             return medium_planes(simulation, self.grid, plan.halo)
 
-        self.codes = make_codes(planes()) if plan.moduli == "compact" else {}
+        self.codes = make_codes(planes(), self.halo.ranks) if plan.moduli == "compact" else {}
         self.stores_codes = bool(self.codes) and backend.stores_codes
         dtype = np.uint16 if self.stores_codes else backend.dtype
         shape = plan.padded_shape()
@@ -97,48 +114,23 @@ class FiniteDifferenceSolver:
         host = self.backend.download(part)
         return self.codes[name].decode(host) if self.stores_codes else host.astype(float)
 
-    def _prepare_faces(self) -> None:
+    def _prepare_layers(self) -> None:
         plan, backend = self.plan, self.backend
-        layers = [axis_layers(self.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
-        self.memory = {kind: [backend.zeros(one.memory) for one in layers] for kind in ("velocity", "stress")}
+        self.layers = [axis_layers(self.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
+        self.memory = {kind: [backend.zeros(one.memory) for one in self.layers] for kind in ("velocity", "stress")}
         self.profiles = [
             (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
-            for one in layers
-        ]
-        closure = face_closure(plan.order)
-        self.closed = closed_faces(self.grid, plan.faces, closure, plan.halo)
-        self.closure_arrays = [
-            (
-                backend.upload(face.node_change),
-                backend.upload(face.half_change),
-                unsigned(tuple(range(face.node_change.shape[1]))),
-                unsigned(tuple(range(face.half_change.shape[1]))),
-            )
-            for face in self.closed
+            for one in self.layers
         ]
 
     def _prepare_stencil(self) -> None:
-        field = self.fields_by_name["vx"]
-        strides = tuple(step // field.itemsize for step in field.strides[::-1])
-        volumes = line_volumes(self.grid, self.plan.faces, face_closure(self.plan.order))
-        self.stencil = PointStencil(self.grid, self.plan.halo, volumes, strides)
+        plan, backend = self.plan, self.backend
+        steps = backend.field_strides(plan.padded_shape(), plan.halo)
+        volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
+        own = plan.division.own if plan.division else None
+        self.stencil = PointStencil(self.grid, plan.halo, volumes, steps[::-1], own)
 
-    def _prepare_sources(self, sources: list) -> None:
-        """Weights of sources carry moment or force, volume, time step and buoyancy."""
-        step = self.plan.schedule.time_step
-        moments = [source for source in sources if source.moment is not None]
-        forces = [source for source in sources if source.force is not None]
-        rates = SourceAmplitudes([source.time_function.rate for source in moments], step, 0.0)
-        amplitudes = SourceAmplitudes([source.time_function.amplitude for source in forces], step, 0.5)
-        moment = -step * np.array([source.moment for source in moments], float).reshape(-1, 6)
-        force = step * np.array([source.force for source in forces], float).reshape(-1, 3)
-        place = (self.backend, self.stencil)
-        self.moments = SourceList(*place, STRESSES, moments, moment, None, rates)
-        self.forces = SourceList(*place, VELOCITIES, forces, force, self._buoyancy, amplitudes)
-        self._row = self.backend.zeros((1,), np.int64)
-        self._next_step = -1
-
-    def _buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
+    def buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
         """1/rho as the update of this velocity uses it, m^3/kg."""
         pitch, plane = self.stencil.strides[1:]
         step = self.stencil.strides[VELOCITIES.index(name)]
@@ -149,6 +141,10 @@ class FiniteDifferenceSolver:
                 here = k == k_present
                 pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
         return 2.0 / pair
+
+    def field_message(self, what: str) -> FieldMessage:
+        """The exchange of velocities, stresses or everything; see `exchange`."""
+        return FieldMessage(self.halo, self.kernels, self.plan.division, what, self.stencil.strides, self.plan.halo)
 
     # ------------------------------------------------------------------------------------------------ the step
 
@@ -161,64 +157,74 @@ class FiniteDifferenceSolver:
         """From step to step + 1."""
         if step != self._next_step or step % BLOCK == 0:
             self.backend.assign(self._row, np.array([step % BLOCK]))
-            self.moments.load(step)
-            self.forces.load(step)
+            self.parts.load(step)
         self.scheme.advance()
         self._next_step = step + 1
 
-    def update_stress(self) -> None:
-        """sigma += dt C : grad v, with absorbing layers and closed faces."""
-        self.kernels.update_stress(*self.stress_arguments(self.fields_by_name))
-        self.close_stress(self.fields_by_name)
+    def step_stress(self, f: dict[str, Any], region: Region) -> None:
+        """All that happens to the stresses in a region."""
+        self.kernels.update_stress(*self.stress_arguments(f, region.boxes))
+        self.finish_stress(f, region)
 
-    def update_velocity(self) -> None:
-        """v += dt / rho div sigma, with absorbing layers and closed faces."""
-        self.kernels.update_velocity(*self.velocity_arguments(self.fields_by_name))
-        self.close_velocity(self.fields_by_name)
+    def finish_stress(self, f: dict[str, Any], region: Region) -> None:
+        """What faces and sources change in the stresses."""
+        self.close_stress(f, region)
+        self.inject(region.sources, f)
+        for plane in region.free_planes:  # zero normal traction
+            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
 
-    def stress_arguments(self, f: dict[str, Any]) -> tuple[Any, ...]:
-        """Of the kernel `update_stress`."""
-        material = (self.lam, self.compliance)
-        return (
-            *f.values(), *material, self.ratio, *self.coefficients, self.backend.threads, *self._layers("stress")
-        )  # fmt: skip
+    def step_velocity(self, f: dict[str, Any], region: Region) -> None:
+        """All that happens to the velocities in a region."""
+        self.kernels.update_velocity(*self.velocity_arguments(f, region.boxes))
+        self.finish_velocity(f, region)
 
-    def velocity_arguments(self, f: dict[str, Any]) -> tuple[Any, ...]:
-        """Of the kernel `update_velocity`."""
-        return (
-            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, *self._layers("velocity")
-        )  # fmt: skip
-
-    def close_stress(self, f: dict[str, Any]) -> None:
-        """What free and rigid faces change in the stresses."""
-        for face, closure in zip(self.closed, self.closure_arrays, strict=True):
+    def close_stress(self, f: dict[str, Any], region: Region) -> None:
+        """What the closures of free and rigid faces change in the stresses."""
+        for face, closure in region.closed:
             self.kernels.close_stress(
                 *_stress_fields(f, face.axis), self.lam, self.compliance, *closure, face.first, face.half,
                 face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def close_velocity(self, f: dict[str, Any]) -> None:
-        """What free and rigid faces change in the velocities."""
-        for face, closure in zip(self.closed, self.closure_arrays, strict=True):
+    def finish_velocity(self, f: dict[str, Any], region: Region) -> None:
+        """What faces and sources change in the velocities."""
+        self.close_velocity(f, region)
+        self.inject(region.sources, f)
+        for face in region.rigid_faces():  # the normal velocity is zero by the closure, the tangential one here
+            tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
+            self.kernels.hold(*tangential, face.first, face.shape)
+
+    def close_velocity(self, f: dict[str, Any], region: Region) -> None:
+        """What the closures of free and rigid faces change in the velocities."""
+        for face, closure in region.closed:
             self.kernels.close_velocity(
                 *_velocity_fields(f, face.axis), self.density, *closure, face.first, face.half,
                 face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def apply_free_surface(self, f: dict[str, Any] | None = None) -> None:
-        """Zero normal traction on the free face."""
-        f = f or self.fields_by_name
-        for face in self.closed:
-            if face.kind == "free":
-                self.kernels.free_surface(face.plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
+    def update_stress(self) -> None:
+        """sigma += dt C : grad v, with absorbing layers and closed faces: one half of a step, for measurements."""
+        self.kernels.update_stress(*self.stress_arguments(self.fields_by_name, self.parts.stress.boxes))
+        self.close_stress(self.fields_by_name, self.parts.stress)
 
-    def apply_rigid_faces(self, f: dict[str, Any] | None = None) -> None:
-        """Zero tangential velocity on rigid faces; the normal one is zero by the closure."""
-        f = f or self.fields_by_name
-        for face in self.closed:
-            if face.kind == "rigid":
-                tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
-                self.kernels.hold(*tangential, face.first, face.shape)
+    def update_velocity(self) -> None:
+        """v += dt / rho div sigma, with absorbing layers and closed faces: the other half."""
+        self.kernels.update_velocity(*self.velocity_arguments(self.fields_by_name, self.parts.velocity.boxes))
+        self.close_velocity(self.fields_by_name, self.parts.velocity)
+
+    def stress_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
+        """Of the kernel `update_stress`."""
+        return (
+            *f.values(), self.lam, self.compliance, self.ratio, *self.coefficients, self.backend.threads, boxes,
+            *self._layers("stress"),
+        )  # fmt: skip
+
+    def velocity_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
+        """Of the kernel `update_velocity`."""
+        return (
+            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, boxes,
+            *self._layers("velocity"),
+        )  # fmt: skip
 
     def inject(self, sources: SourceList, f: dict[str, Any]) -> None:
         """What sources add to the fields at this step."""
@@ -227,13 +233,18 @@ class FiniteDifferenceSolver:
 
     def count_step(self) -> None:
         """One step further in the tables of the sources."""
-        if self.moments.count or self.forces.count:
+        if self.parts.act:
             self.kernels.count_step(self._row)
 
     def _layers(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
     # --------------------------------------------------------------------------------------------- what is read
+
+    @property
+    def receiver_numbers(self) -> np.ndarray:
+        """See `lithowave.solvers.base.Solver`."""
+        return self.receivers.numbers
 
     def facts(self) -> dict[str, Any]:
         """See `lithowave.solvers.base.Solver`."""
@@ -271,23 +282,38 @@ class FiniteDifferenceSolver:
 
     def raster(self, selection: Any) -> Raster:
         """See `lithowave.solvers.base.Solver`."""
-        return select_raster(self.grid, selection)
+        return select_raster(self.grid.whole, selection)
+
+    def raster_points(self, raster: Raster) -> np.ndarray:
+        """See `lithowave.solvers.base.Solver`."""
+        return own_points(raster, own_raster(self.plan, raster))
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
         """See `lithowave.solvers.base.Solver`."""
+        if self.plan.division and not self.plan.division.wide:
+            self._bring_ghosts()
         found = {}
+        shape = [end - first for first, end in own_raster(self.plan, raster)[::-1]]
         for name in names:
             parts = parts_of(name)
-            out = self.backend.zeros((*raster.shape[::-1], len(parts)))
+            out = self.backend.zeros((*shape, len(parts)))
             for component, part in enumerate(parts):
                 lines = self._lines(raster, part)
-                self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
+                if out.size:
+                    self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
             found[name] = self.backend.fetch(out)
         return Coming(found, finish_fields)
 
+    def _bring_ghosts(self) -> None:
+        """All fields around the own points, as they are now: a step brings only what it needs."""
+        if self._everything is None:
+            self._everything = self.field_message(EVERYTHING)
+        self._everything.start(self.fields_by_name)
+        self._everything.finish(self.fields_by_name)
+
     def _lines(self, raster: Raster, field: str) -> list[Any]:
         if (raster, field) not in self._rasters:
-            lines = raster_lines(self.grid, self.plan.halo, field, raster)
+            lines = raster_lines(self.plan, field, raster)
             self._rasters[raster, field] = [
                 array
                 for below, weight in lines
@@ -297,35 +323,43 @@ class FiniteDifferenceSolver:
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        nx, ny, _ = self.grid.shape
+        nx, ny, _ = self.grid.shape if self._has_surface else (0, 0, 0)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
         self._repeated.clear()
         # Quadratic extrapolation of vz to the surface from the three half nodes below it.
         self._lift = self.backend.upload(np.array([15.0, -10.0, 3.0]) / 8.0)
 
+    @property
+    def _has_surface(self) -> bool:
+        """Whether the plane on which peaks are kept is this rank's."""
+        whole, own = self.grid.whole, self.plan.own
+        return own[2][0] <= whole.shape[2] - 1 - whole.layers[2][1] < own[2][1]
+
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
-        fields = self.fields_by_name
-        self._repeat(("peaks", id(fields)), lambda: self._launch_peaks(fields))
+        if self._has_surface:
+            fields = self.fields_by_name
+            self._repeat(("peaks", id(fields)), lambda: self._launch_peaks(fields))
 
     def _launch_peaks(self, f: dict[str, Any]) -> None:
-        halo = self.plan.halo
+        halo, whole = self.plan.halo, self.grid.whole
+        plane = whole.shape[2] - 1 - whole.layers[2][1] - self.grid.first[2]
         self.kernels.surface_peaks(
-            f["vx"], f["vy"], f["vz"], halo + self.grid.shape[2] - 1 - self.grid.layers[2][1], halo, self._lift,
+            f["vx"], f["vy"], f["vz"], halo + plane, halo, self._lift,
             self.backend.scalar(self.plan.schedule.time_step), *self._peaks.values(),
         )  # fmt: skip
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.base.Solver`."""
-        x, y = self.grid.interior(0), self.grid.interior(1)
-        host = {name: self.backend.download(array)[:, y, x] for name, array in self._peaks.items()}
-        return {
-            "x": self.grid.nodes(0)[x],
-            "y": self.grid.nodes(1)[y],
-            "velocity": host["peak_velocity"],
-            "displacement": host["peak_displacement"],
-        }
+        whole = self.grid.whole
+        lines = [whole.nodes(axis)[whole.interior(axis)] for axis in range(2)]
+        found, here = {"x": lines[0], "y": lines[1]}, surface_part(self.plan, self._has_surface)
+        found["points"] = here.points
+        for name in ("velocity", "displacement"):
+            host = self.backend.download(self._peaks[f"peak_{name}"])
+            found[name] = host[:, here.rows, here.columns].reshape(3, -1)
+        return found
 
     def largest_velocity(self) -> float:
         """See `lithowave.solvers.base.Solver`."""
@@ -353,20 +387,22 @@ class FiniteDifferenceSolver:
         vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
         return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
 
-    def _state_arrays(self) -> dict[str, Any]:
-        state = {f"field/{name}": array for name, array in self.fields_by_name.items()}
-        for kind, arrays in self.memory.items():
-            state |= {f"layers/{letter}/{kind}": array for letter, array in zip(AXES, arrays, strict=True)}
-        return state | {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
+    # ------------------------------------------------------------------------------------------------ the state
 
-    def state(self) -> dict[str, np.ndarray]:
+    def _stored_parts(self) -> Stored:
+        return Stored(self.plan, self.layers, self.fields_by_name, self.memory, self._peaks or {})
+
+    def state(self) -> dict[str, Piece]:
         """See `lithowave.solvers.base.Solver`."""
-        return {name: self.backend.download(array) for name, array in self._state_arrays().items()}
+        return self._stored_parts().pieces(self.backend.download)
+
+    def state_places(self) -> dict[str, Place]:
+        """See `lithowave.solvers.base.Solver`."""
+        return self._stored_parts().places()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        for name, array in self._state_arrays().items():
-            self.backend.assign(array, state[name])
+        self._stored_parts().bring_back(state, self.backend.assign)
         self.scheme.restored()
 
 

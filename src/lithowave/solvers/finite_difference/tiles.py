@@ -80,6 +80,7 @@ LAYERED_RING = {
     ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
     ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
 }
+FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many as a stencil has
 DIRECT = Arrangement(Shape(32, 8), Shape(32, 8), 0, 32, 4)
 
 
@@ -141,3 +142,26 @@ def shell(inner: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[list[t
     boxes += [[(0, nx), sides, z] for sides in ((0, y[0]), (y[1], ny))]
     boxes += [[sides, y, z] for sides in ((0, x[0]), (x[1], nx))]
     return [box for box in boxes if all(first < end for first, end in box)]
+
+
+def around(inner: Boxes, outer: Boxes) -> list[list[tuple[int, int]]]:
+    """Boxes that make up what lies in `outer` but not in `inner`, which lies in it or is empty."""
+    if any(first >= end for first, end in inner):
+        return [list(outer)]
+    firsts = [first for first, _ in outer]
+    moved = [(first - start, end - start) for (first, end), start in zip(inner, firsts, strict=True)]
+    return [
+        [(first + start, end + start) for (first, end), start in zip(box, firsts, strict=True)]
+        for box in shell(moved, [end - first for first, end in outer])
+    ]
+
+
+def common(one: Boxes, other: Boxes) -> list[tuple[int, int]]:
+    """What lies in both of two boxes; where a range is empty its end is not behind its beginning."""
+    return [(max(first, start), min(end, stop)) for (first, end), (start, stop) in zip(one, other, strict=True)]
+
+
+def worthwhile(box: Boxes, tile: Shape) -> Boxes | None:
+    """The box, or None where it is thinner than the large tiles of the inside of a grid."""
+    least = (tile.columns, tile.rows, FEWEST_PLANES)
+    return box if all(end - first >= size for (first, end), size in zip(box, least, strict=True)) else None

@@ -1,0 +1,161 @@
+"""What neighbouring ranks of a finite-difference run exchange, and what a rank does before and while it does.
+
+wide : velocities in 2 M ghost layers (M = order / 2), one message a step; the stresses in the inner M of them are
+computed on both sides (communication reduction of AWP-ODC; here the neighbours at edges and corners have messages of
+their own, so that all travel at the same time). classic : velocities and stresses in M ghost layers, two messages a
+step, nothing computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.blocks import Blocks
+from lithowave.mesh.grid import Grid, Ranges
+from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.tiles import common
+
+Step = tuple[int, int, int]
+
+# What a message takes: velocities for the next stresses, stresses (classic) for the next velocities, or all fields in M
+# layers, corners included, for whoever reads between the points of two ranks.
+VELOCITY, STRESS, EVERYTHING = "velocity", "stress", "everything"
+
+
+@dataclass(frozen=True)
+class Division:
+    """A rank's part of a grid.
+
+    blocks : of all ranks. rank : this one. reach : M. wide : see above.
+    """
+
+    blocks: Blocks
+    rank: int
+    reach: int
+    wide: bool
+
+    @property
+    def ghosts(self) -> int:
+        """Layers of points around its own that a rank computes, too."""
+        return self.reach if self.wide else 0
+
+    @property
+    def own(self) -> Ranges:
+        """Nodes of the whole grid that are this rank's."""
+        return self.blocks.own(self.rank)
+
+    def grid(self) -> Grid:
+        """The points that the rank computes: its own and ghosts."""
+        return self.blocks.grid.part(self.blocks.widened(self.rank, self.ghosts))
+
+    def local(self, ranges: Ranges) -> list[tuple[int, int]]:
+        """Ranges of the whole grid counted from the first point of this rank's grid."""
+        firsts = self.blocks.widened(self.rank, self.ghosts)
+        return [(first - start, end - start) for (first, end), (start, _) in zip(ranges, firsts, strict=True)]
+
+    def velocities(self) -> list[tuple[int, int]]:
+        """The points of this rank's grid at which it computes velocities: along x ghosts, too, so that rows of memory
+        stay whole; what comes from their owners replaces them."""
+        columns = (0, self.grid().shape[0])
+        return [columns, *self.local(self.own)[1:]]
+
+    def inner(self, width: int, unit: int) -> list[tuple[int, int]]:
+        """Own points that lie further than `width` from those of other ranks, in this rank's grid, along x in whole
+        units of columns; may be empty."""
+        found = []
+        for axis, (first, end) in enumerate(self.own):
+            low = first + (width if first > 0 else 0)
+            high = end - (width if end < self.blocks.grid.shape[axis] else 0)
+            found.append((low, high))
+        (x, x_end), *others = self.local(found)
+        ends = self.local(self.own)[0]
+        x, x_end = -(-x // unit) * unit, x_end if x_end == ends[1] else x_end // unit * unit
+        found = [(x, x_end), *others]
+        return found if all(first < end for first, end in found) else [(0, 0)] * 3
+
+    @property
+    def sent_width(self) -> int:
+        """Layers of own points that neighbours need of velocities."""
+        return self.reach + self.ghosts
+
+    def width(self, what: str) -> int:
+        """Layers of ghosts that neighbours have of this."""
+        return self.sent_width if what == VELOCITY else self.reach
+
+    def boxes_sent(self, what: str) -> Iterator[tuple[int, Step, Ranges]]:
+        """Neighbours, the direction to each, and the own nodes of the whole grid that it needs."""
+        for neighbor, step in self.blocks.neighbors(self.rank):
+            if self.fields(what, step):
+                yield neighbor, step, common(self.own, self.blocks.widened(neighbor, self.width(what)))
+
+    def boxes_received(self, what: str) -> Iterator[tuple[int, Step, Ranges]]:
+        """Neighbours, the direction from each to here, and the nodes that come."""
+        wanted = self.blocks.widened(self.rank, self.width(what))
+        for neighbor, step in self.blocks.neighbors(self.rank):
+            back = tuple(-one for one in step)
+            if self.fields(what, back):
+                yield neighbor, back, common(self.blocks.own(neighbor), wanted)
+
+    def fields(self, what: str, step: Step) -> tuple[str, ...]:
+        """What goes in a direction: beyond edges and corners nothing is needed but for the shear stresses of ghosts."""
+        straight = sum(map(abs, step)) == 1
+        if what == EVERYTHING:
+            return FIELDS
+        if what == VELOCITY:
+            return VELOCITIES if straight or self.wide else ()
+        letter = "xyz"[next(axis for axis in range(3) if step[axis])]
+        return tuple(name for name in STRESSES if letter in name[1:]) if straight and not self.wide else ()
+
+    def sent_values(self) -> int:
+        """Numbers that this rank sends in a step."""
+        return sum(
+            len(self.fields(what, step)) * int(np.prod([end - first for first, end in box]))
+            for what in (VELOCITY, STRESS)
+            for _, step, box in self.boxes_sent(what)
+        )
+
+
+class FieldMessage:
+    """Fields for the neighbours, packed by a kernel.
+
+    Parameters
+    ----------
+    halo : of the run. kernels : of the solver. division : which boxes go where. what : see above. strides : of
+    the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
+    """
+
+    def __init__(
+        self, halo: Any, kernels: Any, division: Division, what: str, strides: Sequence[int], width: int
+    ) -> None:
+        self.kernels, self.division, self.what, self.strides, self.width = kernels, division, what, strides, width
+        sent, sends = self._table(division.boxes_sent(what))
+        received, receives = self._table(division.boxes_received(what))
+        self.message = halo.message(sends, receives)
+        upload = halo.backend.upload
+        self._sent, self._received = upload(sent, np.int64), upload(received, np.int64)
+
+    def _table(self, boxes: Iterator[tuple[int, Step, Ranges]]) -> tuple[np.ndarray, dict[int, int]]:
+        """Of `pack`: a row for each field and box; and how many numbers go to each neighbour."""
+        rows, counts, at = [], {}, 0
+        for neighbor, step, ranges in boxes:
+            (x, x_end), (y, y_end), (z, z_end) = self.division.local(ranges)
+            first = sum((start + self.width) * stride for start, stride in zip((x, y, z), self.strides, strict=True))
+            size = (z_end - z) * (y_end - y) * (x_end - x)
+            for name in self.division.fields(self.what, step):
+                shape = (z_end - z, y_end - y, x_end - x)
+                rows.append((FIELDS.index(name), first, *shape, at, self.strides[2], self.strides[1]))
+                at += size
+                counts[neighbor] = counts.get(neighbor, 0) + size
+        return np.array(rows, np.int64).reshape(-1, 8), counts
+
+    def start(self, fields: dict[str, Any]) -> None:
+        """Send what is in the fields when all work asked for so far is done."""
+        self.message.start(lambda: self.kernels.pack(*fields.values(), self._sent, self.message.outgoing))
+
+    def finish(self, fields: dict[str, Any]) -> None:
+        """Work asked for from now on finds what the neighbours sent."""
+        self.message.finish(lambda: self.kernels.unpack(*fields.values(), self._received, self.message.incoming))

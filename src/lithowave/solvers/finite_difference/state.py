@@ -1,0 +1,122 @@
+"""The state of a finite-difference run, or of one rank's part of it, by places in the whole grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.grid import AXES, Ranges
+from lithowave.solvers.finite_difference.cpml import AxisLayers
+from lithowave.solvers.pieces import Box, Piece, Place
+
+
+@dataclass(frozen=True)
+class Array:
+    """A stretch of a device's array.
+
+    name : of the array of the whole run. part : the stretch, a view. axes : order that brings its z, y, x (or y, x) to
+    the front. ranges : nodes of the whole grid along x, y, z (or x, y). whole : shape of the array of the run along its
+    first axes.
+    """
+
+    name: str
+    part: Any
+    axes: tuple[int, ...]
+    ranges: Ranges
+    whole: tuple[int, ...]
+
+    @property
+    def box(self) -> Box:
+        """Where it belongs."""
+        first = tuple(first for first, _ in self.ranges[::-1])
+        return Box(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
+
+
+class Stored:
+    """All arrays that a checkpoint holds.
+
+    Parameters
+    ----------
+    plan : grid, and which of its nodes are this rank's own. layers : along the axes. fields, memory, peaks : of the
+    solver, on the device.
+    """
+
+    def __init__(
+        self,
+        plan: Any,
+        layers: Sequence[AxisLayers],
+        fields: dict[str, Any],
+        memory: dict[str, list[Any]],
+        peaks: dict[str, Any],
+    ) -> None:
+        self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
+        self.whole = plan.grid.whole.shape[::-1]
+
+    def pieces(self, download: Callable[[Any], np.ndarray]) -> dict[str, Piece]:
+        """What this rank alone has."""
+        return {
+            array.name: Piece(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
+            for array in self._arrays(self.plan.own)
+        }
+
+    def places(self) -> dict[str, Place]:
+        """Everything that this rank keeps, ghosts included."""
+        return {array.name: array.box for array in self._arrays(self._kept())}
+
+    def bring_back(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
+        """Put values at `places` back into the arrays."""
+        for array in self._arrays(self._kept()):
+            assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
+
+    def _kept(self) -> Ranges:
+        """Nodes of the rank's grid and those of the halo around it that other ranks have."""
+        grid, halo = self.plan.grid, self.plan.halo
+        return [
+            (max(0, first - halo), min(nodes, first + count + halo))
+            for first, count, nodes in zip(grid.first, grid.shape, grid.whole.shape, strict=True)
+        ]
+
+    def _arrays(self, ranges: Ranges) -> Iterator[Array]:
+        """The stretches of all arrays at nodes of these ranges of the whole grid."""
+        halo, first = self.plan.halo, self.plan.grid.first
+        x, y, z = (
+            slice(low - start + halo, end - start + halo) for (low, end), start in zip(ranges, first, strict=True)
+        )
+        for name, field in self.fields.items():
+            yield Array(f"field/{name}", field[z, y, x], (0, 1, 2), ranges, self.whole)
+        grid = self.plan.grid
+        inside = [
+            (max(low, start), min(end, start + count))
+            for (low, end), start, count in zip(ranges, first, grid.shape, strict=True)
+        ]
+        for kind, arrays in self.memory.items():
+            for axis, array in enumerate(arrays):
+                yield from self._layer_arrays(f"layers/{AXES[axis]}/{kind}", axis, array, inside)
+        for name, array in self.peaks.items():
+            if array.size:
+                x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
+                yield Array(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
+
+    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[Array]:
+        """Memory of the layers of one axis, each side for itself."""
+        found, first = self.layers[axis], self.plan.grid.first
+        for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
+            depths = found.memory[3] if axis == 0 else found.memory[2 - axis] // len(found.sides)
+            here = list(ranges)
+            low, end = first[axis] + start, first[axis] + start + depths
+            here[axis] = (max(ranges[axis][0], low), min(ranges[axis][1], end))
+            if here[axis][0] >= here[axis][1]:
+                continue
+            at = [slice(low - start, end - start) for (low, end), start in zip(here, first, strict=True)]
+            along = slice(here[axis][0] - low, here[axis][1] - low)
+            behind = slice(number * depths + along.start, number * depths + along.stop)
+            index = {
+                0: (at[2], at[1], slice(3 * number, 3 * number + 3), along),
+                1: (at[2], behind, slice(None), at[0]),
+                2: (behind, at[1], slice(None), at[0]),
+            }[axis]
+            axes = (0, 1, 3, 2)  # the derivative behind z, y, x
+            yield Array(f"{name}/{side}", array[index], axes, here, self.whole)
