@@ -146,7 +146,7 @@ def test_planned_memory_is_what_the_solver_holds(kind: Kind, precision: str, dev
     assert device_bytes(solver) == made.memory_bytes(backend)
     if device == "cpu":
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.2 * made.memory_bytes()
-    state = sum(array.nbytes for array in solver.state().values())
+    state = sum(piece.values.nbytes + piece.place.keys.nbytes for piece in solver.state().values())
     assert state == made.state_bytes()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, morton_order, number_faces
+from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
 
 SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
@@ -30,6 +31,9 @@ class HexahedralMesh:
     materials : number of each element's material (m,); in a layered box the number of its layer, from the top.
     boundaries : for each name the faces (f, 2) that lie there: element, local face. Local faces are 0 and 1 at low
         and high i, 2 and 3 at low and high j, 4 and 5 at low and high k (`numbering.FACES`).
+    vertex_ids, element_ids : of a part of a mesh the numbers of its corners and elements in the whole; None where they
+        are the same. The corners come first among the vertices or have numbers of nodes, and their numbers rise: so all
+        parts put the points on an edge or face in the same order.
     """
 
     vertices: np.ndarray
@@ -39,6 +43,8 @@ class HexahedralMesh:
     nodes: np.ndarray | None = None
     ids: np.ndarray | None = None
     groups: tuple[str, ...] = ()
+    vertex_ids: np.ndarray | None = None
+    element_ids: np.ndarray | None = None
 
     @property
     def element_count(self) -> int:
@@ -55,8 +61,28 @@ class HexahedralMesh:
         return self.vertices[self.node_indices[part]]
 
     def element_id(self, element: int) -> int:
-        """The number by which the file knows an element; its index where it came from no file."""
-        return int(element if self.ids is None else self.ids[element])
+        """The number by which the file knows an element; its number in the whole mesh where it came from no file."""
+        return int(self.numbers_in_whole[element] if self.ids is None else self.ids[element])
+
+    @property
+    def numbers_in_whole(self) -> np.ndarray:
+        """Number (m,) of each element in the whole mesh, before elements were put in another order."""
+        return np.arange(self.element_count) if self.element_ids is None else self.element_ids
+
+    def part(self, chosen: np.ndarray) -> HexahedralMesh:
+        """The mesh of some elements alone; chosen : their indices, rising."""
+        used, places = np.unique(self.node_indices[chosen], return_inverse=True)
+        places = places.reshape(len(chosen), -1)
+        place = np.full(self.element_count, -1, np.int64)
+        place[chosen] = np.arange(len(chosen))
+        kept = {name: faces[place[faces[:, 0]] >= 0] for name, faces in self.boundaries.items()}
+        boundaries = {name: np.column_stack([place[faces[:, 0]], faces[:, 1]]) for name, faces in kept.items()}
+        return replace(
+            self, vertices=self.vertices[used], elements=np.ascontiguousarray(places[:, :8]), boundaries=boundaries,
+            materials=self.materials[chosen], nodes=None if self.nodes is None else places,
+            ids=None if self.ids is None else self.ids[chosen], element_ids=self.numbers_in_whole[chosen],
+            vertex_ids=used if self.vertex_ids is None else self.vertex_ids[used],
+        )  # fmt: skip
 
     def reordered(self, order: np.ndarray) -> HexahedralMesh:
         """The same mesh; its element n is this one's element order[n]."""
@@ -68,7 +94,7 @@ class HexahedralMesh:
             boundaries[name] = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
         per_element = {name: getattr(self, name) for name in ("elements", "materials", "nodes", "ids")}
         moved = {name: None if values is None else values[order] for name, values in per_element.items()}
-        return replace(self, boundaries=boundaries, **moved)
+        return replace(self, boundaries=boundaries, element_ids=self.numbers_in_whole[order], **moved)
 
     def local(self) -> HexahedralMesh:
         """The same mesh with its elements along a Morton curve."""
@@ -186,18 +212,59 @@ def layered_box(
 
     InputError: extents or sizes that are not positive, interfaces that touch or cross, elements turned inside out.
     """
+    return plan_box(x, y, interfaces, sizes).build()
+
+
+@dataclass(frozen=True)
+class BoxPlan:
+    """How a layered box is meshed.
+
+    x, y : lines of the columns at the surface, m. slabs : of each layer, from its top. unit : so many columns along x
+    and y are never parted, since they become fewer below.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    interfaces: Sequence[Interface]
+    slabs: list[list[Slab]]
+    unit: int
+
+    @property
+    def units(self) -> tuple[int, int]:
+        """Of columns, along x and y."""
+        return (len(self.x) - 1) // self.unit, (len(self.y) - 1) // self.unit
+
+    def build(self, window: Rectangle | None = None) -> HexahedralMesh:
+        """The mesh, or the part of it below a window of `units`; InputError: elements turned inside out."""
+        box = Rectangle(0, self.units[0], 0, self.units[1]) if window is None else window
+        ends = ((box.first_x, box.end_x), (box.first_y, box.end_y))
+        lines = (
+            Lines(values, first * self.unit, end * self.unit + 1)
+            for values, (first, end) in zip((self.x, self.y), ends, strict=True)
+        )
+        builder = Builder(*lines, self.interfaces)
+        for layer, slabs in enumerate(self.slabs):
+            builder.add_layer(layer, slabs)
+        mesh = builder.mesh()
+        check_jacobians(mesh)
+        return mesh
+
+
+def plan_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> BoxPlan:
+    """The plan of `layered_box`, with its arguments and errors."""
     check_box(x, y, interfaces, sizes)
     widest = np.minimum.accumulate([horizontal for horizontal, _ in sizes][::-1])[::-1]
     x_cells, y_cells = (x[1] - x[0]) / widest[0], (y[1] - y[0]) / widest[0]
     thicknesses = layer_thicknesses(x, y, interfaces, (int(np.ceil(x_cells)), int(np.ceil(y_cells))))
-    plans, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
+    slabs, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
     cells = [column_count(count, levels) for count in (x_cells, y_cells)]
-    builder = Builder(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)), interfaces)
-    for layer, plan in enumerate(plans):
-        builder.add_layer(layer, plan)
-    mesh = builder.mesh()
-    check_jacobians(mesh)
-    return mesh
+    lines = (np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True))
+    return BoxPlan(*lines, interfaces, slabs, column_unit(levels))
 
 
 def check_box(
@@ -269,8 +336,13 @@ def layer_plans(
 
 def column_count(cells: float, levels: int) -> int:
     """Columns at the surface for a number of elements wanted: each doubling halves them, from a multiple of four."""
-    unit = 2 ** (levels + 1) if levels else 1
+    unit = column_unit(levels)
     return int(np.ceil(cells / unit - 1e-6)) * unit
+
+
+def column_unit(levels: int) -> int:
+    """Columns at the surface that belong together where their number is halved so often."""
+    return 2 ** (levels + 1) if levels else 1
 
 
 def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -279,29 +351,63 @@ def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.broadcast_to(np.asarray(z, float), x.shape)
 
 
-class Builder:
-    """Vertices and elements of a layered box, from the top down, plane by plane.
+@dataclass(frozen=True)
+class Lines:
+    """Lines of x or y of the whole box, m, and those of a part of it: values[first:end]."""
 
-    A plane is an array of vertex numbers [line of y, line of x]; the last one is always `self.plane`.
+    values: np.ndarray
+    first: int
+    end: int
+
+    @property
+    def own(self) -> np.ndarray:
+        """Those of the part."""
+        return self.values[self.first : self.end]
+
+    def cells(self, together: int = 1) -> tuple[int, int]:
+        """The first cell between lines, and how many the whole box has, counted in so many together."""
+        return self.first // together, (len(self.values) - 1) // together
+
+    def halved(self) -> Lines:
+        """Every second line."""
+        return Lines(self.values[::2], self.first // 2, self.end // 2 + 1)
+
+    def inside(self) -> Lines:
+        """Three of four: those inside groups of four cells."""
+        chosen = np.arange(len(self.values)) % 4 != 0
+        return Lines(self.values[chosen], self.first // 4 * 3, self.end // 4 * 3)
+
+
+class Builder:
+    """Vertices and elements of a layered box, or of a part of it, from the top down, plane by plane.
+
+    A plane is an array of vertex numbers [line of y, line of x]; the last one is always `self.plane`. Vertices of the
+    whole box are numbered plane by plane, elements quadrilateral by quadrilateral (see `add_prisms`), row by row.
     """
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, interfaces: Sequence[Interface]) -> None:
+    def __init__(self, x: Lines, y: Lines, interfaces: Sequence[Interface]) -> None:
         self.x, self.y, self.interfaces = x, y, interfaces
         self.vertices: list[np.ndarray] = []
-        self.vertex_count = 0
+        self.vertex_ids: list[np.ndarray] = []
+        self.vertex_count = self.whole_vertices = 0
         self.elements: list[np.ndarray] = []
+        self.element_ids: list[np.ndarray] = []
+        self.whole_elements = 0
         self.materials: list[np.ndarray] = []
         self.top = self.plane = self.add_plane(0, 0.0)
 
-    def add_plane(self, layer: int, depth: float, **lines: np.ndarray) -> np.ndarray:
+    def add_plane(self, layer: int, depth: float, **lines: Lines) -> np.ndarray:
         """Vertices at the present lines, or those given as x or y, a part `depth` of the layer's thickness down."""
-        grid_x, grid_y = np.meshgrid(lines.get("x", self.x), lines.get("y", self.y))
+        x, y = lines.get("x", self.x), lines.get("y", self.y)
+        grid_x, grid_y = np.meshgrid(x.own, y.own)
         above = heights(self.interfaces[layer], grid_x, grid_y)
         below = heights(self.interfaces[layer + 1], grid_x, grid_y)
         z = (1 - depth) * above + depth * below
         plane = self.vertex_count + np.arange(z.size).reshape(z.shape)
         self.vertices.append(np.stack([grid_x, grid_y, z], axis=-1).reshape(-1, 3))
+        self.vertex_ids.append(rows_in_whole(self.whole_vertices, (y.first, x.first), z.shape, len(x.values)))
         self.vertex_count += z.size
+        self.whole_vertices += len(x.values) * len(y.values)
         return plane
 
     def add_layer(self, layer: int, plan: Sequence[Slab]) -> None:
@@ -322,7 +428,7 @@ class Builder:
         """One element below each cell of the last plane."""
         above, self.plane = self.plane, self.add_plane(layer, depth)
         below = self.plane
-        self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])])
+        self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])], self.x.cells(), self.y.cells())
 
     def add_doubling(self, layer: int, axis: str, middle: float, depth: float) -> None:
         """Elements twice as wide along an axis from here on. Four cells become two:
@@ -335,10 +441,9 @@ class Builder:
         """
         along_x = axis == "x"
         lines = self.x if along_x else self.y
-        inside = lines[np.arange(len(lines)) % 4 != 0]
         halved = self.plane if along_x else self.plane.T
-        between = self.add_plane(layer, middle, **{axis: inside})
-        setattr(self, axis, lines[::2])
+        between = self.add_plane(layer, middle, **{axis: lines.inside()})
+        setattr(self, axis, lines.halved())
         self.plane = self.add_plane(layer, depth)
         below = self.plane if along_x else self.plane.T
         t0, t4, (t1, t2, t3) = halved[:, :-1:4], halved[:, 4::4], (halved[:, place::4] for place in (1, 2, 3))
@@ -346,14 +451,24 @@ class Builder:
         b0, b1, b2 = below[:, :-1:2], below[:, 1::2], below[:, 2::2]
         left = [(b0, m1, t1, t0), (b0, b1, m2, m1), (m1, m2, t2, t1)]
         right = [(m3, b2, t4, t3), (b1, b2, m3, m2), (m2, m3, t3, t2)]
-        self.add_prisms(left + right, along_x)
+        self.add_prisms(left + right, lines.cells(4), (self.y if along_x else self.x).cells(), along_x)
 
-    def add_prisms(self, quadrilaterals: Sequence[tuple[np.ndarray, ...]], along_x: bool = True) -> None:
+    def add_prisms(
+        self,
+        quadrilaterals: Sequence[tuple[np.ndarray, ...]],
+        cells: tuple[int, int],
+        rows: tuple[int, int],
+        along_x: bool = True,
+    ) -> None:
         """Elements from quadrilaterals in planes of x and z (or y and z), drawn out from one line to the next.
 
-        Each corner is an array [line, cell]; they go around from the low left one, seen with z upwards.
+        Each corner is an array [line, cell]; they go around from the low left one, seen with z upwards. cells, rows :
+        the first of this part, and how many the whole box has.
         """
         for a, b, c, d in quadrilaterals:
+            shape = (a.shape[0] - 1, a.shape[1])
+            self.element_ids.append(rows_in_whole(self.whole_elements, (rows[0], cells[0]), shape, cells[1]))
+            self.whole_elements += rows[1] * cells[1]
             if along_x:  # the other axis is local j
                 corners = (a[:-1], b[:-1], b[1:], a[1:], d[:-1], c[:-1], c[1:], d[1:])
             else:  # the other axis is local i
@@ -366,10 +481,19 @@ class Builder:
         elements = np.concatenate(self.elements)
         sides = np.zeros(len(vertices), np.uint8)
         for bit, (column, line) in enumerate(((0, self.x), (1, self.y))):
-            for high, end in enumerate((line[0], line[-1])):
+            for high, end in enumerate((line.values[0], line.values[-1])):
                 sides |= (vertices[:, column] == end).astype(np.uint8) << (2 * bit + high)
         sides[self.plane] |= 1 << SIDES.index("z_min")
         sides[self.top] |= 1 << SIDES.index("z_max")
         on = np.bitwise_and.reduce(sides[elements][:, FACES], axis=2)
         boundaries = {name: np.argwhere(on >> bit & 1) for bit, name in enumerate(SIDES)}
-        return HexahedralMesh(vertices, elements, np.concatenate(self.materials), boundaries)
+        return HexahedralMesh(
+            vertices, elements, np.concatenate(self.materials), boundaries,
+            vertex_ids=np.concatenate(self.vertex_ids), element_ids=np.concatenate(self.element_ids),
+        )  # fmt: skip
+
+
+def rows_in_whole(base: int, first: tuple[int, int], shape: tuple[int, int], width: int) -> np.ndarray:
+    """Numbers, flat, of a part [row, column] of an array of that width that is numbered row by row from `base`."""
+    rows, columns = first[0] + np.arange(shape[0]), first[1] + np.arange(shape[1])
+    return (base + rows[:, None] * width + columns).reshape(-1)

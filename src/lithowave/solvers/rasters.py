@@ -18,10 +18,11 @@ def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, 
 
 def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
     """The domain: of the description, or around the mesh; upwards to the highest point of the ground."""
+    if plan.domain is None and getattr(plan, "bounds", None) is not None:
+        return plan.bounds  # of the whole mesh, where a rank has only a part of it
     vertices = plan.mesh.vertices
-    around = [(float(vertices[:, axis].min()), float(vertices[:, axis].max())) for axis in range(3)]
     if plan.domain is None:
-        return tuple(around)
+        return tuple((float(vertices[:, axis].min()), float(vertices[:, axis].max())) for axis in range(3))
     sides = [tuple(getattr(plan.domain, axis)) for axis in "xyz"]
     if plan.domain.surface is not None:
         sides[2] = (sides[2][0], max(sides[2][1], plan.domain.surface.high))
@@ -50,6 +51,24 @@ def raster_positions(raster: Raster) -> np.ndarray:
     x, y, z = (o + d * np.arange(n) for o, d, n in zip(raster.origin, raster.spacing, raster.shape, strict=True))
     grid = np.meshgrid(z, y, x, indexing="ij")
     return np.stack([grid[2], grid[1], grid[0]], axis=-1).reshape(-1, 3)
+
+
+def points_within(raster: Raster, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers, x fastest and rising, of the points of a raster between the corners `low` and `high` (3,), m."""
+    ranges = []
+    for axis in range(3):
+        place = raster.origin[axis] + raster.spacing[axis] * np.arange(raster.shape[axis])
+        ranges.append(np.flatnonzero((place >= low[axis]) & (place <= high[axis])))
+    x, y, z = ranges
+    nx, ny, _ = raster.shape
+    return ((z[:, None, None] * ny + y[:, None]) * nx + x).reshape(-1)
+
+
+def positions_of(raster: Raster, numbers: np.ndarray) -> np.ndarray:
+    """Positions (n, 3), m, of points of a raster by their numbers, x fastest."""
+    x, y, z = (o + d * np.arange(n) for o, d, n in zip(raster.origin, raster.spacing, raster.shape, strict=True))
+    nx, ny, _ = raster.shape
+    return np.stack([x[numbers % nx], y[numbers // nx % ny], z[numbers // (nx * ny)]], axis=-1)
 
 
 def surface_grid(plan: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

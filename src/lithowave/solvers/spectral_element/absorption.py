@@ -35,8 +35,20 @@ def make_damping(plan: Any) -> Damping:
 
     sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
     half = 0.5 * plan.schedule.time_step
+    sides = _of_all_ranks(sides, plan, np.add)
     sides = Damping(sides.point, half * sides.matrix / plan.survey.mass[sides.point, None])
-    return sides if plan.layer is None else joined(sides, layer_damping(plan))
+    return sides if plan.layer is None else joined(sides, _of_all_ranks(layer_damping(plan), plan, np.maximum))
+
+
+def _of_all_ranks(damping: Damping, plan: Any, how: Any) -> Damping:
+    """With what other ranks know of points that they share with this one: a face may be on another rank alone."""
+    if plan.ranks.size == 1:
+        return damping
+    full = np.zeros((plan.total_points, damping.matrix.shape[1]))
+    full[damping.point] = damping.matrix
+    plan.border.combine(full, plan.ranks, how)
+    point = np.union1d(damping.point, plan.border.points[full[plan.border.points].any(axis=1)])
+    return Damping(point, full[point])
 
 
 def layer_damping(plan: Any) -> Damping:

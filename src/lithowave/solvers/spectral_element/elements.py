@@ -31,15 +31,20 @@ def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tupl
 
     coefficients : of the maps, see `survey.map_coefficients`.
     """
-    q = coefficients.shape[-1]
-    size = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
-    powers = np.indices((q, q, q)).sum(axis=0)
-    affine = (np.abs(coefficients[:, :, powers > 1]) <= 1e-9 * size[:, None, None]).all(axis=(1, 2))
-    curved = "trilinear" if q == 2 else "triquadratic"
+    affine = is_affine(coefficients)
+    curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     code = 2 * affine.astype(np.int64) + materials.anisotropic[materials.number]
     found, place = np.unique(code, return_inverse=True)
     kinds = [Kind("affine" if one >= 2 else curved, bool(one % 2), materials.varying) for one in found]
     return kinds, place
+
+
+def is_affine(coefficients: np.ndarray) -> np.ndarray:
+    """Whether each element is a parallelepiped."""
+    q = coefficients.shape[-1]
+    size = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
+    powers = np.indices((q, q, q)).sum(axis=0)
+    return (np.abs(coefficients[:, :, powers > 1]) <= 1e-9 * size[:, None, None]).all(axis=(1, 2))
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,8 @@ def _filled(elements: np.ndarray, size: int) -> np.ndarray:
 class ElementTables:
     """All groups on a device, and where each element's points stand.
 
+    outer : groups of the elements that have points of other ranks; inner : of the others.
+
     Parameters
     ----------
     backend, kernels : of the run; `kernels` tells the arrangement and packs moduli and maps. plan : mesh, numbers,
@@ -110,34 +117,46 @@ class ElementTables:
     """
 
     def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
+        self.backend, self.kernels, self.plan = backend, kernels, plan
         self.arrangement: Arrangement = kernels.arrangement
+        self._slots: list[np.ndarray] = []
+        self._blocks = 0
         kinds, place = plan.kinds
-        parts, self.groups, block = [], [], 0
-        for number, kind in enumerate(kinds):
-            members = np.flatnonzero(place == number)
-            slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
-            moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
-            inside = np.full(plan.element_count, -1, np.int64)
-            inside[members] = np.arange(len(members))
-            own = np.where(slots.elements >= 0, inside[slots.elements], -1)
-            maps = plan.coefficients[members]
-            if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, in a mesh of 27 nodes, too
-                maps = maps[..., :2, :2, :2]
-            self.groups.append(
-                ElementGroup(
-                    kind, block, backend.upload(slots.order + block, np.int64), slots.begin,
-                    backend.upload(kernels.pack_moduli(moduli, own)),
-                    backend.upload(kernels.pack_maps(maps, own, kind)),
-                )
-            )  # fmt: skip
-            parts.append(slots.elements)
-            block += len(slots.elements) // self.arrangement.elements
-        order = np.concatenate(parts)
+        self.outer, self.inner = (
+            [self._group(kind, members) for number, kind in enumerate(kinds)
+             if len(members := np.flatnonzero((place == number) & (plan.outer == outer)))]
+            for outer in (True, False)
+        )  # fmt: skip
+        order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
         self.points = backend.upload(packed, np.uint32)
         places = np.empty(plan.element_count, np.int64)
         places[order[order >= 0]] = np.flatnonzero(order >= 0)
         self._base = self.arrangement.base(places)
+
+    @property
+    def groups(self) -> list[ElementGroup]:
+        """All of them."""
+        return [*self.outer, *self.inner]
+
+    def _group(self, kind: Kind, members: np.ndarray) -> ElementGroup:
+        """The elements `members`, all of a kind, in blocks behind those of the groups made before."""
+        plan, backend, kernels = self.plan, self.backend, self.kernels
+        slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
+        moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
+        inside = np.full(plan.element_count, -1, np.int64)
+        inside[members] = np.arange(len(members))
+        own = np.where(slots.elements >= 0, inside[slots.elements], -1)
+        maps = plan.coefficients[members]
+        if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, in a mesh of 27 nodes, too
+            maps = maps[..., :2, :2, :2]
+        first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
+        self._slots.append(slots.elements)
+        return ElementGroup(
+            kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
+            backend.upload(kernels.pack_moduli(moduli, own)),
+            backend.upload(kernels.pack_maps(maps, own, kind)),
+        )  # fmt: skip
 
     def base(self, elements: np.ndarray) -> np.ndarray:
         """Index in `points`, flattened, of the first point of elements."""

@@ -136,8 +136,24 @@ class PointKernels:
 
     def damp(self, *arguments: Any) -> None:
         """See `point_kernels.damp`."""
-        named = named_arguments("damp", arguments)
-        self._launch("damp", named["point"].size, named | {"count": named["point"].size})
+        self._launch_points("damp", arguments)
+
+    def hold(self, *arguments: Any) -> None:
+        """See `point_kernels.hold`."""
+        self._launch_points("hold", arguments)
+
+    def pack(self, *arguments: Any) -> None:
+        """See `point_kernels.pack`."""
+        self._launch_points("pack", arguments)
+
+    def unpack(self, *arguments: Any) -> None:
+        """See `point_kernels.unpack`."""
+        self._launch_points("unpack", arguments)
+
+    def _launch_points(self, kernel: str, arguments: tuple) -> None:
+        """A thread for each of the points in a list."""
+        named = named_arguments(kernel, arguments)
+        self._launch(kernel, named["point"].size, named | {"count": named["point"].size})
 
     def inject(self, *arguments: Any) -> None:
         """See `point_kernels.inject`."""

@@ -7,17 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.rasters import select_raster, surface_grid
+from lithowave.solvers.rasters import points_within, select_raster, surface_grid
 from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 
 PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
+KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
 PACKED_PART = 8  # bytes of a number of moduli and maps while they are packed
 
 
+def field_bytes(plan: Any) -> int:
+    """Displacements, momenta, and momenta before at damped points; what is kept and sent of points shared by ranks."""
+    shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
+    values = 2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count + 3 * shared + 6 * sent
+    return plan.value_bytes * values + 8 * (3 * shared + 2 * sent)
+
+
 def state_bytes(plan: Any) -> int:
-    """Displacements, momenta, and momenta before at damped points."""
-    return plan.value_bytes * (2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count)
+    """Displacements and momenta of points, and momenta before of damped points, with their keys."""
+    return (KEY + 6 * plan.value_bytes) * plan.total_points + (KEY + 3 * plan.value_bytes) * plan.damped_point_count
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
@@ -27,19 +36,23 @@ def array_bytes(plan: Any, backend: Any) -> int:
     """
     damping = plan.damped_point_count * (8 + 6 * plan.value_bytes)
     if backend is None:
-        return state_bytes(plan) + damping + sum(lean_bytes(plan, kind) * count for kind, count in members(plan))
+        return field_bytes(plan) + damping + sum(lean_bytes(plan, kind) * count for kind, count in members(plan))
     kernels = backend.kernels(
         PACKAGE, MODULE, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
     )
     size = kernels.arrangement.elements
     blocks = sum(-(-count // size) * block_bytes(plan, kernels, kind) for kind, count in members(plan))
-    return state_bytes(plan) + damping + blocks
+    return field_bytes(plan) + damping + blocks
 
 
 def members(plan: Any) -> Iterator[tuple[Any, int]]:
-    """Kinds of elements, and how many there are of each."""
+    """Kinds of elements, and how many there are of each, outer ones apart from inner ones: as they are grouped."""
     kinds, place = plan.kinds
-    return zip(kinds, np.bincount(place, minlength=len(kinds)).tolist(), strict=True)
+    for number, kind in enumerate(kinds):
+        for outer in (True, False):
+            count = int(((place == number) & (plan.outer == outer)).sum())
+            if count:
+                yield kind, count
 
 
 def lean_bytes(plan: Any, kind: Any) -> int:
@@ -65,6 +78,7 @@ def damped_point_count(plan: Any) -> int:
     """Points of absorbing faces and of elements in the absorbing layer."""
     damped = np.zeros(plan.total_points, bool)
     damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
+    plan.border.combine(damped, plan.ranks, np.maximum)
     if plan.layer is not None:
         centres = plan.mesh.vertices[plan.mesh.elements].mean(axis=1)
         damped[plan.numbers[plan.layer.depth(centres)[0] > 0]] = True
@@ -74,7 +88,8 @@ def damped_point_count(plan: Any) -> int:
 def plan_bytes(plan: Any) -> int:
     """The mesh, the numbers and maps of its elements, its survey and its materials: they stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
-    return places + sum(array.nbytes for array in held_arrays(plan.mesh, plan.materials, plan.survey, plan))
+    held = held_arrays(plan.mesh, plan.materials, plan.survey, plan.border, plan)
+    return places + sum(array.nbytes for array in held)
 
 
 def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
@@ -99,10 +114,11 @@ def reading_bytes(plan: Any, simulation: Any) -> int:
     total = len(simulation.receiver_list()) * place_bytes(plan, output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
-        points = int(np.prod(select_raster(plan, selection).shape))
+        points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))
         total += points * (place_bytes(plan, tensors) + plan.value_bytes * (12 if tensors else 3))
     if output.peak_motion:
-        total += len(surface_grid(plan)[2]) * (place_bytes(plan, False) + 15 * plan.value_bytes)
+        points = int(within_reach(plan.mesh, surface_grid(plan)[2]).sum())
+        total += points * (place_bytes(plan, False) + 15 * plan.value_bytes)
     return total
 
 

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
+from lithowave.solvers.spectral_element.parts import column_windows, element_parts, handed_out, together
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
+    from lithowave.mesh.partition import Rectangle
 
 GROWTH = 1.15  # of the elements of an absorbing layer, from one to the next outwards
 LAYER_WAVELENGTHS, FEWEST_IN_LAYER = 12.0, 4  # thickness of a layer in shortest wavelengths; elements
@@ -44,7 +47,10 @@ class AbsorbingLayer:
 
 @dataclass(frozen=True)
 class MeshedModel:
-    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the layer."""
+    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the layer.
+
+    element_size : m, along the surface, of the whole mesh as all ranks know it; None: the median of the elements.
+    """
 
     mesh: HexahedralMesh
     materials: ElementMaterials
@@ -53,31 +59,83 @@ class MeshedModel:
     element_size: float | None
 
 
-def make_model(simulation: Simulation) -> MeshedModel:
-    """The mesh of a simulation with its materials.
+def make_model(simulation: Simulation, ranks: Ranks = ALONE) -> MeshedModel:
+    """The mesh of a simulation with its materials; of several ranks each has its part.
 
     Raises
     ------
-    InputError : the mesh file, its groups or the domain cannot be meshed.
+    InputError : the mesh file, its groups or the domain cannot be meshed; there are too many ranks for it.
     """
     if simulation.solver.mesh is not None:
-        return _read(simulation)
-    return _built(simulation)
+        return _read(simulation, ranks)
+    built = built_box(simulation)
+    window = None
+    if ranks.size > 1:
+        window = windows(simulation, built, ranks.size)[ranks.rank]
+    mesh, layer = together(ranks, lambda: built_mesh(simulation, built, window))
+    materials = _of_whole(together(ranks, lambda: _materials(simulation, mesh)), ranks)
+    used = any(layer.thickness.values())
+    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer if used else None, built.element_size)
 
 
-def _read(simulation: Simulation) -> MeshedModel:
-    path = simulation.solver.mesh
+def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
+    """Only the root reads the file."""
     if simulation.boundaries.absorption == "layer":
         raise InputError(
             "boundaries.absorption", "a layer cannot be put around a mesh that is read",
             "Allowed with solver.mesh: stacey", "or make the layer part of the mesh",
         )  # fmt: skip
-    mesh = read_hexahedral_mesh(path, "solver.mesh").local()
-    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), None, None)
+    grouped = simulation.material.kind == "groups"
+
+    def read() -> tuple[HexahedralMesh | None, np.ndarray | None, float]:
+        if not ranks.is_root:
+            return None, None, 0.0
+        mesh = read_hexahedral_mesh(simulation.solver.mesh, "solver.mesh")
+        if grouped:  # a part has not all groups: materials are numbered as the description has them
+            mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
+        if ranks.size == 1:
+            return mesh, None, typical_size(mesh)
+        absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
+        return mesh, element_parts(mesh, absorbing, ranks.size, simulation.solver.degree), typical_size(mesh)
+
+    mesh, part, size = together(ranks, read)
+    if ranks.size > 1:
+        mesh = handed_out(mesh, part, ranks)
+    mesh, size = mesh.local(), ranks.broadcast(size)
+    if grouped:
+        materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
+    else:
+        materials = _of_whole(together(ranks, lambda: _materials(simulation, mesh)), ranks)
+    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), None, size)
 
 
-def _built(simulation: Simulation) -> MeshedModel:
-    domain, material = simulation.domain, simulation.material
+def typical_size(mesh: HexahedralMesh) -> float:
+    """Median edge along the first local axis, m."""
+    first, second = (mesh.vertices[mesh.elements[:, corner]] for corner in (0, 1))
+    return float(np.median(np.linalg.norm(second - first, axis=1)))
+
+
+def _of_whole(materials: ElementMaterials, ranks: Ranks) -> ElementMaterials:
+    """With the extremes of the whole mesh, where they come from its points."""
+    if not materials.varying:
+        return materials
+    fastest, slowest = ranks.largest(float(materials.fastest[0])), ranks.smallest(float(materials.slowest[0]))
+    return replace(materials, fastest=np.array([fastest]), slowest=np.array([slowest]))
+
+
+@dataclass(frozen=True)
+class BuiltBox:
+    """The plan of a built mesh: columns and slabs, tops of the layers and of the ground, m, and the layer around."""
+
+    plan: BoxPlan
+    tops: list[float]
+    layer: AbsorbingLayer
+    element_size: float
+
+
+def built_box(simulation: Simulation) -> BuiltBox:
+    """How the domain is meshed, with its absorbing layer."""
+    domain = simulation.domain
     tops, slowest = element_layers(simulation)
     sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
     layer = _layer(simulation, max(size for size, _ in sizes), sizes[0][0])
@@ -86,18 +144,28 @@ def _built(simulation: Simulation) -> MeshedModel:
         for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
     )
     interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
-    mesh = layered_box(x, y, interfaces, sizes).local()
-    mesh, layer = _stretched(mesh, layer, _layer_elements(simulation))
+    return BuiltBox(plan_box(x, y, interfaces, sizes), tops, layer, sizes[0][0])
+
+
+def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
+    """The columns of each rank."""
+    absorbing = {name: kind == "absorbing" for name, kind in simulation.boundaries.faces.items()}
+    return column_windows(built.plan, built.layer, absorbing, parts, simulation.solver.degree)
+
+
+def built_mesh(
+    simulation: Simulation, built: BuiltBox, window: Rectangle | None = None
+) -> tuple[HexahedralMesh, AbsorbingLayer]:
+    """The mesh, or its part in a window of columns, stretched as its layer and the ground want it."""
+    domain, material, tops = simulation.domain, simulation.material, built.tops
+    mesh, layer = _stretched(built.plan.build(window).local(), built.layer, _layer_elements(simulation))
     if domain.surface is not None:
-        mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
+        mesh = _on_ground(mesh, domain.surface_height, *built.plan.interfaces[:2])
     if material.kind == "layers":
         lower = np.array([one.top for one in material.layers[1:]])
         below = [int((lower >= top - 1e-9).sum()) for top in tops]
         mesh = _renumbered(mesh, np.array(below))
-    used = any(layer.thickness.values())
-    return MeshedModel(
-        mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), layer if used else None, sizes[0][0]
-    )
+    return mesh, layer
 
 
 def _on_ground(mesh: HexahedralMesh, height: Callable, top: float, below: float) -> HexahedralMesh:
@@ -167,8 +235,6 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
     material = simulation.material
     if material.kind == "homogeneous":
         return materials_of([material.homogeneous], np.zeros(mesh.element_count, np.int64))
-    if material.kind == "groups":
-        return materials_of(*group_materials(simulation, mesh))
     if material.kind == "layers" and simulation.solver.mesh is None:
         return materials_of(list(material.layers), mesh.materials)
     if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 from lithowave.solvers.spectral_element.geometry import PlacesInElements, find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
 
@@ -22,24 +21,25 @@ ON_GROUND = 1.0  # the same for points on a ground that the elements follow only
 class Places:
     """Points in elements: which, and the Lagrange polynomials there.
 
-    point : number of the point, rising; several rows where elements share it. element; reference : xi (rows, 3).
-    values, slopes : (rows, 3, n), l_a(xi_d) and its slope.
+    point : number of the point, rising; several rows where elements share it, by the elements' numbers in the whole
+    mesh. element; reference : xi (rows, 3). excess : how far outside the element the point was. values, slopes :
+    (rows, 3, n), l_a(xi_d) and its slope.
     """
 
     point: np.ndarray
     element: np.ndarray
     reference: np.ndarray
+    excess: np.ndarray
     values: np.ndarray
     slopes: np.ndarray
 
-    def first(self) -> Places:
-        """The first element of each point alone."""
-        _, rows = np.unique(self.point, return_index=True)
-        return Places(*(array[rows] for array in (self.point, self.element, self.reference, self.values, self.slopes)))
+    def rows(self, some: np.ndarray) -> Places:
+        """Some of the rows."""
+        return Places(*(getattr(self, one.name)[some] for one in fields(self)))
 
-    def missing(self, count: int) -> np.ndarray:
-        """Those of `count` points that are in no element."""
-        return np.setdiff1d(np.arange(count), self.point)
+    def numbered(self, numbers: np.ndarray) -> Places:
+        """The same rows; points are called by these numbers."""
+        return replace(self, point=numbers[self.point])
 
 
 def find_places(mesh: HexahedralMesh, degree: int, positions: np.ndarray, tolerance: float = TOLERANCE) -> Places:
@@ -50,6 +50,7 @@ def find_places(mesh: HexahedralMesh, degree: int, positions: np.ndarray, tolera
     """
     positions = np.asarray(positions, float).reshape(-1, 3)
     candidates = _near(mesh, positions)
+    candidates = candidates[np.argsort(mesh.numbers_in_whole[candidates])]
     nodes = mesh.element_nodes(candidates)
     found = find_elements(nodes, positions, TOLERANCE)
     if tolerance > TOLERANCE:
@@ -57,12 +58,12 @@ def find_places(mesh: HexahedralMesh, degree: int, positions: np.ndarray, tolera
         found = _with_nearest(found, find_elements(nodes, positions[lost], tolerance), lost)
     values = _tidy(lagrange_values(degree, found.reference))
     slopes = lagrange_derivatives(degree, found.reference)
-    return Places(found.point, candidates[found.element], found.reference, values, slopes)
+    return Places(found.point, candidates[found.element], found.reference, found.excess, values, slopes)
 
 
 def _with_nearest(found: PlacesInElements, near: PlacesInElements, lost: np.ndarray) -> PlacesInElements:
-    """Places joined with the nearest element of each of the points that were lost."""
-    order = np.lexsort((near.excess, near.point))
+    """Places joined with the nearest element of each of the points that were lost; of equally near ones the first."""
+    order = np.lexsort((near.element, np.rint(1e9 * near.excess), near.point))
     _, first = np.unique(near.point[order], return_index=True)
     best = order[first]
     added = (lost[near.point[best]], near.element[best], near.reference[best], near.excess[best])
@@ -91,9 +92,8 @@ def _tidy(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(values) < 1e-12, 0.0, values)
 
 
-def require_places(places: Places, names: Sequence[str], positions: np.ndarray, where: str) -> None:
-    """InputError: a point is in no element."""
-    missing = places.missing(len(names))
+def refuse_missing(missing: np.ndarray, names: Sequence[str], positions: np.ndarray, where: str) -> None:
+    """InputError: there are points, by their numbers, that are in no element."""
     if missing.size:
         n = int(missing[0])
         x, y, z = positions[n]
@@ -109,72 +109,6 @@ def inverse_jacobians(mesh: HexahedralMesh, places: Places) -> np.ndarray:
     nodes = mesh.element_nodes(places.element)
     slopes = shape_derivatives(places.reference, nodes.shape[1])
     return metric(np.einsum("mda,mac->mcd", slopes, nodes))[0]
-
-
-class SourceList:
-    """Points that sources act on: momenta gained for a unit of amplitude.
-
-    A moment tensor M acts as the force -M : grad delta, that is M : grad N_a at the point of shape function N_a; a
-    force as F N_a. Where elements share the place each takes an equal part.
-
-    Parameters
-    ----------
-    plan : mesh, numbers of points, time step.
-    """
-
-    def __init__(self, backend: Any, plan: Any, sources: Sequence[Any]) -> None:
-        self.backend, mesh, numbers = backend, plan.mesh, plan.numbers
-        positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        places = find_places(mesh, plan.degree, positions, plan.tolerance)
-        names = [getattr(source, "name", "") or f"source {number}" for number, source in enumerate(sources)]
-        require_places(places, names, positions, "sources")
-        point, weight, owner = _source_entries(mesh, numbers, sources, places)
-        order = np.lexsort((owner, point))
-        point, weight, owner = point[order], weight[order], owner[order]
-        target, begin = np.unique(point, return_index=True)
-        self.count = len(target)
-        self._lists = (
-            backend.upload(target, np.int64), backend.upload(np.append(begin, len(point)), np.int64),
-            backend.upload(weight, np.float64), backend.upload(owner, np.int64),
-        )  # fmt: skip
-        functions = [s.time_function.released if s.force is None else s.time_function.amplitude for s in sources]
-        self._amplitudes = SourceAmplitudes(functions, plan.schedule.time_step, 0.5)
-        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of steps that holds this one."""
-        if self.count:
-            self.backend.assign(self._table, self._amplitudes.block(step))
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the momenta and before the row."""
-        return *self._lists, self._table
-
-
-def _source_entries(
-    mesh: HexahedralMesh, numbers: np.ndarray, sources: Sequence[Any], places: Places
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Point, weight (3) and source of every entry."""
-    n = numbers.shape[1]
-    share = 1.0 / np.bincount(places.point, minlength=len(sources))[places.point]
-    inverse = inverse_jacobians(mesh, places)
-    points, weights, owners = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
-    for row, owner in enumerate(places.point):
-        x, y, z = places.values[row]
-        source = sources[owner]
-        if source.force is not None:
-            shape = np.einsum("k,j,i->kji", z, y, x)
-            weight = shape[..., None] * np.asarray(source.force, float)
-        else:
-            sx, sy, sz = places.slopes[row]
-            slopes = np.stack([np.einsum("k,j,i->kji", *f) for f in ((z, y, sx), (z, sy, x), (sz, y, x))], axis=-1)
-            weight = slopes @ inverse[row] @ symmetric(source.moment)
-        points.append(numbers[places.element[row]].ravel())
-        weights.append(share[row] * weight.reshape(-1, 3))
-        owners.append(np.full(n**3, owner))
-    point, weight, owner = (np.concatenate(parts) for parts in (points, weights, owners))
-    acting = (weight != 0).any(axis=1)
-    return point[acting], weight[acting], owner[acting]
 
 
 def symmetric(six: Any) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,18 +12,21 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import EDGES, number_points, shared_count
-from lithowave.mesh.quality_report import quality_report
+from lithowave.mesh.numbering import number_points, shared_count
+from lithowave.mesh.shared_points import SharedPoints, shared_points
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model
+from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
+from lithowave.solvers.spectral_element.parts import together
 from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
 from lithowave.solvers.spectral_element.stability import stable_time_step
 from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
+from lithowave.solvers.spectral_element.whole import WholeMesh, survey_whole
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -32,12 +36,13 @@ PART = 20_000
 
 @dataclass(frozen=True)
 class SpectralElementPlan:
-    """Everything decided before an array of a device is allocated.
+    """Everything decided before an array of a device is allocated; of several ranks each has its part.
 
     mesh : elements in the order in which they are worked on. numbers : of points [element, k, j, i]. coefficients :
     maps of the elements (see `survey`). faces : outer faces (element, local face) by kind. layer : of absorbing
-    elements, or None. face_kinds : of the six faces of a box; None for a mesh that was read. mesh_file : where that
-    came from.
+    elements, or None. ranks : of the run. border : points that other ranks have, too; border_keys : what
+    `point_keys` is there. bounds : ends along x, y, z, m, of the whole mesh. face_kinds : of the six faces of a box;
+    None for a mesh that was read. mesh_file : where that came from.
     """
 
     mesh: HexahedralMesh
@@ -50,6 +55,10 @@ class SpectralElementPlan:
     layer: AbsorbingLayer | None
     survey: MeshSurvey
     schedule: Schedule
+    ranks: Ranks = ALONE
+    border: SharedPoints = field(default_factory=SharedPoints)
+    border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    bounds: tuple[tuple[float, float], ...] | None = None
     max_frequency: float | None = None
     value_bytes: int = 4
     deterministic: bool = False
@@ -72,12 +81,40 @@ class SpectralElementPlan:
     @property
     def unit_count(self) -> int:
         """See `lithowave.solvers.base.Plan`."""
-        return self.mesh.element_count
+        return self.element_count if self.ranks.size == 1 else self.whole.elements
 
     @property
     def element_count(self) -> int:
-        """Number of elements."""
+        """Number of elements of this rank."""
         return self.mesh.element_count
+
+    @property
+    def whole(self) -> WholeMesh:
+        """What is told of all ranks' parts; all must ask for it the first time."""
+        return self._once("whole", lambda: survey_whole(self))
+
+    def _once(self, name: str, found: Callable[[], Any]) -> Any:
+        """As `cached_property`, whose lock, one for all plans, would stop threads that are ranks for ever."""
+        if f"_{name}" not in self.__dict__:
+            self.__dict__[f"_{name}"] = found()
+        return self.__dict__[f"_{name}"]
+
+    @cached_property
+    def outer(self) -> np.ndarray:
+        """Whether each element has a point that other ranks share."""
+        shared = np.zeros(self.total_points, bool)
+        shared[self.border.points] = True
+        return np.concatenate([shared[part].any(axis=(1, 2, 3)) for part in _in_parts(self.numbers)])
+
+    def point_keys(self) -> np.ndarray:
+        """A number (points,) of each point that does not depend on the parts of the mesh.
+
+        The smallest of element * (degree + 1)^3 + place in the element, of all elements that have the point, with the
+        numbers of elements in the whole mesh.
+        """
+        keys = smallest_keys(self.numbers, self.mesh.numbers_in_whole, self.total_points)
+        keys[self.border.points] = self.border_keys
+        return keys
 
     @property
     def shared(self) -> int:
@@ -97,10 +134,10 @@ class SpectralElementPlan:
         """Kinds of elements, and the place of each element's kind among them."""
         return element_kinds(self.coefficients, self.materials)
 
-    @cached_property
+    @property
     def damped_point_count(self) -> int:
-        """Points of absorbing faces and of the absorbing layer."""
-        return memory.damped_point_count(self)
+        """Points of absorbing faces and of the absorbing layer; all ranks must ask for it the first time."""
+        return self._once("damped_point_count", lambda: memory.damped_point_count(self))
 
     def memory_bytes(self, backend: Any = None) -> int:
         """Bytes of the fields, the points of the elements, their moduli and maps, and the damping."""
@@ -139,29 +176,6 @@ class SpectralElementPlan:
         x, y, z = self.element_nodes(element)[:8].mean(axis=0)
         return f"element {self.mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
 
-    @cached_property
-    def quality(self) -> dict[str, Any]:
-        """Measures of the mesh, and where it is worst."""
-        return quality_report(self.mesh, self.degree)
-
-    @cached_property
-    def limiting_element(self) -> int:
-        """The element that sets the time step."""
-        return int(np.argmax(self.survey.frequency2))
-
-    @cached_property
-    def resolution(self) -> tuple[float, int, float]:
-        """Fewest points in a wavelength at 1 Hz, where (element), and vs there, m/s."""
-        fewest, where = math.inf, 0
-        for first in range(0, self.element_count, PART):
-            some = slice(first, first + PART)
-            nodes = self.mesh.element_nodes(some)[:, :8]
-            size = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1).max(axis=1)
-            points = self.degree * self.slowest(some) / size
-            if points.min() < fewest:
-                fewest, where = float(points.min()), first + int(points.argmin())
-        return fewest, where, float(self.slowest(slice(where, where + 1))[0])
-
     def slowest(self, some: slice) -> np.ndarray:
         """Slowest wave in each of some elements, m/s."""
         if self.materials.values is None:
@@ -171,33 +185,31 @@ class SpectralElementPlan:
 
     def points_per_wavelength(self) -> float | None:
         """GLL points, on average, in the shortest wavelength at max_frequency, where they are fewest."""
-        return self.resolution[0] / self.max_frequency if self.max_frequency else None
+        return self.whole.fewest_points / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.base.Plan`."""
-        worst = self.limiting_element
-        fastest = float(self.materials.speed()[worst].max())
-        kinds, place = self.kinds
-        _, coarse, vs = self.resolution
+        whole = self.whole
+        quality = whole.quality
         return {
             "method": "spectral_element",
             "degree": self.degree,
-            "element_count": self.element_count,
-            "element_kinds": {_kind_name(kind): int((place == n).sum()) for n, kind in enumerate(kinds)},
-            "element_size_m": [self.quality["shortest_edge"], self.quality["longest_edge"]],
-            "mesh_quality": {name: self.quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
-            "gll_points": self.total_points,
-            "degrees_of_freedom": 3 * self.total_points,
-            "faces": self.face_kinds or {kind: len(faces) for kind, faces in self.faces.items() if len(faces)},
+            "element_count": whole.elements,
+            "element_kinds": whole.kinds,
+            "element_size_m": [quality["shortest_edge"], quality["longest_edge"]],
+            "mesh_quality": {name: quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
+            "gll_points": whole.points,
+            "degrees_of_freedom": 3 * whole.points,
+            "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
-            "time_step_limited_by": {"vp_m_s": fastest, "place": self.place_of(worst)},
+            "time_step_limited_by": {"vp_m_s": whole.limiting_speed, "place": whole.limiting_place},
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": vs, "place": self.place_of(coarse)},
+            "points_per_wavelength_at": {"vs_m_s": whole.slowest_speed, "place": whole.slowest_place},
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
-            "memory_bytes": self.memory_bytes(),
+            "memory_bytes": whole.memory_bytes,
         }
 
     def lines(self) -> list[Line]:
@@ -208,10 +220,10 @@ class SpectralElementPlan:
         origin = f"; from {self.mesh_file}" if self.mesh_file else ""
         shortest, longest = summary["element_size_m"]
         even = shortest > (1 - 1e-6) * longest
-        points = f"{self.total_points:,} GLL points, {summary['degrees_of_freedom']:,} unknowns"
+        points = f"{summary['gll_points']:,} GLL points, {summary['degrees_of_freedom']:,} unknowns"
         return [
             ("method", f"spectral element, degree {self.degree}"),
-            ("mesh", f"{self.element_count:,} elements ({told}){origin}"),
+            ("mesh", f"{summary['element_count']:,} elements ({told}){origin}"),
             ("points", points),
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
@@ -221,25 +233,24 @@ class SpectralElementPlan:
         ]
 
     def _quality_text(self) -> str:
-        found, worst = self.quality, self.place_of(self.quality["worst_element"]["element"])
+        found, worst = self.whole.quality, self.whole.worst_place
         text = f"smallest Jacobian ratio {found['jacobian_ratio']:.3g}, largest skewness {found['skewness']:.2g}"
         perfect = found["jacobian_ratio"] > 1 - 1e-6 and found["skewness"] < 1e-6
         return f"{text} (all elements are boxes)" if perfect else f"{text}; worst in {worst}"
 
     def _face_line(self, summary: dict[str, Any]) -> Line:
         how = {"layer": "; absorbing by damping layers", "stacey": "; absorbing by the condition of Stacey"}
-        more = how[summary["absorption"]] if len(self.faces["absorbing"]) else ""
+        more = how[summary["absorption"]] if self.whole.faces["absorbing"] else ""
         if self.face_kinds:
             return face_line(summary, more)
         return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + more
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""
-        worst = self.quality["worst_element"]
-        causes = []
-        if self.quality["jacobian_ratio"] < 0.2 or self.quality["skewness"] > 0.8:
-            causes.append(f"badly formed elements: the worst is {self.place_of(worst['element'])}")
-        if len(self.faces["absorbing"]):
+        whole, causes = self.whole, []
+        if whole.quality["jacobian_ratio"] < 0.2 or whole.quality["skewness"] > 0.8:
+            causes.append(f"badly formed elements: the worst is {whole.worst_place}")
+        if whole.faces["absorbing"]:
             causes.append(
                 "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
                 "layer, or sides that lie elsewhere"
@@ -247,19 +258,33 @@ class SpectralElementPlan:
         return causes
 
 
-def _kind_name(kind: Kind) -> str:
-    return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
+def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
+    """The elements in parts, of which there is one at least."""
+    for first in range(0, max(1, len(numbers)), PART):
+        yield numbers[first : first + PART]
 
 
-def plan(simulation: Simulation) -> SpectralElementPlan:
-    """Discretize an experiment.
+def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
+    """For each of so many points the smallest of elements[e] * size + place of point [e, place], size that of an
+    element."""
+    keys = np.full(points, -1, np.int64)
+    size = numbers[0].size
+    places = np.arange(size)
+    order = np.argsort(-elements, kind="stable")
+    for some in _in_parts(order):  # of equal points the last value stays: that of the lowest element
+        keys[numbers[some].reshape(len(some), size)] = elements[some, None] * size + places
+    return keys
+
+
+def plan(simulation: Simulation, ranks: Ranks = ALONE) -> SpectralElementPlan:
+    """Discretize an experiment; on several ranks together.
 
     Raises
     ------
-    InputError : the mesh cannot be used, or the time step is above the limit.
+    InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
     solver = simulation.solver
-    model = make_model(simulation)
+    model = make_model(simulation, ranks)
 
     def schedule(limit: float) -> Schedule:
         return make_schedule(
@@ -267,56 +292,70 @@ def plan(simulation: Simulation) -> SpectralElementPlan:
         )
 
     made = make_plan(
-        model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic,
+        model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
         max_frequency=solver.max_frequency, domain=simulation.domain,
         face_kinds=None if solver.mesh else simulation.boundaries.faces,
         mesh_file=str(solver.mesh) if solver.mesh else None,
     )  # fmt: skip
     _refuse_coarse_mesh(simulation, made)
+    if ranks.size > 1:
+        _ = made.whole  # all ranks are here now, and will not be when one of them asks
     return made
 
 
 def make_plan(
-    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False, **more: Any
-) -> SpectralElementPlan:
+    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False, ranks: Ranks = ALONE,
+    **more: Any,
+) -> SpectralElementPlan:  # fmt: skip
     """The plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
     numbers, count = number_points(mesh.elements, degree)
+    border = shared_points(mesh, numbers, ranks)
     q = 2 if mesh.nodes is None else 3
     coefficients = np.empty((mesh.element_count, 3, q, q, q))
     for first in range(0, mesh.element_count, PART):
         some = slice(first, first + PART)
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
     survey = survey_mesh(coefficients, numbers, count, model.materials.density(), model.materials.speed())
+    together(ranks, lambda: _refuse_bad(mesh, degree, survey))
+    border.combine(survey.mass, ranks)
+    keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
+    border.combine(keys, ranks, np.minimum)
+    limit = stable_time_step(mesh, model.materials, degree, survey.frequency2, ranks)
+    return SpectralElementPlan(
+        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer, survey, schedule(limit),
+        ranks, border, keys[border.points], _bounds(mesh, ranks),
+        value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
+        surface_spacing=(model.element_size or typical_size(mesh)) / degree, **more,
+    )  # fmt: skip
+
+
+def _refuse_bad(mesh: HexahedralMesh, degree: int, survey: MeshSurvey) -> None:
     if not (survey.jacobian > 0).all():
         from lithowave.solvers.spectral_element.geometry import refuse_bad_elements
 
         worst = np.flatnonzero(~(survey.jacobian > 0))
-        refuse_bad_elements(mesh.element_nodes(worst), degree, ids=worst)
-    limit = stable_time_step(mesh, model.materials, degree, survey.frequency2)
-    return SpectralElementPlan(
-        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer, survey, schedule(limit),
-        value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
-        surface_spacing=(model.element_size or _typical_size(mesh)) / degree, **more,
-    )  # fmt: skip
+        refuse_bad_elements(mesh.element_nodes(worst), degree, ids=mesh.numbers_in_whole[worst])
 
 
-def _typical_size(mesh: HexahedralMesh) -> float:
-    """Median edge along the first local axis, m."""
-    first, second = (mesh.vertices[mesh.elements[:, corner]] for corner in (0, 1))
-    return float(np.median(np.linalg.norm(second - first, axis=1)))
+def _bounds(mesh: HexahedralMesh, ranks: Ranks) -> tuple[tuple[float, float], ...]:
+    """Ends of the whole mesh along x, y, z, m."""
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    return tuple((ranks.smallest(float(a)), ranks.largest(float(b))) for a, b in zip(low, high, strict=True))
 
 
 def _refuse_coarse_mesh(simulation: Simulation, plan: SpectralElementPlan) -> None:
     """A mesh that is read must resolve max_frequency as a built one would have to."""
-    points, solver = plan.points_per_wavelength(), simulation.solver
-    if solver.mesh is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
+    solver = simulation.solver
+    if solver.mesh is None or solver.max_frequency is None:
         return
-    _, element, vs = plan.resolution
+    points, whole = plan.points_per_wavelength(), plan.whole
+    if points >= solver.smallest_points * (1 - 1e-6):
+        return
     raise InputError(
         "solver.max_frequency",
-        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {plan.place_of(element)} "
-        f"(vs = {vs:g} m/s)",
+        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {whole.slowest_place} "
+        f"(vs = {whole.slowest_speed:g} m/s)",
         f"degree {solver.degree} needs at least {solver.smallest_points:g}",
         f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher degree would do",
     )

@@ -42,6 +42,41 @@ def damp(momentum, history, point, matrix):
         history[n, 0], history[n, 1], history[n, 2] = x1, y1, z1
 
 
+@parallel
+def hold(momentum, point, kept):
+    """Keep p of points aside, kept (points, 3), and set it to zero."""
+    for n in prange(point.size):
+        for c in range(3):
+            kept[n, c] = momentum[point[n], c]
+            momentum[point[n], c] = 0
+
+
+@parallel
+def pack(momentum, point, outgoing):
+    """p of points, three numbers after each other."""
+    for n in prange(point.size):
+        for c in range(3):
+            outgoing[3 * n + c] = momentum[point[n], c]
+
+
+@parallel
+def unpack(momentum, kept, point, begin, entry, incoming):
+    """p = kept + the sum of the entries begin[n] .. begin[n + 1] for point[n]: p itself for an entry of -1, else a
+    point in `incoming`, three numbers after each other."""
+    for n in prange(point.size):
+        p = point[n]
+        x, y, z = momentum[p, 0], momentum[p, 1], momentum[p, 2]
+        zero = momentum.dtype.type(0)
+        sx, sy, sz = zero, zero, zero
+        for number in range(begin[n], begin[n + 1]):
+            at = 3 * entry[number]
+            if at < 0:
+                sx, sy, sz = sx + x, sy + y, sz + z
+            else:
+                sx, sy, sz = sx + incoming[at], sy + incoming[at + 1], sz + incoming[at + 2]
+        momentum[p, 0], momentum[p, 1], momentum[p, 2] = kept[n, 0] + sx, kept[n, 1] + sy, kept[n, 2] + sz
+
+
 @njit(fastmath=FAST, error_model="numpy", cache=True)
 def inject(momentum, target, begin, weight, owner, amplitude, row):
     """p[target[n]] += sum of weight (a vector) * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1]."""

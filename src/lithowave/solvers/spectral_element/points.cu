@@ -30,6 +30,47 @@ extern "C" __global__ void damp(Point* momentum, real* history, const long long*
     before[0] = p.x, before[1] = p.y, before[2] = p.z;
 }
 
+// p of points is kept aside and set to zero.
+extern "C" __global__ void hold(Point* momentum, const long long* point, real* kept, int count) {
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    Point p = momentum[point[n]];
+    real* const target = kept + 3ll * n;
+    target[0] = p.x, target[1] = p.y, target[2] = p.z;
+    p.x = p.y = p.z = 0;
+    momentum[point[n]] = p;
+}
+
+// p of points, three numbers after each other.
+extern "C" __global__ void pack(const Point* momentum, const long long* point, real* outgoing, int count) {
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const Point p = momentum[point[n]];
+    real* const target = outgoing + 3ll * n;
+    target[0] = p.x, target[1] = p.y, target[2] = p.z;
+}
+
+// p = kept + the sum of the entries begin[n] .. begin[n + 1]: p itself for -1, else a point in `incoming`.
+extern "C" __global__ void unpack(
+    Point* momentum, const real* kept, const long long* point, const long long* begin, const long long* entry,
+    const real* incoming, int count)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    Point p = momentum[point[n]];
+    real total[3] = {0, 0, 0};
+    for (long long number = begin[n]; number < begin[n + 1]; number++) {
+        const long long at = 3 * entry[number];
+        if (at < 0) {
+            total[0] += p.x, total[1] += p.y, total[2] += p.z;
+        } else {
+            for (int c = 0; c < 3; c++) total[c] += incoming[at + c];
+        }
+    }
+    p.x = kept[3ll * n] + total[0], p.y = kept[3ll * n + 1] + total[1], p.z = kept[3ll * n + 2] + total[2];
+    momentum[point[n]] = p;
+}
+
 // p[target[n]] += sum of weight (a vector) * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
 extern "C" __global__ void inject(
     Point* momentum, const long long* target, const long long* begin, const double* weight, const long long* owner,

@@ -8,32 +8,36 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.base import Coming
-from lithowave.solvers.spectral_element.places import (
-    TOLERANCE,
-    find_places,
-    inverse_jacobians,
-    require_places,
-    strain_of,
-    stress_of,
-)
+from lithowave.solvers.spectral_element.places import TOLERANCE, inverse_jacobians, strain_of, stress_of
+from lithowave.solvers.spectral_element.shared_places import require_everywhere, share_places
 
 
 class PlacedSamples:
-    """Places of a device's kernel `sample`. Points in no element are left out.
+    """Places of a device's kernel `sample`, of several ranks in this one's elements. Points in no element are left out.
+
+    point : numbers (n,) of the points, rising.
 
     Parameters
     ----------
     solver : plan, backend, tables. positions : (points, 3), m. tolerance : see `find_places`. everywhere : read a point
-    that elements share in all of them, and take the mean: its strains differ.
+    that elements share in all of them, and take the mean: its strains differ; ranks that share it have parts of the
+    mean, which add up. Otherwise a point is on one rank. numbers : of the points, see `share_places`.
     """
 
     def __init__(
-        self, solver: Any, positions: np.ndarray, tolerance: float = TOLERANCE, everywhere: bool = False
+        self,
+        solver: Any,
+        positions: np.ndarray,
+        tolerance: float = TOLERANCE,
+        everywhere: bool = False,
+        numbers: np.ndarray | None = None,
     ) -> None:
         plan, backend, tables = solver.plan, solver.backend, solver.tables
-        self.plan, self.size = plan, len(positions)
-        every = find_places(plan.mesh, plan.degree, positions, tolerance)
-        self.places = every if everywhere else every.first()
+        self.plan = plan
+        self.shared = share_places(plan, positions, tolerance, numbers)
+        if not everywhere:
+            self.shared = self.shared.alone()
+        self.places = self.shared.places
         self.count = len(self.places.element)
         self.point, self._first = np.unique(self.places.point, return_index=True)
         self._lists = (
@@ -67,29 +71,17 @@ class PlacedSamples:
         return {name: self._mean(values) for name, values in found.items()}
 
     def _mean(self, values: np.ndarray) -> np.ndarray:
-        """Over the places of each point: (times, places, c) to (times, points, c)."""
-        if len(self.point) == self.count:
+        """This rank's part of the mean over the places of each point: (times, places, c) to (times, points, c)."""
+        if (self.shared.sharing == 1).all():
             return values
-        counts = np.diff(np.append(self._first, self.count))
-        return np.add.reduceat(values, self._first, axis=1) / counts[:, None]
+        return np.add.reduceat(values, self._first, axis=1) / self.shared.sharing[self._first][:, None]
 
-    def spread(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Values (..., places) at all points; not a number where there is no element."""
-        full = np.full((*values.shape[:-1], self.size), np.nan, values.dtype)
-        full[..., self.point] = values[..., : len(self.point)]
-        return full.reshape(shape)
-
-    def fields(self, rows: np.ndarray, names: tuple[str, ...], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-        """Fields of a snapshot, (nz, ny, nx, components), from one record of `sample`."""
-        motion = self.motion(rows)
+    def fields(self, rows: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Fields of a snapshot, (points, components), from one record of `sample`; ``pressure`` (points,)."""
+        motion = {name: values[0].astype(rows.dtype) for name, values in self.motion(rows).items()}
         if "stress" in motion:
-            motion["pressure"] = -motion["stress"][..., :3].mean(axis=-1, keepdims=True)
-        found = {}
-        for name in names:
-            components = motion[name][0].T
-            full = self.spread(components.astype(rows.dtype), (len(components), *shape))
-            found[name] = full[0] if name == "pressure" else np.moveaxis(full, 0, -1)
-        return found
+            motion["pressure"] = -motion["stress"][..., :3].mean(axis=-1)
+        return {name: motion[name] for name in names}
 
 
 class Records:
@@ -100,7 +92,7 @@ class Records:
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self.samples = PlacedSamples(solver, positions, solver.plan.tolerance, everywhere=True)
         names = [receiver.name for receiver in receivers]
-        require_places(self.samples.places, names, positions, "receivers")
+        require_everywhere(self.samples.shared, solver.plan.ranks, names, positions, "receivers")
 
     def start(self, capacity: int, stress: bool) -> None:
         """Make room for `capacity` records."""

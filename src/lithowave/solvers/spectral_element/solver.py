@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.base import Coming, Raster
-from lithowave.solvers.rasters import raster_positions, select_raster, surface_grid
+from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
-from lithowave.solvers.spectral_element.elements import ElementTables
+from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
+from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.places import SourceList
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
+from lithowave.solvers.spectral_element.shared_places import reach, within_reach
+from lithowave.solvers.spectral_element.sources import SourceList
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -41,12 +45,14 @@ class SpectralElementSolver:
     Parameters
     ----------
     plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels.
-    backend : where the arrays live.
+    backend : where the arrays live. halo : to the other ranks.
     """
 
     staggered = True
 
-    def __init__(self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any) -> None:
+    def __init__(
+        self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+    ) -> None:
         self.plan, self.backend = plan, backend
         self.kernels = backend.kernels(
             PACKAGE, *KERNELS, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
@@ -55,32 +61,41 @@ class SpectralElementSolver:
         self.points = self.tables.points
         self._allocate()
         self._prepare_damping()
+        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
         self._prepare_sources([] if simulation is None else simulation.point_sources())
         receivers = [] if simulation is None else simulation.receiver_list()
         self.records_of = Records(self, receivers)
+        self.receiver_numbers = self.records_of.samples.point
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[Raster, PlacedSamples] = {}
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
-        self._step = backend.repeated(self._launch)
+        launches = (self._launch, self._launch_outer, self._launch_inner, self.absorb)
+        self._step, self._outer, self._inner, self._absorb = map(backend.repeated, launches)
 
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
         shape = (plan.total_points + 1, 4)
         start = np.zeros(shape, backend.dtype)
         start[:-1, 3] = plan.schedule.time_step**2 / plan.survey.mass
-        start[face_points(plan.numbers, plan.faces["rigid"]), 3] = 0.0
+        moves = np.ones(plan.total_points)
+        moves[face_points(plan.numbers, plan.faces["rigid"])] = 0.0
+        plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may be on another rank alone
+        start[:-1, 3] *= moves
         self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
 
     def _prepare_damping(self) -> None:
         damping = make_damping(self.plan)
+        self._damped = damping.point
         self.damping = (
             self.backend.upload(damping.point, np.int64), self.backend.upload(damping.kernel_matrix())
         )  # fmt: skip
         self.history = self.backend.zeros((len(damping.point), 3))
 
     def _prepare_sources(self, sources: list) -> None:
-        self.sources = SourceList(self.backend, self.plan, sources)
+        # A point of one element alone moves when that adds its forces: only then may sources act on it.
+        parts = (None,) if self.plan.ranks.size == 1 else (True, False)
+        self.sources = [SourceList(self.backend, self.plan, sources, on_border) for on_border in parts]
         self._row = self.backend.zeros((1,), np.int64)
         self._next_step = -1
 
@@ -90,17 +105,39 @@ class SpectralElementSolver:
         """From step to step + 1."""
         if step != self._next_step or step % BLOCK == 0:
             self.backend.assign(self._row, np.array([step % BLOCK]))
-            self.sources.load(step)
-        self._step()
+            for sources in self.sources:
+                sources.load(step)
+        if self.plan.ranks.size == 1:
+            self._step()
+        else:
+            self._outer()
+            self.exchange.start(self.momentum)
+            if self.tables.inner or any(sources.count for sources in self.sources):
+                self._inner()
+            self.exchange.finish(self.momentum)
+            if len(self.history):
+                self._absorb()
         self._next_step = step + 1
 
     def _launch(self) -> None:
+        """The whole step of a run on one rank."""
         self.move()
         self.add_forces()
-        if self.sources.count:
-            self.kernels.inject(self.momentum, *self.sources.arguments(), self._row)
-            self.kernels.count_step(self._row)
+        self.inject(self.sources[0])
+        self.count_step()
         self.absorb()
+
+    def _launch_outer(self) -> None:
+        """All that the other ranks wait for."""
+        self.move()
+        self.exchange.hold(self.momentum)
+        self._add_forces(self.tables.outer)
+        self.inject(self.sources[0])
+
+    def _launch_inner(self) -> None:
+        self._add_forces(self.tables.inner)
+        self.inject(self.sources[1])
+        self.count_step()
 
     def move(self) -> None:
         """u += dt M^-1 p at the points that elements share; those of one element alone move in `add_forces`."""
@@ -108,9 +145,22 @@ class SpectralElementSolver:
 
     def add_forces(self) -> None:
         """p -= dt K u."""
-        for group in self.tables.groups:
+        self._add_forces(self.tables.groups)
+
+    def _add_forces(self, groups: list[ElementGroup]) -> None:
+        for group in groups:
             add = self.kernels.add_forces(group.kind)
             add(*group.arguments(self.displacement, self.momentum, self.points, self.plan.shared))
+
+    def inject(self, sources: SourceList) -> None:
+        """p += dt f of the sources."""
+        if sources.count:
+            self.kernels.inject(self.momentum, *sources.arguments(), self._row)
+
+    def count_step(self) -> None:
+        """One step further in the tables of the sources."""
+        if any(sources.count for sources in self.sources):
+            self.kernels.count_step(self._row)
 
     def absorb(self) -> None:
         """p -= dt C v, v the mean of before and after."""
@@ -160,20 +210,29 @@ class SpectralElementSolver:
         """See `lithowave.solvers.base.Solver`."""
         return select_raster(self.plan, selection)
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """See `lithowave.solvers.base.Solver`; not a number outside the mesh."""
+    def raster_points(self, raster: Raster) -> np.ndarray:
+        """See `lithowave.solvers.base.Solver`; points outside the mesh are on no rank."""
+        return self._samples(raster).point
+
+    def _samples(self, raster: Raster) -> PlacedSamples:
         if raster not in self._rasters:
-            self._rasters[raster] = PlacedSamples(self, raster_positions(raster))
-        samples = self._rasters[raster]
+            numbers = points_within(raster, *reach(self.plan.mesh))
+            self._rasters[raster] = PlacedSamples(self, positions_of(raster, numbers), numbers=numbers)
+        return self._rasters[raster]
+
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+        """See `lithowave.solvers.base.Solver`."""
+        samples = self._samples(raster)
         out = self.backend.zeros((1, 3 if names == ("velocity",) else 12, max(1, samples.count)))
         self.sample(samples, out, self.backend.zeros((1,), np.int64))
         part = self.backend.fetch(out)
-        return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names, raster.shape[::-1]))
+        return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names))
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self._surface_x, self._surface_y, positions = surface_grid(self.plan)
-        self._surface = PlacedSamples(self, positions, self.plan.tolerance)
+        near = np.flatnonzero(within_reach(self.plan.mesh, positions))
+        self._surface = PlacedSamples(self, positions[near], self.plan.tolerance, numbers=near)
         count = max(1, self._surface.count)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, count)) for name in names}
@@ -192,11 +251,12 @@ class SpectralElementSolver:
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.base.Solver`."""
-        shape = (3, len(self._surface_y), len(self._surface_x))
-        host = {name: self._surface.spread(self.backend.download(array), shape) for name, array in self._peaks.items()}
+        count = self._surface.count
+        host = {name: self.backend.download(array)[:, :count] for name, array in (self._peaks or {}).items()}
         return {
             "x": self._surface_x,
             "y": self._surface_y,
+            "points": self._surface.point,
             "velocity": host["peak_velocity"],
             "displacement": host["peak_displacement"],
         }
@@ -228,15 +288,35 @@ class SpectralElementSolver:
             f"{self.plan.survey.jacobian[element]:.3g} m^3"
         )
 
-    def _state_arrays(self) -> dict[str, Any]:
-        state = {"displacement": self.displacement, "momentum": self.momentum, "history": self.history}
-        return state | {f"peaks/{name}": array for name, array in (self._peaks or {}).items()}
-
-    def state(self) -> dict[str, np.ndarray]:
+    def state_places(self) -> dict[str, Place]:
         """See `lithowave.solvers.base.Solver`."""
-        return {name: self.backend.download(array) for name, array in self._state_arrays().items()}
+        keys = self.plan.point_keys()
+        places: dict[str, Place] = {"motion": Rows(keys), "history": Rows(keys[self._damped])}
+        return places | ({} if self._peaks is None else {"peaks": Rows(self._surface.point)})
+
+    def state(self) -> dict[str, Piece]:
+        """See `lithowave.solvers.base.Solver`: u and p of points, p of damped points before, and the peaks."""
+        own = np.ones(self.plan.total_points, bool)
+        own[self.plan.border.of_lower_ranks] = False
+        arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
+        values = {"motion": np.concatenate([array[own] for array in arrays], axis=1)}
+        values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]
+        keys = self.plan.point_keys()
+        pieces = {"motion": Rows(keys[own]), "history": Rows(keys[self._damped[own[self._damped]]])}
+        if self._peaks is not None:
+            count = self._surface.count
+            rows = [self.backend.download(array)[:, :count].T for array in self._peaks.values()]
+            values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), Rows(self._surface.point)
+        return {name: Piece(place, values[name]) for name, place in pieces.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.base.Solver`."""
-        for name, array in self._state_arrays().items():
-            self.backend.assign(array, state[name])
+        for array, columns in ((self.displacement, slice(0, 3)), (self.momentum, slice(3, 6))):
+            host = np.array(self.backend.download(array))
+            host[:-1, :3] = state["motion"][:, columns]
+            self.backend.assign(array, host)
+        if len(self._damped):
+            self.backend.assign(self.history, state["history"])
+        if self._peaks is not None and self._surface.count:
+            for number, array in enumerate(self._peaks.values()):
+                self.backend.assign(array, state["peaks"][:, 3 * number : 3 * number + 3].T)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.spectral_element.faces import VOIGT
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
@@ -20,23 +21,41 @@ SAMPLE, ITERATIONS = 48, 120
 MARGIN = 1.02  # on eigenvalues: the iteration comes from below, and other elements may have a larger ratio
 
 
-def stable_time_step(mesh: Any, materials: Any, degree: int, bounds: np.ndarray) -> float:
-    """Largest stable time step, s. bounds : upper bounds of the eigenvalues of all elements, 1/s^2."""
-    chosen = _sample(bounds)
-    places = np.stack(np.unravel_index(np.arange((degree + 1) ** 3), (degree + 1,) * 3), axis=1)
-    stiffness, rho = materials.at(chosen, places)
-    found = element_eigenvalues(mesh.element_nodes(chosen), degree, stiffness, rho)
-    ratio = min(1.0, MARGIN * float((found / bounds[chosen]).max()))
-    return 2.0 / math.sqrt(ratio * float(bounds.max()))
+def stable_time_step(
+    mesh: Any, materials: Any, degree: int, bounds: np.ndarray, ranks: Ranks = ALONE
+) -> float:
+    """Largest stable time step of the whole mesh, s, to twelve digits: the same however it is cut into parts.
+
+    bounds : upper bounds of the eigenvalues of this part's elements, 1/s^2.
+    """
+    largest = ranks.largest(float(bounds.max()))
+    chosen = _sample(bounds, mesh.numbers_in_whole, largest, ranks)
+    ratio = 0.0
+    if len(chosen):
+        places = np.stack(np.unravel_index(np.arange((degree + 1) ** 3), (degree + 1,) * 3), axis=1)
+        stiffness, rho = materials.at(chosen, places)
+        found = element_eigenvalues(mesh.element_nodes(chosen), degree, stiffness, rho)
+        ratio = float((found / bounds[chosen]).max())
+    ratio = min(1.0, MARGIN * ranks.largest(ratio))
+    return float(f"{2.0 / math.sqrt(ratio * largest):.12g}")
 
 
-def _sample(bounds: np.ndarray) -> np.ndarray:
-    """The elements of the largest bounds, and others of bounds not much smaller by chance."""
-    size = min(SAMPLE // 2, len(bounds))
-    largest = np.argpartition(bounds, len(bounds) - size)[-size:]
-    near = np.flatnonzero(bounds > 0.5 * bounds.max())
-    by_chance = np.random.default_rng(1).choice(near, min(SAMPLE // 2, len(near)), replace=False)
-    return np.unique(np.concatenate([largest, by_chance]))
+def _sample(bounds: np.ndarray, numbers: np.ndarray, largest: float, ranks: Ranks) -> np.ndarray:
+    """This part's elements among those of the largest bounds of the whole mesh, and among others of bounds not much
+    smaller, taken by chance.
+
+    numbers : of the elements in the whole mesh; chance is a function of them, so that it does not depend on the parts.
+    """
+    size = SAMPLE // 2
+    near = np.flatnonzero(bounds > 0.5 * largest)
+    chance = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    chosen = []
+    for members, rating in ((np.arange(len(bounds)), -np.round(bounds / largest, 9)), (near, chance)):
+        order = members[np.lexsort((numbers[members], rating[members]))[:size]]
+        mine = list(zip(rating[order].tolist(), numbers[order].tolist(), strict=True))
+        first = set(sorted(one for theirs in ranks.all_gather(mine) for one in theirs)[:size])
+        chosen += [element for element, one in zip(order.tolist(), mine, strict=True) if one in first]
+    return np.unique(np.array(chosen, np.int64))
 
 
 def element_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, rho: np.ndarray) -> np.ndarray:
@@ -54,7 +73,7 @@ def element_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, r
     mass = volume * rho.reshape(jacobian.shape)
     root = np.sqrt(mass)[..., None]
     derivative = derivative_matrix(degree)
-    vector = np.random.default_rng(2).standard_normal((len(nodes), n, n, n, 3))
+    vector = np.repeat(np.random.default_rng(2).standard_normal((1, n, n, n, 3)), len(nodes), axis=0)
     for _ in range(ITERATIONS):
         vector /= np.linalg.norm(vector.reshape(len(nodes), -1), axis=1)[:, None, None, None, None]
         u = vector / root

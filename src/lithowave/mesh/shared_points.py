@@ -1,0 +1,202 @@
+"""Which corners, edges and faces the parts of a mesh share, and the points on them, in one order on both sides.
+
+Everything is told apart by the numbers of vertices in the whole mesh. What a part may share with others lies on the
+faces that only one of its own elements has. Each corner, edge or face is told to one rank, which its numbers decide;
+that rank answers who else told it. No rank sees the whole boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.numbering import (
+    CORNERS,
+    EDGES,
+    FACES,
+    entity_points,
+    exterior_faces,
+    face_orders,
+    face_orientations,
+)
+
+NOTHING = -1  # in keys of fewer than four vertices
+CORNERS_OF = (1, 2, 4)  # of a corner, an edge and a face
+# The edges of each local face.
+FACE_EDGES = np.array([np.flatnonzero(np.isin(EDGES, corners).all(axis=1)) for corners in FACES])
+
+
+@dataclass(frozen=True)
+class Entities:
+    """Corners, edges and faces at the boundary of a part, each once, in the order of their keys.
+
+    keys : sorted numbers (n, 4) of their vertices in the whole mesh, -1 before those of corners and edges. element,
+    local : an element that has it, and which of its 8 corners, 12 edges or 6 faces it is.
+    """
+
+    keys: np.ndarray
+    element: np.ndarray
+    local: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of vertices of each."""
+        return (self.keys != NOTHING).sum(axis=1)
+
+
+def boundary_entities(mesh: HexahedralMesh) -> Entities:
+    """All that a part may share with others."""
+    whole = np.arange(len(mesh.vertices)) if mesh.vertex_ids is None else mesh.vertex_ids
+    element, face = exterior_faces(mesh.elements).T
+    lists = []
+    for table, local in ((np.arange(8)[:, None], FACES[face]), (EDGES, FACE_EDGES[face]), (FACES, face[:, None])):
+        owner = np.repeat(element, local.shape[1])
+        corners = np.take_along_axis(mesh.elements[owner], table[local.reshape(-1)], axis=1)
+        keys = np.full((len(owner), 4), NOTHING, np.int64)
+        keys[:, 4 - corners.shape[1] :] = np.sort(whole[corners], axis=1)
+        lists.append((keys, owner, local.reshape(-1)))
+    keys, owner, local = (np.concatenate(parts) for parts in zip(*lists, strict=True))
+    order = _by_rows(keys)
+    first = order[_starts(keys[order])]
+    return Entities(keys[first], owner[first], local[first])
+
+
+def _by_rows(keys: np.ndarray) -> np.ndarray:
+    return np.lexsort(keys.T[::-1])
+
+
+def _starts(ordered: np.ndarray) -> np.ndarray:
+    """Where a new row begins among sorted rows."""
+    new = np.ones(len(ordered), bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.flatnonzero(new)
+
+
+def matches(told: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For what each of several ranks tells (keys (n, 4), each once): its rows that others tell, too, and those ranks.
+
+    A row stands there once for each other rank.
+    """
+    keys = np.concatenate(told)
+    rank = np.repeat(np.arange(len(told)), [len(some) for some in told])
+    row = np.concatenate([np.arange(len(some)) for some in told])
+    order = _by_rows(keys)  # stable: ranks rise among equal keys
+    starts = _starts(keys[order])
+    counts = np.diff(np.append(starts, len(order)))
+    several = counts > 1
+    starts, counts = starts[several], counts[several]
+    group = np.repeat(np.arange(len(counts)), counts**2)
+    place = np.arange(len(group)) - np.repeat(np.cumsum(counts**2) - counts**2, counts**2)
+    one, two = order[starts[group] + place // counts[group]], order[starts[group] + place % counts[group]]
+    differ = one != two
+    one, two = one[differ], two[differ]
+    return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(told))]
+
+
+def shared_entities(entities: Entities, ranks: Any) -> dict[int, np.ndarray]:
+    """For each rank that shares some of `entities` their places among them, rising; ranks rise."""
+    if ranks.size == 1:
+        return {}
+    desk = (entities.keys.sum(axis=1) * 0x9E3779B1 >> 16) % ranks.size
+    sent = [np.flatnonzero(desk == rank) for rank in range(ranks.size)]
+    told = ranks.all_to_all([entities.keys[some] for some in sent])
+    answers = ranks.all_to_all(matches(told))
+    rows = np.concatenate([some[row] for some, (row, _) in zip(sent, answers, strict=True)])
+    others = np.concatenate([other for _, other in answers])
+    return {int(other): np.sort(rows[others == other]) for other in np.unique(others)}
+
+
+def entity_point_numbers(mesh: HexahedralMesh, numbers: np.ndarray, entities: Entities, some: np.ndarray) -> np.ndarray:
+    """Numbers of the points inside some entities, one after the other, in an order that the vertices fix.
+
+    numbers : of the points of the elements [element, k, j, i].
+    """
+    inner = numbers.shape[1] - 2
+    sizes = entities.sizes[some]
+    points_of = np.array([inner**power if power else 1 for power in (0, 1, 2)])
+    counts = points_of[np.searchsorted(CORNERS_OF, sizes)]
+    found = np.empty(int(counts.sum()), np.int64)
+    begins = np.cumsum(counts) - counts
+    tables = (np.arange(8)[:, None], EDGES, FACES)
+    for size, table, count in zip(CORNERS_OF, tables, points_of, strict=True):
+        for local, corners in enumerate(table):
+            chosen = np.flatnonzero((sizes == size) & (entities.local[some] == local))
+            elements = entities.element[some[chosen]]
+            if len(chosen) and count:
+                points = _points_inside(mesh.elements[elements][:, corners], numbers[elements], corners)
+                found[begins[chosen][:, None] + np.arange(count)] = points
+    return found
+
+
+def _points_inside(vertices: np.ndarray, numbers: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Numbers (n, points) inside the same local corner, edge or face of elements, as its vertices order them."""
+    degree = numbers.shape[1] - 1
+    if len(corners) == 1:
+        i, j, k = CORNERS[corners[0]] * degree
+        return numbers[:, k, j, i][:, None]
+    found = numbers[:, *entity_points(corners, degree)].reshape(len(numbers), -1)
+    if len(corners) == 2:
+        turned = vertices[:, 0] > vertices[:, 1]
+        return np.where(turned[:, None], found[:, ::-1], found)
+    orders = face_orders(degree - 1).reshape(8, -1)[face_orientations(vertices)]
+    ordered = np.empty_like(found)
+    np.put_along_axis(ordered, orders, found, axis=1)
+    return ordered
+
+
+@dataclass(frozen=True)
+class SharedPoints:
+    """Points of a part that other ranks have, too.
+
+    with_rank : for each of those ranks, rising, numbers of the points, in the same order on both sides. rank : of this
+    part.
+    """
+
+    rank: int = 0
+    with_rank: dict[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def points(self) -> np.ndarray:
+        """All of them, each once, rising."""
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *self.with_rank.values()]))
+
+    @property
+    def of_lower_ranks(self) -> np.ndarray:
+        """Those that a rank before this one has: it writes and counts them."""
+        lower = [points for rank, points in self.with_rank.items() if rank < self.rank]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *lower]))
+
+    def received(self, values: np.ndarray, ranks: Any) -> dict[int, np.ndarray]:
+        """Values (points of the part, ...) of the other ranks, at the points `with_rank`; all ranks must call."""
+        sent = [values[self.with_rank[rank]] if rank in self.with_rank else None for rank in range(ranks.size)]
+        return {rank: theirs for rank, theirs in enumerate(ranks.all_to_all(sent)) if theirs is not None}
+
+    def combine(self, values: np.ndarray, ranks: Any, how: Callable[..., np.ndarray] = np.add) -> None:
+        """Replace values (points of the part, ...) of shared points by the sum over all ranks that have them.
+
+        In the order of the ranks: all get the same bits. how : np.add, np.minimum or np.maximum.
+        """
+        if ranks.size == 1:
+            return
+        theirs = self.received(values, ranks)
+        own = values[self.points]
+        begun = np.zeros(len(values), bool)
+        for rank in sorted([*self.with_rank, self.rank]):
+            points, added = (self.points, own) if rank == self.rank else (self.with_rank[rank], theirs[rank])
+            old = begun[points].reshape(-1, *[1] * (values.ndim - 1))
+            values[points] = np.where(old, how(values[points], added), added)
+            begun[points] = True
+
+
+def shared_points(mesh: HexahedralMesh, numbers: np.ndarray, ranks: Any) -> SharedPoints:
+    """The points that this rank's part shares with others. numbers : of its points [element, k, j, i]."""
+    if ranks.size == 1:
+        return SharedPoints()
+    entities = boundary_entities(mesh)
+    found = shared_entities(entities, ranks)
+    points = {rank: entity_point_numbers(mesh, numbers, entities, some) for rank, some in found.items()}
+    return SharedPoints(ranks.rank, points)

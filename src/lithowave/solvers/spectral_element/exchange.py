@@ -1,0 +1,73 @@
+"""Momenta of points that ranks share: each rank adds its own elements' forces, and all add up the same sum.
+
+Before its outer elements add their forces a rank keeps these momenta aside and begins from zero; what stands there
+afterwards goes to the others. The sum is taken in the order of the ranks, and what was kept is added to it: all ranks
+that have a point get the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+OWN = -1  # in place of a number in `incoming`: what this rank adds itself
+
+
+class SharedMomenta:
+    """What is kept, sent and received.
+
+    Parameters
+    ----------
+    backend, kernels : of the run. plan : with the points that are shared. halo : to the other ranks.
+    """
+
+    def __init__(self, backend: Any, kernels: Any, plan: Any, halo: Any) -> None:
+        self.kernels, border = kernels, plan.border
+        sizes = {rank: 3 * len(points) for rank, points in border.with_rank.items()}
+        self.message = halo.message(sizes, sizes)
+        points = border.points
+        sent = np.concatenate([np.zeros(0, np.int64), *border.with_rank.values()])
+        begin, entry = summands(border)
+        self.kept = backend.zeros((max(1, len(points)), 3))
+        self.count = len(points)
+        self.point, self._sent = backend.upload(points, np.int64), backend.upload(sent, np.int64)
+        self._begin, self._entry = backend.upload(begin, np.int64), backend.upload(entry, np.int64)
+
+    def hold(self, momentum: Any) -> None:
+        """Keep the momenta of shared points aside, and begin from zero."""
+        self.kernels.hold(momentum, self.point, self.kept)
+
+    def start(self, momentum: Any) -> None:
+        """Send what this rank's elements and sources have added."""
+        self.message.start(lambda: self.kernels.pack(momentum, self._sent, self.message.outgoing))
+
+    def finish(self, momentum: Any) -> None:
+        """What was kept and the sum over all ranks."""
+        self.message.finish(
+            lambda: self.kernels.unpack(
+                momentum, self.kept, self.point, self._begin, self._entry, self.message.incoming
+            )
+        )
+
+
+def summands(border: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(begin, entry): which of the points received are added up for each shared point, ranks rising.
+
+    Those of points[n] are entry[begin[n]:begin[n + 1]]; -1 is this rank's own sum.
+    """
+    points = border.points
+    rows, entries, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for rank in sorted([*border.with_rank, border.rank]):
+        if rank == border.rank:
+            rows.append(np.arange(len(points)))
+            entries.append(np.full(len(points), OWN))
+            continue
+        theirs = border.with_rank[rank]
+        rows.append(np.searchsorted(points, theirs))
+        entries.append(first + np.arange(len(theirs)))
+        first += len(theirs)
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(points)))])
+    return begin, np.concatenate(entries)[order]

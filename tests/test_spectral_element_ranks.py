@@ -1,0 +1,383 @@
+"""Spectral elements on several ranks against one: parts of the mesh, shared points, whole runs, restarts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from fake_ranks import on_ranks as on_threads
+from gmsh_files import write_gmsh
+from lithowave.backends import make_backend
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import layered_box, plan_box
+from lithowave.mesh.numbering import number_faces, number_points
+from lithowave.mesh.partition import bisect_grid, face_neighbors, partition_graph
+from lithowave.mesh.shared_points import shared_points
+from lithowave.parallel.halo import Halo
+from lithowave.solvers.spectral_element import partition_report
+from lithowave.solvers.spectral_element import plan as make_plan
+from lithowave.solvers.spectral_element.geometry import gll_positions
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from mpi_runs import largest_difference, on_ranks, write_description
+from verification_tools import relative_l2
+
+SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
+PULSE = {"gaussian": {"sigma": 0.06, "delay": 0.2}}
+# Elements become twice as wide below 300 m. Two cuts meet at the middle, where there are sources and receivers; others
+# are on a cut, and inside: a source in an element that has no point on a cut acts at another time of the step.
+BASIN: dict[str, Any] = {
+    "domain": {"x": [-1200, 1200], "y": [-1200, 1200], "z": [-1600, 0]},
+    "material": {"layers": [{"top": 0, **SOFT}, {"top": -300, **ROCK}]},
+    "sources": [
+        {"position": [0, 0, -310], "double_couple": {"strike": 30, "dip": 60, "rake": 90, "mw": 4},
+         "time_function": PULSE},
+        {"position": [150, 0, -450], "force": [1e9, 2e9, 0], "time_function": PULSE},
+        {"position": [-630, 610, -120], "moment_tensor": {"xy": 1e13, "zz": 2e13}, "time_function": PULSE},
+    ],
+    "receivers": [
+        {"name": "MID", "position": [0, 0, 0]}, {"name": "CUT", "position": [0, 130, 0]},
+        {"name": "IN", "position": [330, 250, 0]}, {"name": "LOW", "position": [0, 0, -150]},
+    ],
+    "duration": 0.5,
+    "solver": {"method": "spectral_element", "max_frequency": 5.0, "degree": 3},
+    "compute": {"backend": "cpu", "precision": "double"},
+    "output": {
+        "sampling_interval": 0.02, "stress": True, "peak_motion": True,
+        "snapshots": [
+            {"interval": 0.1, "plane": {"z": 0}},
+            {"interval": 0.25, "volume": True, "stride": 2, "fields": ["stress", "pressure"]},
+        ],
+    },
+}  # fmt: skip
+# Snapshots are written in single precision. In single precision forces at a source cancel to rounding, and what is left
+# radiates (see LIMITS of test_spectral_element_devices.py).
+LIMITS = {"double": 1e-7, "single": 3e-3}
+CHANGES: dict[str, dict[str, Any]] = {
+    "stacey": {},
+    "layer": {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}},
+    "rigid": {"boundaries__sides": "rigid"},
+    "single, deterministic": {"compute__precision": "single", "compute__deterministic": True},
+}
+
+
+def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 20 * np.sin(x / 300) * np.cos(y / 200)
+
+
+def doubled_box() -> Any:
+    return plan_box((0, 3200), (0, 2300), [hill, -300, -800.0, -1800.0], [(100, 100), (210, 200), (420, 400)])
+
+
+# --- parts of meshes
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 8])
+def test_parts_of_a_box_are_the_box(parts: int) -> None:
+    """Vertices, elements, materials and sides of the parts, by their numbers in the whole, are those of the whole."""
+    box = doubled_box()
+    whole, seen = box.build(), np.zeros(0, np.int64)
+    sides = {name: [np.zeros((0, 2), np.int64)] for name in whole.boundaries}
+    for window in bisect_grid(np.ones(box.units), parts):
+        part = box.build(window)
+        assert (np.diff(part.vertex_ids) > 0).all()
+        np.testing.assert_array_equal(part.vertices, whole.vertices[part.vertex_ids])
+        np.testing.assert_array_equal(part.vertex_ids[part.elements], whole.elements[part.element_ids])
+        np.testing.assert_array_equal(part.materials, whole.materials[part.element_ids])
+        seen = np.concatenate([seen, part.element_ids])
+        for name, faces in part.boundaries.items():
+            sides[name].append(np.column_stack([part.element_ids[faces[:, 0]], faces[:, 1]]))
+    np.testing.assert_array_equal(np.sort(seen), np.arange(whole.element_count))
+    for name, faces in sides.items():
+        found, expected = (np.unique(some, axis=0) for some in (np.concatenate(faces), whole.boundaries[name]))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (9, 9), (10, 7), (7, 1), (40, 31)])
+@pytest.mark.parametrize("parts", [2, 3, 5, 7, 8])
+def test_rectangles_cover_the_columns_once_and_evenly(shape: tuple[int, int], parts: int) -> None:
+    if shape == (7, 1) and parts == 8:
+        with pytest.raises(InputError, match="7 columns"):
+            bisect_grid(np.ones(shape), parts)
+        return
+    count = np.zeros(shape, int)
+    windows = bisect_grid(np.ones(shape), parts)
+    for window in windows:
+        count[window.first_x : window.end_x, window.first_y : window.end_y] += 1
+    assert (count == 1).all() and len(windows) == parts
+    mean = count.size / parts
+    assert max(np.prod(window.shape) for window in windows) <= np.ceil(mean) + np.sqrt(mean)
+
+
+def test_heavy_columns_get_smaller_rectangles() -> None:
+    weights = np.ones((20, 1))
+    weights[:4] = 4.0
+    sizes = [window.shape[0] for window in bisect_grid(weights, 4)]
+    assert sizes == [2, 2, 8, 8]
+
+
+@pytest.mark.parametrize("how", ["columns", "graph"])
+@pytest.mark.parametrize(("parts", "degree"), [(2, 4), (3, 2), (4, 3), (7, 4)])
+def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: str) -> None:
+    """Their positions agree pair by pair; points and elements around points add up to those of the whole mesh."""
+    box = doubled_box()
+    whole = box.build()
+    if how == "graph":
+        pytest.importorskip("pymetis")
+        of_part = partition_graph(face_neighbors(number_faces(whole.elements)[0]), np.ones(whole.element_count), parts)
+        assert np.ptp(np.bincount(of_part)) <= 0.05 * whole.element_count / parts
+    windows = bisect_grid(np.ones(box.units), parts)
+    numbers, count = number_points(whole.elements, degree)
+    around = np.bincount(numbers.ravel(), minlength=count)
+
+    def work(ranks: Any) -> int:
+        chosen = None if how == "columns" else np.flatnonzero(of_part == ranks.rank)
+        mesh = (box.build(windows[ranks.rank]) if chosen is None else whole.part(chosen)).local()
+        own, own_count = number_points(mesh.elements, degree)
+        border = shared_points(mesh, own, ranks)
+        positions = np.empty((own_count, 3))
+        positions[own] = gll_positions(mesh.element_nodes(), degree)
+        for rank, theirs in border.received(positions, ranks).items():
+            np.testing.assert_allclose(positions[border.with_rank[rank]], theirs, atol=1e-9)
+        elements = np.bincount(own.ravel(), minlength=own_count).astype(float)
+        border.combine(elements, ranks)
+        np.testing.assert_array_equal(elements[own], around[numbers[mesh.element_ids]])
+        return own_count - len(border.of_lower_ranks)
+
+    assert sum(on_threads(parts, work)) == count
+
+
+# --- plans
+
+
+def simulation(**changes: Any) -> lw.Simulation:
+    content = {**BASIN, **changes}
+    return lw.Simulation(**content)
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
+    described = simulation(boundaries={"absorption": "layer", "layer": {"elements": 2}})
+    whole = make_plan(described)
+    plans = on_threads(parts, lambda ranks: make_plan(described, ranks))
+    summaries = [plan.summary() for plan in plans]
+    assert all(one == summaries[0] for one in summaries)
+    assert all(plan.lines() == plans[0].lines() and plan.unit_total == whole.unit_total for plan in plans)
+    expected = whole.summary()
+    for name in ("element_count", "element_kinds", "gll_points", "time_step_s", "time_step_limit_s", "faces", "steps"):
+        assert summaries[0][name] == expected[name], name
+    assert summaries[0]["time_step_limited_by"]["place"] == expected["time_step_limited_by"]["place"]
+    mass = np.zeros(whole.total_points)
+    keys = whole.point_keys()
+    order = np.argsort(keys)
+    for plan in plans:
+        own = np.setdiff1d(np.arange(plan.total_points), plan.border.of_lower_ranks)
+        place = order[np.searchsorted(keys[order], plan.point_keys()[own])]
+        np.testing.assert_array_equal(keys[place], plan.point_keys()[own])
+        assert not mass[place].any()
+        mass[place] = plan.survey.mass[own]
+    np.testing.assert_allclose(mass, whole.survey.mass, rtol=1e-12)
+
+
+def test_a_part_takes_its_part_of_the_memory() -> None:
+    described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
+    whole = make_plan(described)
+    plans = on_threads(8, lambda ranks: make_plan(described, ranks))
+    assert max(plan.plan_bytes() for plan in plans) <= 1.3 / 8 * whole.plan_bytes()
+    assert max(plan.memory_bytes() for plan in plans) <= 1.4 / 8 * whole.memory_bytes()  # and what is exchanged
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
+    described = read_layers(tmp_path) if read else simulation()
+    shares = partition_report(described, 3, "cpu")
+    plans = on_threads(3, lambda ranks: make_plan(described, ranks))
+    for share, plan in zip(shares, plans, strict=True):
+        sent = 3 * sum(len(points) for points in plan.border.with_rank.values())
+        assert (share.units, share.neighbors, share.sent_values) == (
+            plan.element_count, len(plan.border.with_rank), sent,
+        )  # fmt: skip
+        assert share.work >= share.units
+
+
+def test_too_many_ranks_are_refused_on_all() -> None:
+    small = simulation(solver={**BASIN["solver"], "max_frequency": 1.0})
+    told = []
+
+    def work(ranks: Any) -> None:
+        with pytest.raises(InputError, match="start fewer ranks"):
+            make_plan(small, ranks)
+        told.append(ranks.rank)
+
+    on_threads(64, work)
+    assert len(told) == 64
+
+
+# --- steps without MPI, on both devices
+
+
+class Turns:
+    """Messages between threads, of which one works at a time: kernels are not made for several."""
+
+    def __init__(self, ranks: Any, backend: Any, lock: threading.Lock) -> None:
+        self.ranks, self.backend, self.lock = ranks, backend, lock
+
+    def message(self, sends: dict[int, int], receives: dict[int, int]) -> Turns:
+        assert sends == receives
+        self.sizes = dict(sorted(sends.items()))
+        self.outgoing, self.incoming = (self.backend.zeros(max(1, sum(sends.values()))) for _ in range(2))
+        return self
+
+    def start(self, pack: Callable[[], None]) -> None:
+        pack()
+        sent = np.split(self.backend.download(self.outgoing).copy(), np.cumsum(list(self.sizes.values()))[:-1])
+        parts: list[Any] = [None] * self.ranks.size
+        for rank, values in zip(self.sizes, sent, strict=True):
+            parts[rank] = values
+        self.lock.release()
+        self.came = [values for values in self.ranks.all_to_all(parts) if values is not None]
+        self.lock.acquire()
+
+    def finish(self, unpack: Callable[[], None]) -> None:
+        self.backend.assign(self.incoming, np.concatenate(self.came))
+        unpack()
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool) -> None:
+    """After some steps all points have the motion that they have in one part, and shared points the same bits."""
+    described = simulation(
+        solver={**BASIN["solver"], "max_frequency": 2.5}, boundaries={"absorption": "layer", "layer": {"elements": 1}},
+        compute={"backend": "cpu", "precision": "double", "deterministic": deterministic},
+        sources=[{"position": [0, 0, -310], "force": [1e9, 2e9, 0], "time_function": {"gaussian": {"sigma": 0.02}}}],
+    )  # fmt: skip
+    lock = threading.Lock()
+
+    def backend() -> Any:
+        if device == "cpu":
+            return make_backend("cpu", "double", 1)
+        from cuda_emulation import emulated_cuda
+
+        return emulated_cuda("double")
+
+    def work(ranks: Any) -> tuple[np.ndarray, np.ndarray]:
+        plan, own = make_plan(described, ranks), backend()
+        halo = Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own)
+        solver = SpectralElementSolver(plan, described, own, halo)
+        for step in range(6):
+            with lock:
+                solver.advance(step)
+        arrays = (own.download(array)[:-1, :3] for array in (solver.displacement, solver.momentum))
+        motion = np.concatenate(list(arrays), axis=1)
+        for rank, theirs in plan.border.received(motion, ranks).items():
+            np.testing.assert_array_equal(motion[plan.border.with_rank[rank]], theirs)
+        return plan.point_keys(), motion
+
+    [(keys, expected)] = on_threads(1, work)
+    order = np.argsort(keys)
+    scale = np.abs(expected).reshape(-1, 2, 3).max(axis=(0, 2)).repeat(3)
+    assert (scale > 0).all()
+    for own_keys, motion in on_threads(3, work):
+        place = order[np.searchsorted(keys[order], own_keys)]
+        assert (np.abs(motion - expected[place]) / scale).max() < 1e-12
+
+
+# --- whole runs
+
+
+def run(folder: Path, size: int, device: str = "plain", **changes: Any) -> Path:
+    description = write_description(folder / f"ranks_{size}.yaml", BASIN, **changes)
+    on_ranks(size, "run", str(description), "--output", str(folder / f"run_{size}"), device=device)
+    return folder / f"run_{size}"
+
+
+def assert_close(folder: Path, reference: Path, precision: str = "double") -> None:
+    assert largest_difference(folder, reference) <= LIMITS[precision]
+    data, expected = (lw.load_seismograms(one).data for one in (folder, reference))
+    assert np.abs(expected).max() > 0
+    assert relative_l2(data, expected) < (1e-11 if precision == "double" else 3e-4)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("case", CHANGES)
+def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> None:
+    changes = CHANGES[case]
+    reference = run(tmp_path, 1, **changes)
+    for size in (2, 3, 4, 7) if case == "stacey" else (4,):
+        assert_close(run(tmp_path, size, **changes), reference, changes.get("compute__precision", "double"))
+
+
+@pytest.mark.mpi
+def test_topography_on_ranks(tmp_path: Path) -> None:
+    x = np.linspace(-1300, 1300, 27)
+    height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
+    np.savez(tmp_path / "hill.npz", x=x, y=x, elevation=height)
+    receivers = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 0]}]
+    changes = {"domain__topography": str(tmp_path / "hill.npz"), "receivers": receivers}
+    assert_close(run(tmp_path, 4, **changes), run(tmp_path, 1, **changes))
+
+
+def layers_file(folder: Path) -> Path:
+    mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -300.0, -1600.0], [(300, 300), (300, 300)])
+    surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
+    return write_gmsh(folder / "layers.msh", mesh, ["soft", "rock"], surfaces)
+
+
+def read_layers(folder: Path) -> lw.Simulation:
+    pytest.importorskip("pymetis")
+    solver = {"method": "spectral_element", "mesh": layers_file(folder), "degree": 3}
+    return simulation(solver=solver, material={"groups": {"soft": SOFT, "rock": ROCK}})
+
+
+@pytest.mark.mpi
+def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
+    pytest.importorskip("pymetis")
+    solver = {"method": "spectral_element", "mesh": str(layers_file(tmp_path)), "degree": 3}
+    changes = {"solver": solver, "material": {"groups": {"soft": SOFT, "rock": ROCK}}}
+    reference = run(tmp_path, 1, **changes)
+    for size in (2, 3):
+        assert_close(run(tmp_path, size, **changes), reference)
+    wrong = write_description(tmp_path / "wrong.yaml", BASIN, **changes | {"material": {"groups": {"soft": SOFT}}})
+    told = on_ranks(3, "run", str(wrong), "--output", str(tmp_path / "wrong"), status=2)
+    assert told.count("there is no material for the group 'rock'") == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 1), (1, 4)])
+def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after: int) -> None:
+    """A run that dies after a checkpoint goes on with other parts."""
+    changes = {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}, "duration": 0.4}
+    reference = run(tmp_path, 1, **changes)
+    changes["output__checkpoint"] = {"interval": 0.2}
+    description = write_description(tmp_path / "dying.yaml", BASIN, **changes)
+    folder = tmp_path / "dying"
+    on_ranks(before, "run", str(description), "--output", str(folder), device="dies at 0.3", status=9)
+    on_ranks(after, "restart", str(folder))
+    assert_close(folder, reference)
+
+
+@pytest.mark.mpi
+def test_emulated_devices_on_ranks(tmp_path: Path) -> None:
+    changes = {"compute__backend": "cuda", "duration": 0.1, "solver__max_frequency": 2.5, "output__snapshots": []}
+    reference = run(tmp_path, 1, device="emulated", **changes)
+    assert_close(run(tmp_path, 2, device="emulated", **changes), reference)
+
+
+@pytest.mark.mpi
+def test_places_in_no_element_are_refused_once(tmp_path: Path) -> None:
+    pytest.importorskip("pymetis")
+    solver = {"method": "spectral_element", "mesh": str(layers_file(tmp_path)), "degree": 3}
+    receivers = [{"name": "FAR", "position": [1400, 0, -100]}]
+    changes = {
+        "solver": solver, "material": {"groups": {"soft": SOFT, "rock": ROCK}}, "receivers": receivers,
+        "domain__x": [-1200, 1500],
+    }  # fmt: skip
+    description = write_description(tmp_path / "far.yaml", BASIN, **changes)
+    told = on_ranks(2, "run", str(description), "--output", str(tmp_path / "far"), status=2)
+    assert told.count("FAR at (1400, 0, -100) m is in no element") == 1
