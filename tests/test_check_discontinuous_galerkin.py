@@ -179,7 +179,7 @@ def test_planned_memory_is_what_the_solver_holds(
     if device == "cpu":
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.1 * made.memory_bytes()
     if order == 2:  # for the others kernels would have to be compiled
-        assert sum(array.nbytes for array in solver.state().values()) == made.state_bytes()
+        assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
 
 
 def traced(function: Any) -> tuple[Any, int]:

@@ -8,8 +8,16 @@ import pytest
 from lithowave.errors import InputError
 from lithowave.mesh.tetrahedra import EDGES, FACES, TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.parallel.ranks import ALONE
 from lithowave.solvers.discontinuous_galerkin import places as module
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, Places, find_places, require_places
+from lithowave.solvers.discontinuous_galerkin.places import (
+    ON_GROUND,
+    TOLERANCE,
+    Places,
+    find_places,
+    place_points,
+    require_places,
+)
 from tetrahedra_plans import box
 
 
@@ -91,10 +99,11 @@ def test_parts_and_single_points(mesh: TetrahedralMesh, monkeypatch: pytest.Monk
 
 def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
     found = find_places(mesh, mesh.vertices)
-    first = found.first()
+    first = place_points(mesh, mesh.vertices, TOLERANCE, ALONE, everywhere=False).places
     np.testing.assert_array_equal(first.point, np.arange(len(mesh.vertices)))
     for n in range(0, len(mesh.vertices), 7):
-        assert first.element[n] == found.element[found.point == n].min()
+        keys = mesh.element_keys[found.element[found.point == n]]
+        assert mesh.element_keys[first.element[n]] == keys.min()
 
 
 def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh) -> None:
@@ -113,9 +122,10 @@ def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh
 
 def test_errors_name_the_point(mesh: TetrahedralMesh) -> None:
     positions = np.array([[1.0, 1, -1], [5, 0.5, -1], [6, 0, 0]])
-    found = find_places(mesh, positions)
+    found = place_points(mesh, positions, TOLERANCE, ALONE)
     with pytest.raises(InputError) as caught:
-        require_places(found, ["A", "B", "C"], positions, "receivers")
+        require_places(found.missing, ["A", "B", "C"], positions, "receivers")
     text = str(caught.value)
     assert "receivers" in text and "B at (5, 0.5, -1) m" in text and "and 1 more" in text
-    require_places(found.first(), ["A"], positions[:1], "receivers")
+    found = place_points(mesh, positions[:1], TOLERANCE, ALONE)
+    require_places(found.missing, ["A"], positions[:1], "receivers")

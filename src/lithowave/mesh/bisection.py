@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from lithowave.mesh.shared_faces import mixed
 from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, face_vertices, make_mesh
+from lithowave.parallel.ranks import ALONE, Ranks
+
+NEW = 1 << 62  # keys of vertices that edges get are not below: no other ones are as high
 
 
 class Bisection:
     """Bisects simplices at edges of a list, always in the same order of edges.
 
     ends : vertices (k, 2) of the edges, the lower first, sorted. vertices : (n, 3), m. places : where the edges are cut
-    (k, 3), m. The attribute `vertices` has these appended.
+    (k, 3), m. longest : of these edges and of those of other ranks, m; None: there are no others. The attribute
+    `vertices` has the places appended.
     """
 
-    def __init__(self, ends: np.ndarray, vertices: np.ndarray, places: np.ndarray) -> None:
+    def __init__(
+        self, ends: np.ndarray, vertices: np.ndarray, places: np.ndarray, longest: float | None = None
+    ) -> None:
         self.old = len(vertices)
         self.vertices = np.concatenate([vertices, places])
         self.keys = ends[:, 0] * len(self.vertices) + ends[:, 1]
         lengths = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
-        lengths = (lengths / lengths.max(initial=np.finfo(float).tiny)).round(9)
+        lengths = (lengths / (longest or lengths.max(initial=np.finfo(float).tiny))).round(9)
         # The longest first: what is left of the elements then stays round.
         self.rank = np.empty(len(ends), np.int64)
         self.rank[np.lexsort((self.keys, -lengths))] = np.arange(len(ends))
@@ -57,25 +64,53 @@ class Bisection:
         return found, pairs[chosen]
 
 
-def refined(mesh: TetrahedralMesh, elements: np.ndarray) -> TetrahedralMesh:
+def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = ALONE) -> TetrahedralMesh:
     """The mesh with all edges of some elements halved: these become eight, their neighbours two to four.
 
-    Pieces keep material and id of their element. ValueError: a mesh whose sides continue at each other.
+    Pieces keep material and id of their element, and have keys of their own: eight times that of the element and more.
+    ranks : of each its part and its elements; all get the same as if the mesh were on one.
+
+    ValueError: a mesh whose sides continue at each other. RuntimeError: keys of two vertices are the same.
     """
     if mesh.same is not None:
         raise ValueError("a mesh whose sides continue at each other cannot be refined")
-    ends = mesh.elements[elements][:, EDGES].reshape(-1, 2)
-    keys = np.unique(ends[:, 0] * len(mesh.vertices) + ends[:, 1])
-    ends = np.column_stack(np.divmod(keys, len(mesh.vertices)))
-    cutter = Bisection(ends, mesh.vertices, mesh.vertices[ends].mean(axis=1))
+    old = mesh.keys_of_vertices
+    keys, longest = _edges(mesh, elements, ranks)
+    new = NEW | (mixed(keys[:, 0], keys[:, 1]) >> np.uint64(2)).astype(np.int64)
+    ends = np.minimum(np.searchsorted(old, keys), len(old) - 1)
+    here = (old[ends] == keys).all(axis=1)
+    ends, new = ends[here], new[here]
+    cutter = Bisection(ends, mesh.vertices, mesh.vertices[ends].mean(axis=1), longest)
     pieces, parents = cutter.cut(mesh.elements)
-    boundaries = {name: cutter.cut(face_vertices(mesh, faces))[0] for name, faces in mesh.boundaries.items()}
-    ids = None if mesh.ids is None else mesh.ids[parents]
-    return make_mesh(cutter.vertices, pieces, mesh.materials[parents], boundaries, ids, mesh.groups)
+    used = np.zeros(len(cutter.vertices), bool)  # both ends of an edge may be here, and no element that has it
+    used[pieces] = True
+    vertex_keys = np.concatenate([old, new])
+    order = np.argsort(vertex_keys, kind="stable")
+    order = order[used[order]]
+    if (vertex_keys[order[1:]] == vertex_keys[order[:-1]]).any():
+        raise RuntimeError("internal error: two vertices of a refined mesh have the same key")
+    place = np.full(len(vertex_keys), -1)
+    place[order] = np.arange(len(order))
+    boundaries = {name: place[cutter.cut(face_vertices(mesh, faces))[0]] for name, faces in mesh.boundaries.items()}
+    element_keys = 8 * mesh.keys_of_elements[parents] + np.arange(len(parents)) - np.searchsorted(parents, parents)
+    return make_mesh(
+        cutter.vertices[order], place[pieces], mesh.materials[parents], boundaries,
+        None if mesh.ids is None else mesh.ids[parents], mesh.groups, keys=(vertex_keys[order], element_keys),
+        whole=ranks.size == 1,
+    )  # fmt: skip
 
 
-def around(mesh: TetrahedralMesh, elements: np.ndarray) -> np.ndarray:
-    """These elements and all that share a vertex with one of them."""
-    near = np.zeros(len(mesh.vertices), bool)
-    near[mesh.elements[elements]] = True
+def _edges(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks) -> tuple[np.ndarray, float]:
+    """The edges of some elements of all ranks, each once, sorted: keys (k, 2) of their ends; and the longest one, m."""
+    ends = np.unique(mesh.elements[elements][:, EDGES].reshape(-1, 2), axis=0)
+    lengths = np.linalg.norm(mesh.vertices[ends[:, 1]] - mesh.vertices[ends[:, 0]], axis=1)
+    keys = np.concatenate(ranks.all_gather(mesh.keys_of_vertices[ends]))
+    return np.unique(keys, axis=0), ranks.largest(float(lengths.max(initial=0.0)))
+
+
+def around(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = ALONE) -> np.ndarray:
+    """These elements, of all ranks, and all that share a vertex with one of them: those of this rank's part."""
+    own = mesh.keys_of_vertices
+    keys = np.concatenate(ranks.all_gather(np.unique(own[mesh.elements[elements]])))
+    near = np.isin(own, keys)
     return np.flatnonzero(near[mesh.elements].any(axis=1))

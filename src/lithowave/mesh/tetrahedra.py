@@ -34,6 +34,8 @@ class TetrahedralMesh:
         faces that only one element has.
     ids : numbers by which the file knows the elements (m,).
     groups : names of the materials.
+    vertex_keys, element_keys : numbers (n,), (m,) of vertices and elements that do not depend on which part of a mesh
+        this is; those of the vertices rise. None: their indices.
     same : (n,) the vertex that each vertex is an image of, itself for most; None where no side of the mesh continues
         at another one. Numbers then rise, and faces are shared, by `same[elements]`.
     """
@@ -45,6 +47,8 @@ class TetrahedralMesh:
     ids: np.ndarray | None = None
     groups: tuple[str, ...] = ()
     same: np.ndarray | None = None
+    vertex_keys: np.ndarray | None = None
+    element_keys: np.ndarray | None = None
 
     @property
     def element_count(self) -> int:
@@ -56,13 +60,29 @@ class TetrahedralMesh:
         """(m, 4) for each local face 4 x neighbour + the neighbour's local face; -1 at the exterior."""
         return face_neighbors(self.elements, self.same)
 
+    def with_neighbors(self, neighbors: np.ndarray) -> TetrahedralMesh:
+        """The same mesh; `neighbors` are these, some of which may be in other parts of it: with numbers from m on."""
+        mesh = replace(self)
+        vars(mesh)["neighbors"] = neighbors
+        return mesh
+
     def element_vertices(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Positions (k, 4, 3), m, of the vertices of all elements, or of a part of them."""
         return self.vertices[self.elements[part]]
 
     def element_id(self, element: int) -> int:
-        """The number by which the file knows an element; its index where it came from no file."""
-        return int(element if self.ids is None else self.ids[element])
+        """The number by which the file knows an element; its key where it came from no file."""
+        return int(self.keys_of_elements[element] if self.ids is None else self.ids[element])
+
+    @property
+    def keys_of_elements(self) -> np.ndarray:
+        """`element_keys`, or the indices."""
+        return np.arange(self.element_count) if self.element_keys is None else self.element_keys
+
+    @property
+    def keys_of_vertices(self) -> np.ndarray:
+        """`vertex_keys`, or the indices."""
+        return np.arange(len(self.vertices)) if self.vertex_keys is None else self.vertex_keys
 
     def volumes(self) -> np.ndarray:
         """Volume (m,), m3, of each element."""
@@ -80,10 +100,31 @@ class TetrahedralMesh:
         for name, faces in self.boundaries.items():
             moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
             boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
-        ids = None if self.ids is None else self.ids[order]
         return replace(
-            self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries, ids=ids
-        )
+            self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries,
+            ids=None if self.ids is None else self.ids[order],
+            element_keys=None if self.element_keys is None else self.element_keys[order],
+        )  # fmt: skip
+
+    def part(self, elements: np.ndarray) -> TetrahedralMesh:
+        """Some elements, their vertices, and the boundaries there; with the keys of all. No sides may be the same."""
+        used = np.zeros(len(self.vertices), bool)
+        used[self.elements[elements]] = True
+        place = np.full(self.element_count, -1)
+        place[elements] = np.arange(len(elements))
+        boundaries = {}
+        for name, faces in self.boundaries.items():
+            own = faces[place[faces[:, 0]] >= 0]
+            boundaries[name] = np.column_stack([place[own[:, 0]], own[:, 1]])
+        return TetrahedralMesh(
+            self.vertices[used], (np.cumsum(used) - 1)[self.elements[elements]], self.materials[elements], boundaries,
+            None if self.ids is None else self.ids[elements], self.groups,
+            vertex_keys=self.keys_of_vertices[used], element_keys=self.keys_of_elements[elements],
+        )  # fmt: skip
+
+    def along_curve(self) -> TetrahedralMesh:
+        """The same mesh with its elements along a Morton curve, and its vertices, in each of them, too, as they are."""
+        return replace(self, element_keys=self.keys_of_elements).reordered(morton_order(self.vertices, self.elements))
 
     def local(self) -> TetrahedralMesh:
         """The same mesh with its elements along a Morton curve, and its vertices in the order that they touch them."""
@@ -109,7 +150,9 @@ class TetrahedralMesh:
             place = (elements[faces[:, 0]] == opposite[:, None]).argmax(axis=1)
             moved = np.column_stack([faces[:, 0], 3 - place])
             boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
-        return replace(self, vertices=vertices, elements=elements, boundaries=boundaries, same=same)
+        return replace(
+            self, vertices=vertices, elements=elements, boundaries=boundaries, same=same, vertex_keys=None
+        )  # fmt: skip
 
 
 def make_mesh(
@@ -120,10 +163,14 @@ def make_mesh(
     ids: np.ndarray | None = None,
     groups: tuple[str, ...] = (),
     same: np.ndarray | None = None,
+    keys: tuple[np.ndarray, np.ndarray] | None = None,
+    whole: bool = True,
 ) -> TetrahedralMesh:
     """A mesh of elements whose vertices stand in any order.
 
     vertices, elements, materials, ids, groups, same : as of `TetrahedralMesh`; no materials are material 0.
+    keys : those of vertices and elements.
+    whole : False for a part of a mesh, which has exterior faces in no boundary.
     boundaries : for each name the vertices (f, 3) of its faces, in any order. None: exterior faces in the plane of
         the bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max.
 
@@ -133,12 +180,13 @@ def make_mesh(
     vertices = np.ascontiguousarray(vertices, dtype=float)
     elements = rising(np.asarray(elements, np.int64), same)
     materials = np.zeros(len(elements), np.int64) if materials is None else np.asarray(materials)
-    mesh = TetrahedralMesh(vertices, elements, materials, {}, ids, tuple(groups), same)
+    mesh = TetrahedralMesh(vertices, elements, materials, {}, ids, tuple(groups), same, *(keys or (None, None)))
     refuse_double_vertices(mesh)
     exterior = exterior_faces(mesh.neighbors)
-    mesh.boundaries.update(
-        plane_boundaries(mesh, exterior) if boundaries is None else matched_boundaries(mesh, exterior, boundaries)
-    )
+    if boundaries is None:
+        mesh.boundaries.update(plane_boundaries(mesh, exterior))
+    else:
+        mesh.boundaries.update(matched_boundaries(mesh, exterior, boundaries, whole))
     return mesh
 
 
@@ -241,7 +289,7 @@ def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, n
 
 
 def matched_boundaries(
-    mesh: TetrahedralMesh, exterior: np.ndarray, triples: Mapping[str, np.ndarray]
+    mesh: TetrahedralMesh, exterior: np.ndarray, triples: Mapping[str, np.ndarray], whole: bool = True
 ) -> dict[str, np.ndarray]:
     """The exterior faces (f, 2) of boundaries given by the vertices (f, 3) of their faces; as `make_mesh`."""
     names = list(triples)
@@ -265,7 +313,7 @@ def matched_boundaries(
         got = f"the boundaries '{names[boundary[clash[0]]]}' and '{names[of_face[face[clash[0]]]]}' both have a face"
         raise InputError("mesh", f"{got} {around(mesh, drawn[clash[0]])}", "a face belongs to one boundary only")
     bare = np.flatnonzero(of_face < 0)
-    if len(bare):
+    if len(bare) and whole:
         got = f"{len(bare)} of {len(exterior)} exterior faces are in no boundary; the first is "
         got += around(mesh, face_vertices(mesh, exterior[bare[:1]])[0])
         raise InputError("mesh", got, "boundaries must cover the whole exterior")

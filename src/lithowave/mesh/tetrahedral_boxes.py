@@ -23,6 +23,7 @@ from lithowave.mesh.tetrahedra import (
 )
 
 CUTS = ("twelve", "five", "six")
+MIDDLES = 1 << 40  # keys of the vertices in the middle of hexahedra
 FLAT = 1e-9  # smallest volume of an element in parts of its longest edge cubed
 
 
@@ -50,7 +51,7 @@ SEEN_FROM_INSIDE = wound_faces()  # right-handed with the middle
 FAR_CORNER = np.array([6, 7, 4, 5, 2, 3, 0, 1])  # at the other end of the diagonal through the hexahedron
 
 
-def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0]) -> TetrahedralMesh:
+def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | None = None) -> TetrahedralMesh:
     """Every hexahedron cut into tetrahedra, which share their faces with those of the neighbours.
 
     cut : one of these, of which the figures hold for cubes of edge h.
@@ -74,7 +75,11 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0]) -> TetrahedralMesh
     comes first, and two neighbouring corners are never of one colour. Else rank is the number of the vertex; in a box
     it rises along x, along y and downwards.
 
-    Vertices, materials and names of boundaries are kept; nodes between the corners are left out.
+    Vertices, materials and names of boundaries are kept; nodes between the corners are left out. Keys of vertices and
+    elements come from the numbers of the hexahedra in the whole mesh.
+
+    own : of a part of a mesh, which of its hexahedra (m,) are to be cut. The others are around these, so that all is
+        cut as in the whole mesh. Of the tetrahedra around a line each hexahedron has two. Only for 'twelve'.
 
     InputError: an element gets no volume or is turned over. ValueError: an unknown cut, or 'five' where the edges
     make a ring of odd length.
@@ -82,34 +87,56 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0]) -> TetrahedralMesh
     [1] Dompierre, Labbe, Vallet, Camarero (1999): How to subdivide pyramids, prisms and hexahedra into tetrahedra.
     """
     vertices, corners = mesh.vertices, mesh.elements
-    if cut not in CUTS:
-        raise ValueError(f"cut: {cut!r}; it must be one of {', '.join(CUTS)}")
+    if cut not in CUTS or (own is not None and cut != "twelve"):
+        raise ValueError(f"cut: {cut!r}; it must be one of {', '.join(CUTS)}, of a part of a mesh 'twelve'")
+    cubes, vertex_keys = mesh.numbers_in_whole, np.arange(len(vertices))
+    if mesh.vertex_ids is not None:
+        vertex_keys[: len(mesh.vertex_ids)] = mesh.vertex_ids
     if mesh.nodes is not None:
         used = np.zeros(len(vertices), bool)
         used[corners] = True
-        vertices, corners = vertices[used], (np.cumsum(used) - 1)[corners]
+        vertices, corners, vertex_keys = vertices[used], (np.cumsum(used) - 1)[corners], vertex_keys[used]
     rank = np.arange(len(vertices))
     if cut == "five":
         rank += len(vertices) * two_colors(corners, len(vertices))
     boundaries = {}
     for name, faces in mesh.boundaries.items():
+        if own is not None:
+            faces = faces[own[faces[:, 0]]]
         quadrilaterals = corners[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
         boundaries[name] = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
     if cut == "twelve":
         vertices = np.concatenate([vertices, mean_position(vertices, corners)])
-        elements, owners = centred_elements(vertices, corners, mesh.materials)
+        elements, owners, number = centred_elements(vertices, corners, mesh.materials, cubes)
+        vertex_keys = np.concatenate([vertex_keys, MIDDLES + cubes])
     else:
         elements, owners = cornered_elements(corners, rank)
-    check_handed(vertices, elements)
-    return make_mesh(vertices, elements, mesh.materials[owners], boundaries or None, groups=mesh.groups)
+        number = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    keys = 12 * cubes[owners] + number
+    if own is not None:
+        kept = own[owners]
+        elements, owners, keys = elements[kept], owners[kept], keys[kept]
+        used = np.zeros(len(vertices), bool)
+        used[elements] = True
+        names = np.cumsum(used) - 1
+        vertices, vertex_keys, elements = vertices[used], vertex_keys[used], names[elements]
+        boundaries = {name: names[triangles] for name, triangles in boundaries.items()}
+    check_handed(vertices, elements, ids=keys)
+    named = boundaries if boundaries or own is not None else None
+    return make_mesh(
+        vertices, elements, mesh.materials[owners], named, groups=mesh.groups, keys=(vertex_keys, keys),
+        whole=own is None,
+    )  # fmt: skip
 
 
 def centred_elements(
-    vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Right-handed tetrahedra (n, 4) of the cut 'twelve', and a hexahedron (n,) that each is a part of.
+    vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray, cubes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Right-handed tetrahedra (n, 4) of the cut 'twelve', a hexahedron (n,) that each is a part of, and its number
+    (n,), 0 to 11, among those of this hexahedron.
 
-    corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their middles.
+    corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their middles. cubes : numbers (m,) of
+    the hexahedra, which rise.
     """
     numbers = number_faces(corners)[0].ravel()
     order = np.argsort(numbers)
@@ -129,8 +156,10 @@ def centred_elements(
     alone = np.ones(len(beside), bool)
     alone[pairs[pairs_joined]] = False
     elements = [between[pairs_joined].reshape(-1, 4), beside[alone].reshape(-1, 4)]
-    owners = [np.repeat(pairs[pairs_joined, 0] // 6, 4), np.repeat(np.flatnonzero(alone) // 6, 2)]
-    return np.concatenate(elements), np.concatenate(owners)
+    # Of the four around a line the lower hexahedron has the first two, the other one the rest.
+    sides = np.concatenate([np.repeat(pairs[pairs_joined], 2, axis=1).ravel(), np.repeat(np.flatnonzero(alone), 2)])
+    first = np.arange(len(sides)) % 2
+    return np.concatenate(elements), sides // 6, 2 * (sides % 6) + first
 
 
 def pyramids(corners: np.ndarray, faces: np.ndarray, middles: int) -> np.ndarray:

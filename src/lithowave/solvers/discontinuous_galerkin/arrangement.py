@@ -1,13 +1,15 @@
 """How elements lie in memory: in blocks of as many as a device works on side by side, by kind and by cluster.
 
 Elements of one kind that are worked on alike stand together: isotropic ones, and those that are anisotropic or have an
-anisotropic neighbour; and of each those whose neighbours all are in the same cluster, and the others. In each of these
-four groups they are sorted by cluster, so that at any moment those whose step begins are the first blocks of the group.
+anisotropic neighbour; and of each those whose neighbours all are in the same cluster, and the others; and of each of
+these the outer ones, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
+cluster, so that at any moment those whose step begins are the first blocks of the group.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -61,12 +63,13 @@ class Layout:
 @dataclass(frozen=True)
 class Group:
     """Blocks that are worked on alike: first; ends : behind those of each cluster, (clusters,); anisotropic : itself
-    or a neighbour; mixed : a neighbour is of another cluster."""
+    or a neighbour; mixed : a neighbour is of another cluster; outer : a neighbour is on another rank."""
 
     first: int
     ends: tuple[int, ...]
     anisotropic: bool
     mixed: bool
+    outer: bool = False
 
     @property
     def end(self) -> int:
@@ -101,32 +104,35 @@ class Arrangement:
 
 
 def make_arrangement(
-    layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray
+    layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
 ) -> Arrangement:
     """Places of elements, of which those in each group and cluster stand in their own order.
 
-    cluster, anisotropic : of each element. neighbors : (elements, 4), -1 for none.
+    neighbors : (elements, 4), -1 for none; those of other ranks have numbers behind the own elements. cluster,
+    anisotropic : of each element, those of other ranks included. clusters : how many there are at least.
     """
-    there = neighbors >= 0
-    near = anisotropic | (there & anisotropic[neighbors]).any(axis=1)
-    mixed = (there & (cluster[neighbors] != cluster[:, None])).any(axis=1)
-    count = int(cluster.max(initial=0)) + 1
+    there, elements = neighbors >= 0, len(neighbors)
+    own_cluster = cluster[:elements]
+    near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
+    mixed = (there & (cluster[neighbors] != own_cluster[:, None])).any(axis=1)
+    outer = (neighbors >= elements).any(axis=1)
+    count = max(clusters, int(cluster.max(initial=0)) + 1)
     groups, slots, clusters, blocks = [], [], [], 0
-    for is_anisotropic, is_mixed in ((False, False), (False, True), (True, False), (True, True)):
-        member = (near == is_anisotropic) & (mixed == is_mixed)
+    for kind in product((False, True), (False, True), (True, False)):
+        member = (near == kind[0]) & (mixed == kind[1]) & (outer == kind[2])
         if not member.any():
             continue
         first, ends = blocks, []
         for c in range(count):
-            own = np.flatnonzero(member & (cluster == c))
+            own = np.flatnonzero(member & (own_cluster == c))
             own = np.append(own, np.full(-len(own) % layout.lanes, -1))
             slots.append(own)
             blocks += len(own) // layout.lanes
             clusters.append(np.full(len(own) // layout.lanes, c, np.int32))
             ends.append(blocks)
-        groups.append(Group(first, tuple(ends), is_anisotropic, is_mixed))
+        groups.append(Group(first, tuple(ends), *kind))
     joined = np.concatenate(slots)
-    place = np.empty(len(cluster), np.int64)
+    place = np.empty(elements, np.int64)
     place[joined[joined >= 0]] = np.flatnonzero(joined >= 0)
     return Arrangement(layout, joined, place, tuple(groups), np.concatenate(clusters))
 
@@ -137,8 +143,9 @@ class Links:
 
     neighbor : (places, 4), slot that the neighbour at a face writes; that of zeros where there is none. second :
     (places, 4), 4 times the slot of a second half plus how the neighbour steps: where it steps faster this element
-    writes there what it sends in the second half of its step, where it steps slower the neighbour does. slots : their
-    number, that of zeros included, which is the last one.
+    writes there what it sends in the second half of its step, where it steps slower the neighbour does. What neighbours
+    on other ranks wrote is brought into slots of their own. slots : their number, that of zeros included, which is the
+    last one.
     """
 
     neighbor: np.ndarray
@@ -147,22 +154,28 @@ class Links:
 
 
 def make_links(arrangement: Arrangement, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
-    """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none."""
-    slots, place = arrangement.slots, arrangement.place
+    """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none; cluster : as of `make_arrangement`."""
+    slots, elements = arrangement.slots, len(arrangement.place)
+    remote = len(cluster) - elements
     held = slots >= 0
     across = np.full((len(slots), 4), -1, np.int64)
     across[held] = neighbors[slots[held]]
     there = across >= 0
     element, face = np.divmod(np.maximum(across, 0), 4)
-    neighbor_slot = 4 * place[element] + face
     own_cluster = np.where(held, cluster[np.maximum(slots, 0)], 0)[:, None]
     step = np.where(there, cluster[element] - own_cluster, 0)
     relation = np.select([step > 0, step < 0], [SLOWER, FASTER], ALIKE)
-    halves = np.full(4 * len(slots), -1, np.int64)
+    # Slots: of all faces of all places; of second halves; of the faces across shared ones, and of their second halves.
     writers = np.flatnonzero(relation.ravel() == FASTER)
+    first_remote = 4 * len(slots) + len(writers)
+    far = element >= elements
+    neighbor_slot = np.where(far, first_remote + element - elements, 4 * arrangement.place[element * ~far] + face)
+    halves = np.full(first_remote + remote, -1, np.int64)
     halves[writers] = 4 * len(slots) + np.arange(len(writers))
-    last = 4 * len(slots) + len(writers)
+    readers = np.unique(neighbor_slot[far & (relation == SLOWER)])
+    halves[readers] = first_remote + remote + np.arange(len(readers))
+    last = first_remote + remote + len(readers)
     second = np.select(
-        [relation == FASTER, relation == SLOWER], [halves.reshape(-1, 4), halves[neighbor_slot]], 0
+        [relation == FASTER, relation == SLOWER], [halves[: 4 * len(slots)].reshape(-1, 4), halves[neighbor_slot]], 0
     )
     return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.solvers.clock import Schedule, make_schedule
 
 MOST_CLUSTERS = 9  # as many steps of cluster 0 as amplitudes are computed at a time
@@ -25,13 +26,16 @@ class Clustering:
     """Clusters and their time steps.
 
     schedule : of the run; its step is that of the largest cluster. shortest : time step of cluster 0, s. cluster :
-    (elements,) of each element. gain : times fewer updates than if all elements took the largest step stable for all.
+    (elements,) of each element of this rank, and behind them of the elements across shared faces. gain : times fewer
+    updates than if all elements took the largest step stable for all. totals : elements of all ranks in each cluster;
+    None: all are here.
     """
 
     schedule: Schedule
     shortest: float
     cluster: np.ndarray
     gain: float
+    totals: tuple[int, ...] | None = None
 
     @property
     def count(self) -> int:
@@ -45,12 +49,16 @@ class Clustering:
 
     @property
     def sizes(self) -> list[int]:
-        """Elements in each cluster."""
-        return np.bincount(self.cluster, minlength=self.count).tolist()
+        """Elements in each cluster, of all ranks."""
+        return list(self.totals) if self.totals is not None else self.own_sizes(len(self.cluster))
+
+    def own_sizes(self, count: int) -> list[int]:
+        """Elements in each cluster, of the first `count`: those of this rank."""
+        return np.bincount(self.cluster[:count], minlength=self.count).tolist()
 
     @property
     def updates(self) -> int:
-        """Updates of elements in a step of the run."""
+        """Updates of elements in a step of the run, of all ranks."""
         return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))
 
     def time_steps(self) -> np.ndarray:
@@ -58,15 +66,27 @@ class Clustering:
         return self.shortest * 2.0**self.cluster
 
 
-def smoothed(cluster: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Clusters, some made smaller, so that neighbours differ by one at most. neighbors : (elements, 4), -1 for none."""
-    cluster = cluster.copy()
+def smoothed(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
+    """Clusters, some made smaller, so that neighbours differ by one at most.
+
+    cluster : of this rank's elements; those across shared faces follow in what is returned. neighbors : (elements, 4),
+    -1 for none. shared : with other ranks.
+    """
+    shared = SharedFaces() if shared is None else shared
+    own = cluster.copy()
     while True:
-        across = np.where(neighbors >= 0, cluster[neighbors], MOST_CLUSTERS)
-        most = across.min(axis=1) + 1
-        if (cluster <= most).all():
-            return cluster
-        np.minimum(cluster, most, out=cluster)
+        every = shared.with_ghosts(own)
+        changed = False
+        while True:
+            across = np.where(neighbors >= 0, every[neighbors], MOST_CLUSTERS)
+            most = across.min(axis=1) + 1
+            if (own <= most).all():
+                break
+            changed = True
+            np.minimum(own, most, out=own)
+            every[: len(own)] = own
+        if not shared.ranks.largest(changed):
+            return every
 
 
 def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
@@ -75,9 +95,18 @@ def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
     return np.clip(levels, 0, most - 1).astype(np.int64)
 
 
-def one_step(limits: np.ndarray, schedule: Schedule) -> Clustering:
+def one_step(limits: np.ndarray, schedule: Schedule, shared: SharedFaces | None = None) -> Clustering:
     """All elements in one cluster."""
-    return Clustering(schedule, schedule.time_step, np.zeros(len(limits), np.int64), 1.0)
+    shared = SharedFaces() if shared is None else shared
+    cluster = np.zeros(len(limits) + shared.count, np.int64)
+    return Clustering(schedule, schedule.time_step, cluster, 1.0, _totals(cluster[: len(limits)], 1, shared))
+
+
+def _totals(own: np.ndarray, count: int, shared: SharedFaces) -> tuple[int, ...] | None:
+    """Elements of all ranks in each of so many clusters; None where all are on one."""
+    if shared.ranks.size == 1:
+        return None
+    return tuple(shared.ranks.total(np.bincount(own, minlength=count)).tolist())
 
 
 def make_clusters(
@@ -89,40 +118,46 @@ def make_clusters(
     sampling_interval: float | None,
     local: bool | None,
     max_frequency: float | None,
+    shared: SharedFaces | None = None,
 ) -> Clustering:
     """The clusters with the fewest updates of elements.
 
     Parameters
     ----------
-    limits : largest stable time step of each element, s. neighbors : (elements, 4), -1 for none. duration, safety,
-    time_step, sampling_interval : as of `make_schedule`; a time_step is that of cluster 0. local : whether to have more
-    than one cluster; None: where it pays.
+    limits : largest stable time step of each element of this rank, s. neighbors : (elements, 4), -1 for none. duration,
+    safety, time_step, sampling_interval : as of `make_schedule`; a time_step is that of cluster 0. local : whether to
+    have more than one cluster; None: where it pays. shared : with other ranks, whose clusters are those of one mesh.
 
     Raises
     ------
     InputError : as `make_schedule`.
     """
-    limit = float(limits.min())
-    everywhere = make_schedule(limit, duration, safety, time_step, sampling_interval)
+    shared = SharedFaces() if shared is None else shared
+    ranks = shared.ranks
+    ends = ranks.smallest(float(limits.min())), ranks.largest(float(limits.max()))
+    everywhere = make_schedule(ends[0], duration, safety, time_step, sampling_interval)
     if local is False:
-        return one_step(limits, everywhere)
-    found = None
-    tried = _candidates(limits, everywhere, duration, safety, time_step, sampling_interval, max_frequency)
+        return one_step(limits, everywhere, shared)
+    found, count = None, ranks.total(len(limits))
+    tried = _candidates(ends, everywhere, duration, safety, time_step, sampling_interval, max_frequency)
     for schedule, shortest in tried:
         most = 1 + round(math.log2(schedule.time_step / shortest))
-        cluster = smoothed(raw_clusters(safety * limits if time_step is None else limits, shortest, most), neighbors)
-        if cluster.min() > 0 or cluster.max() + 1 < most:
+        raw = raw_clusters(safety * limits if time_step is None else limits, shortest, most)
+        cluster = smoothed(raw, neighbors, shared)
+        totals = _totals(cluster[: len(limits)], most, shared)
+        sizes = np.array(totals or np.bincount(cluster, minlength=most))
+        if not sizes[0] or not sizes[-1]:
             continue  # fewer clusters do the same
-        gain = len(limits) / everywhere.time_step * shortest / float((0.5**cluster).sum())
+        gain = count / everywhere.time_step * shortest / float((sizes * 0.5 ** np.arange(most)).sum())
         if found is None or gain > found.gain * (1 + 1e-9):
-            found = Clustering(schedule, shortest, cluster, gain)
+            found = Clustering(schedule, shortest, cluster, gain, totals)
     if found is None or (local is None and found.gain < PAYS):
-        return one_step(limits, everywhere)
+        return one_step(limits, everywhere, shared)
     return found
 
 
 def _candidates(
-    limits: np.ndarray,
+    ends: tuple[float, float],
     everywhere: Schedule,
     duration: float,
     safety: float,
@@ -130,9 +165,12 @@ def _candidates(
     interval: float | None,
     max_frequency: float | None,
 ) -> Iterator[tuple[Schedule, float]]:
-    """Schedules and time steps of cluster 0 worth trying: for each number of clusters the longest step that fits."""
-    shortest = time_step or safety * float(limits.min())
-    longest = safety * float(limits.max())
+    """Schedules and time steps of cluster 0 worth trying: for each number of clusters the longest step that fits.
+
+    ends : the smallest and the largest of the largest stable time steps, s.
+    """
+    shortest = time_step or safety * ends[0]
+    longest = safety * ends[1]
     for count in range(2, MOST_CLUSTERS + 1):
         ticks = 1 << (count - 1)
         if shortest * ticks > 2 * longest:

@@ -150,6 +150,19 @@ class PointKernels:
         """See `point_kernels.count_step`."""
         self._launch("count_step", 1, {"row": row}, 1)
 
+    def pack_traces(self, *arguments: Any) -> None:
+        """See `point_kernels.pack_traces`."""
+        self._traces("pack_traces", arguments)
+
+    def unpack_traces(self, *arguments: Any) -> None:
+        """See `point_kernels.unpack_traces`."""
+        self._traces("unpack_traces", arguments)
+
+    def _traces(self, kernel: str, arguments: Any) -> None:
+        named = named_arguments(kernel, arguments)
+        count = 3 * named["modes"] * named["traces"].shape[0]
+        self._launch(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
+
     def sample(self, *arguments: Any) -> None:
         """See `point_kernels.sample`; a warp has a quantity of a place."""
         named = named_arguments("sample", arguments)

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from lithowave.mesh.shared_faces import SharedFaces
+
 # Quantities of an element: stress in this order, then velocity x, y, z.
 STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
 QUANTITIES = len(STRESS) + 3
@@ -69,6 +71,11 @@ class ElementMaterials:
     def reordered(self, order: np.ndarray) -> ElementMaterials:
         """Those of elements `order`."""
         return replace(self, **{name: getattr(self, name)[order] for name in ("lam", "mu", "rho", "number")})
+
+    def with_ghosts(self, shared: SharedFaces) -> ElementMaterials:
+        """With those of the elements across shared faces behind them; stiffnesses are the same on all ranks."""
+        changed = {name: shared.with_ghosts(getattr(self, name)) for name in ("lam", "mu", "rho", "number")}
+        return replace(self, **changed)
 
     def matrix(self, elements: np.ndarray) -> np.ndarray:
         """Stiffness (n, 6, 6) of some elements, Pa, in the order of `STRESS`."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import Layout, make_arrangement
+from lithowave.solvers.discontinuous_galerkin.arrangement import Layout
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART
+from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
 from lithowave.solvers.rasters import select_raster, surface_grid
 
 PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
@@ -28,16 +28,14 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
     Without a backend no place of a block is empty and nothing is padded.
     """
-    anisotropic = anisotropic_path(plan)
     if backend is None:
-        layout = Layout(1, True)
+        layout, anisotropic = Layout(1, True), anisotropic_path(plan)
         places = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
         face_numbers = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}
     else:
         kernels = backend.kernels(PACKAGE, MODULE, order=plan.order, precision=backend.precision)
         layout = kernels.layout
-        neighbors = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
-        arrangement = make_arrangement(layout, plan.clustering.cluster, neighbors, plan.materials.anisotropic)
+        arrangement = arrange(plan, layout)
         places = {False: 0, True: 0}
         for group in arrangement.groups:
             places[group.anisotropic] += (group.end - group.first) * layout.lanes
@@ -47,7 +45,8 @@ def array_bytes(plan: Any, backend: Any) -> int:
         }
     every = sum(places.values())
     trace = 3 * layout.trace_width(face_mode_count(plan.order))
-    halves = (COPIES - 1) * half_count(plan)
+    # Of second halves; of what comes from other ranks; and the messages themselves.
+    halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     values = every * QUANTITIES * mode_count(plan.order) + (4 * COPIES * every + halves) * trace
     for kind, count in places.items():
         values += count * ((ANISOTROPIC_LAW if kind else ISOTROPIC_LAW) + 4 * face_numbers[kind])
@@ -56,22 +55,22 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
 def anisotropic_path(plan: Any) -> np.ndarray:
     """Which elements are anisotropic or have an anisotropic neighbour."""
-    own, across = plan.materials.anisotropic, plan.mesh.neighbors
-    return own | ((across >= 0) & own[across // 4]).any(axis=1)
+    every, across = plan.materials.anisotropic, plan.mesh.neighbors
+    return every[: plan.element_count] | ((across >= 0) & every[across // 4]).any(axis=1)
 
 
 def half_count(plan: Any) -> int:
     """Faces whose neighbour steps twice as often."""
     cluster, across = plan.clustering.cluster, plan.mesh.neighbors
-    return int(((across >= 0) & (cluster[across // 4] < cluster[:, None])).sum())
+    return int(((across >= 0) & (cluster[across // 4] < cluster[: plan.element_count, None])).sum())
 
 
 def plan_bytes(plan: Any) -> int:
     """The mesh, its neighbours and materials, and the time steps: they stay in main memory."""
     neighbors = 32 * plan.element_count
-    parts = held_arrays(plan.mesh, plan.materials, plan.clustering, plan)
+    parts = {id(array): array for array in held_arrays(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)}
     places = 16 * plan.element_count
-    return neighbors + places + sum(array.nbytes for array in parts)
+    return neighbors + places + sum(array.nbytes for array in parts.values())
 
 
 def held_arrays(*parts: Any) -> Iterator[np.ndarray]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.bisection import around, refined
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, plan_box
+from lithowave.mesh.partition import Rectangle
+from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, find_places
+from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
 from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
 
@@ -30,12 +33,21 @@ PART = 4096
 @dataclass(frozen=True)
 class MeshedModel:
     """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the size of the
-    cubes from which it was built, m."""
+    cubes from which it was built, m.
+
+    Of one rank among several: its part, whose neighbours include elements across `shared` faces, with numbers behind
+    its own ones; materials has these, too.
+    """
 
     mesh: TetrahedralMesh
     materials: ElementMaterials
     faces: dict[str, np.ndarray]
     element_size: float | None
+    shared: SharedFaces = field(default_factory=SharedFaces)
+
+    def usual_size(self) -> float:
+        """Edge, m, of the cube that twelve elements of usual size would fill."""
+        return float(np.cbrt(12.0 * np.median(self.mesh.volumes())))
 
     def face_neighbors(self) -> np.ndarray:
         """(elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
@@ -54,44 +66,82 @@ def make_model(simulation: Simulation) -> MeshedModel:
     InputError : the mesh file, its groups or the domain cannot be meshed.
     """
     if simulation.solver.mesh is not None:
-        mesh, size = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").local(), None
+        mesh, size = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").along_curve(), None
     else:
-        mesh, size = _built(simulation)
-    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), size)
+        box = built_box(simulation)
+        mesh, size = refined_at_sources(split_box(simulation, box), simulation), box.element_size
+    return made_of(simulation, mesh, size)
 
 
-def _built(simulation: Simulation) -> tuple[TetrahedralMesh, float]:
-    domain, material = simulation.domain, simulation.material
+def made_of(simulation: Simulation, mesh: TetrahedralMesh, element_size: float | None) -> MeshedModel:
+    """A mesh, or a part of one, with what its elements are made of and the kinds of its outer faces."""
+    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), element_size)
+
+
+@dataclass(frozen=True)
+class BuiltBox:
+    """How the domain is meshed: columns and slabs of cubes; tops of the layers, m, from above; edge of the cubes, m."""
+
+    plan: BoxPlan
+    tops: list[float]
+    element_size: float
+
+
+def built_box(simulation: Simulation) -> BuiltBox:
+    """The cubes of a domain."""
+    domain = simulation.domain
     tops, slowest = element_layers(simulation)
     sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
     top = domain.z[1] if domain.surface is None else domain.surface.high
-    interfaces = [top, *tops[1:], domain.z[0]]
-    cubes = layered_box(domain.x, domain.y, interfaces, sizes)
+    return BuiltBox(plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes), tops, sizes[0][0])
+
+
+def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
+    """The cubes cut into tetrahedra: all of them, or those in some columns."""
+    domain, material = simulation.domain, simulation.material
+    cubes = box.plan.build(None if columns is None else widened(columns, box.plan.units))
+    own = None if columns is None else within(box.plan, columns, cubes)
     if material.kind not in ("homogeneous", "layers"):
         cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(material.medium, cubes))
-    mesh = split_hexahedra(cubes).local()
+    mesh = split_hexahedra(cubes, own=own)
     if domain.surface is not None:
-        mesh = _on_ground(mesh, domain.surface_height, *interfaces[:2])
+        mesh = _on_ground(mesh, domain.surface_height, *box.plan.interfaces[:2])
     if material.kind == "layers":
         lower = np.array([one.top for one in material.layers[1:]])
-        below = np.array([int((lower >= one - 1e-9).sum()) for one in tops])
+        below = np.array([int((lower >= one - 1e-9).sum()) for one in box.tops])
         mesh = replace(mesh, materials=below[mesh.materials])
-    return refined_at_sources(mesh, simulation), sizes[0][0]
+    return mesh
 
 
-def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation) -> TetrahedralMesh:
+def widened(columns: Rectangle, units: tuple[int, int]) -> Rectangle:
+    """With the columns around: cubes there decide how those at the edge are cut."""
+    return Rectangle(
+        max(0, columns.first_x - 1), min(units[0], columns.end_x + 1),
+        max(0, columns.first_y - 1), min(units[1], columns.end_y + 1),
+    )  # fmt: skip
+
+
+def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarray:
+    """Which of the cubes are in these columns."""
+    low = plan.x[columns.first_x * plan.unit], plan.y[columns.first_y * plan.unit]
+    high = plan.x[columns.end_x * plan.unit], plan.y[columns.end_y * plan.unit]
+    centres = cubes.element_nodes()[:, :8, :2].mean(axis=1)
+    return ((centres > low) & (centres < high)).all(axis=1)
+
+
+def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = ALONE) -> TetrahedralMesh:
     """With small elements around the sources.
 
     What a point source near a vertex is to the polynomials of an element is wrong by ten times as much as the waves
     are, and its near field, in which neighbouring elements differ much, is of first order in their time steps only.
     """
     positions = np.array([source.position for source in simulation.point_sources()], float).reshape(-1, 3)
-    if not len(positions):
-        return mesh
     tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
-    for _ in range(HALVINGS if simulation.solver.local_time_steps is not False else 1):
-        mesh = refined(mesh, around(mesh, find_places(mesh, positions, tolerance).element))
-    return mesh.local()
+    if len(positions):
+        for _ in range(HALVINGS if simulation.solver.local_time_steps is not False else 1):
+            elements = place_points(mesh, positions, tolerance, ranks).places.element
+            mesh = refined(mesh, around(mesh, elements, ranks), ranks)
+    return mesh.along_curve()
 
 
 def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_quality import tetrahedral_quality
+from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, make_model
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, find_places, require_places
+from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
+from lithowave.solvers.discontinuous_galerkin.parts import make_part
+from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
+from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 
@@ -33,10 +35,11 @@ BAD_RATIO = 0.02  # of insphere radius to longest edge: elements that are worth 
 class DiscontinuousGalerkinPlan:
     """Everything decided before an array of a device is allocated.
 
-    mesh; materials; faces : outer faces (element, local face) by kind; face_neighbors : (elements, 4), the element
-    across each face, or the kind of the face (`riemann.KINDS`). limits : largest stable time step of each element, s.
-    clustering : their time steps. face_kinds : of the six faces of a box; None for a mesh that was read. mesh_file :
-    where that came from.
+    mesh : this rank's part, whose neighbours include elements across faces that are `shared` with other ranks, with
+    numbers behind its own ones; materials : of its elements and, behind them, of those; faces : outer faces (element,
+    local face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
+    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. face_kinds :
+    of the six faces of a box; None for a mesh that was read. mesh_file : where that came from.
     """
 
     mesh: TetrahedralMesh
@@ -52,6 +55,7 @@ class DiscontinuousGalerkinPlan:
     domain: Any = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
+    shared: SharedFaces = field(default_factory=SharedFaces)
 
     unit: ClassVar[str] = "elements"
     less_memory: ClassVar[str] = (
@@ -67,7 +71,7 @@ class DiscontinuousGalerkinPlan:
     @property
     def unit_total(self) -> int:
         """See `lithowave.solvers.base.Plan`."""
-        return self.element_count
+        return sum(self.clustering.sizes) if self.shared.ranks.size > 1 else self.element_count
 
     @property
     def unit_count(self) -> int:
@@ -76,8 +80,21 @@ class DiscontinuousGalerkinPlan:
 
     @property
     def element_count(self) -> int:
-        """Number of elements."""
+        """Number of elements of this rank."""
         return self.mesh.element_count
+
+    @property
+    def survey(self) -> Survey:
+        """What there is to tell of the whole mesh; made by all ranks at once when it is asked for first."""
+        kept = vars(self)  # a cached_property may hold a lock until all ranks are there, which may be threads
+        if "_survey" not in kept:
+            kept["_survey"] = make_survey(self)
+        return kept["_survey"]
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """Ends of the whole mesh along x, y and z, m."""
+        return self.survey.bounds
 
     @property
     def tolerance(self) -> float:
@@ -120,53 +137,29 @@ class DiscontinuousGalerkinPlan:
         x, y, z = self.mesh.element_vertices(np.array([element]))[0].mean(axis=0)
         return f"element {self.mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
 
-    @cached_property
-    def quality(self) -> dict[str, Any]:
-        """Measures of the mesh, and where it is worst."""
-        return tetrahedral_quality(self.mesh)
-
-    @cached_property
-    def limiting_element(self) -> int:
-        """The element that sets the shortest time step."""
-        return int(np.argmin(self.limits))
-
-    @cached_property
-    def resolution(self) -> tuple[float, int, float]:
-        """Fewest points in a wavelength at 1 Hz, where (element), and the slowest wave there, m/s.
-
-        Points are `order` to the edge of the cube that twelve such elements would fill.
-        """
-        size = np.cbrt(12.0 * self.mesh.volumes())
-        points = self.order * self.materials.slowest_speed / size
-        where = int(points.argmin())
-        return float(points[where]), where, float(self.materials.slowest_speed[where])
-
     def points_per_wavelength(self) -> float | None:
         """Points in the shortest wavelength at max_frequency, where they are fewest."""
-        return self.resolution[0] / self.max_frequency if self.max_frequency else None
+        return self.survey.resolution.value / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.base.Plan`."""
-        worst, clustering = self.limiting_element, self.clustering
-        _, coarse, slowest = self.resolution
+        survey, clustering = self.survey, self.clustering
         return {
             "method": "discontinuous_galerkin",
             "order": self.order,
-            "element_count": self.element_count,
-            "anisotropic_elements": int(self.materials.anisotropic.sum()),
-            "fluid_elements": int(self.materials.is_fluid.sum()),
-            "element_size_m": [self.quality["shortest_edge"], self.quality["longest_edge"]],
+            "element_count": survey.elements,
+            "anisotropic_elements": survey.anisotropic,
+            "fluid_elements": survey.fluid,
+            "element_size_m": [survey.quality["shortest_edge"], survey.quality["longest_edge"]],
             "mesh_quality": {
-                name: self.quality[name] for name in ("radius_ratio", "dihedral_angle", "worst_element")
+                name: survey.quality[name] for name in ("radius_ratio", "dihedral_angle", "worst_element")
             },
             "basis_functions": mode_count(self.order),
-            "degrees_of_freedom": self.element_count * QUANTITIES * mode_count(self.order),
-            "faces": self.face_kinds or {kind: len(faces) for kind, faces in self.faces.items() if len(faces)},
+            "degrees_of_freedom": survey.elements * QUANTITIES * mode_count(self.order),
+            "faces": self.face_kinds or {kind: count for kind, count in survey.faces.items() if count},
             "time_step_s": clustering.shortest,
-            "time_step_limit_s": float(self.limits[worst]),
-            "time_step_limited_by": {
-                "vp_m_s": float(self.materials.fastest_speed[worst]), "place": self.place_of(worst)
-            },
+            "time_step_limit_s": survey.limit.value,
+            "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place},
             "local_time_steps": clustering.count > 1,
             "clusters": [
                 {"time_step_s": clustering.shortest * 2**number, "elements": size}
@@ -174,11 +167,11 @@ class DiscontinuousGalerkinPlan:
             ],
             "local_time_step_gain": clustering.gain,
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": slowest, "place": self.place_of(coarse)},
+            "points_per_wavelength_at": {"vs_m_s": survey.resolution.speed, "place": survey.resolution.place},
             "largest_time_step_s": self.schedule.time_step,
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
-            "memory_bytes": self.memory_bytes(),
+            "memory_bytes": survey.memory_bytes,
         }  # fmt: skip
 
     def lines(self) -> list[Line]:
@@ -195,7 +188,7 @@ class DiscontinuousGalerkinPlan:
         functions = f"{summary['basis_functions']} functions in an element"
         return [
             ("method", f"discontinuous Galerkin, order {self.order}: {functions}"),
-            ("mesh", f"{self.element_count:,} tetrahedra{told}{origin}"),
+            ("mesh", f"{summary['element_count']:,} tetrahedra{told}{origin}"),
             ("unknowns", f"{summary['degrees_of_freedom']:,}"),
             ("element size", f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
@@ -205,14 +198,14 @@ class DiscontinuousGalerkinPlan:
         ]
 
     def _quality_text(self) -> str:
-        found, worst = self.quality, self.place_of(self.quality["worst_element"]["element"])
+        found, worst = self.survey.quality, self.survey.worst.place
         return (
             f"smallest ratio of insphere radius to edge {found['radius_ratio']:.3g} (0.204 at best), "
             f"smallest angle between faces {found['dihedral_angle']:.3g} degrees; worst in {worst}"
         )
 
     def _absorption(self) -> str:
-        return "; absorbing by letting out what travels along the normal" if len(self.faces["absorbing"]) else ""
+        return "; absorbing by letting out what travels along the normal" if self.survey.faces["absorbing"] else ""
 
     def _file_faces(self, summary: dict[str, Any]) -> Line:
         return "faces", ", ".join(f"{n:,} {kind}" for kind, n in summary["faces"].items()) + self._absorption()
@@ -233,35 +226,41 @@ class DiscontinuousGalerkinPlan:
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""
-        if self.quality["radius_ratio"] > BAD_RATIO:
-            return []
-        return [f"badly formed elements: the worst is {self.place_of(self.quality['worst_element']['element'])}"]
+        worst = self.survey.worst
+        return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
-def plan(simulation: Simulation) -> DiscontinuousGalerkinPlan:
-    """Discretize an experiment.
+def plan(simulation: Simulation, ranks: Ranks = ALONE) -> DiscontinuousGalerkinPlan:
+    """Discretize an experiment; on several ranks each gets the plan of its part.
 
     Raises
     ------
-    InputError : the mesh cannot be used, or the time step is above the limit.
+    InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
     solver = simulation.solver
 
-    def clusters(limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
-        return make_clusters(
-            limits, neighbors, simulation.duration, solver.safety, solver.time_step,
-            simulation.output.sampling_interval, solver.local_time_steps, solver.max_frequency,
-        )  # fmt: skip
-
+    model = make_part(simulation, ranks, lambda model: model_clusters(simulation, model).cluster)
     made = make_plan(
-        make_model(simulation), solver.order, clusters, simulation.compute.precision,
+        model, solver.order, lambda *_: model_clusters(simulation, model), simulation.compute.precision,
         max_frequency=solver.max_frequency, domain=simulation.domain,
         face_kinds=None if solver.mesh else simulation.boundaries.faces,
         mesh_file=str(solver.mesh) if solver.mesh else None,
     )  # fmt: skip
+    if ranks.size > 1:
+        _ = made.survey
     _refuse_coarse_mesh(simulation, made)
     _require_points(simulation, made)
     return made
+
+
+def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
+    """The clusters of a mesh, or of this rank's part of it, that a simulation asks for."""
+    solver = simulation.solver
+    limits, neighbors = limits_and_neighbors(model, solver.order)
+    return make_clusters(
+        limits, neighbors, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
+        solver.local_time_steps, solver.max_frequency, model.shared,
+    )  # fmt: skip
 
 
 def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> None:
@@ -271,18 +270,25 @@ def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> 
     for where, points in (("sources", simulation.point_sources()), ("receivers", simulation.receiver_list())):
         positions = np.array([point.position for point in points], float).reshape(-1, 3)
         names = [getattr(point, "name", "") or f"{where[:-1]} {number}" for number, point in enumerate(points)]
-        require_places(find_places(plan.mesh, positions, plan.tolerance), names, positions, where)
+        placed = place_points(plan.mesh, positions, plan.tolerance, plan.shared.ranks)
+        require_places(placed.missing, names, positions, where)
+
+
+def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Largest stable time step of each element, s; and its neighbours (elements, 4), -1 for none."""
+    mesh = model.mesh
+    fastest = model.materials.fastest_speed[: mesh.element_count]
+    across = mesh.neighbors
+    return stable_time_steps(order, mesh.insphere_radii(), fastest), np.where(across >= 0, across // 4, -1)
 
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
     """The plan for a mesh with materials. clusters : function of the largest stable time steps, s, and neighbours."""
-    mesh = model.mesh
-    limits = stable_time_steps(order, mesh.insphere_radii(), model.materials.fastest_speed)
-    neighbors = np.where(mesh.neighbors >= 0, mesh.neighbors // 4, -1)
-    size = model.element_size or float(np.cbrt(12.0 * np.median(mesh.volumes())))
+    limits, neighbors = limits_and_neighbors(model, order)
+    size = model.element_size or model.usual_size()
     return DiscontinuousGalerkinPlan(
-        mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
-        value_bytes=4 if precision == "single" else 8, surface_spacing=size / order, **more,
+        model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
+        value_bytes=4 if precision == "single" else 8, surface_spacing=size / order, shared=model.shared, **more,
     )  # fmt: skip
 
 
@@ -291,11 +297,11 @@ def _refuse_coarse_mesh(simulation: Simulation, plan: DiscontinuousGalerkinPlan)
     points, solver = plan.points_per_wavelength(), simulation.solver
     if solver.mesh is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
         return
-    _, element, speed = plan.resolution
+    found = plan.survey.resolution
     raise InputError(
         "solver.max_frequency",
-        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {plan.place_of(element)} "
-        f"(slowest wave {speed:g} m/s)",
+        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {found.place} "
+        f"(slowest wave {found.speed:g} m/s)",
         f"order {solver.order} needs at least {solver.smallest_points:g}",
         f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher order would do",
     )

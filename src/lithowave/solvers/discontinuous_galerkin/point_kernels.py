@@ -33,6 +33,26 @@ def count_step(row):
     row[0] += 1
 
 
+@njit(cache=True)
+def pack_traces(even, odd, traces, tick, modes, buffer):
+    """buffer[n, c, m] = mode m of component c of traces[n], in even or odd."""
+    for n in range(traces.shape[0]):
+        slot, source = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
+        for c in range(3):
+            for m in range(modes):
+                buffer[(3 * n + c) * modes + m] = source[slot, c, m]
+
+
+@njit(cache=True)
+def unpack_traces(even, odd, traces, tick, modes, buffer):
+    """The inverse of `pack_traces`."""
+    for n in range(traces.shape[0]):
+        slot, target = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
+        for c in range(3):
+            for m in range(modes):
+                target[slot, c, m] = buffer[(3 * n + c) * modes + m]
+
+
 @parallel
 def sample(completed, base, values, out, slot):
     """The quantities at places in elements: out[slot[0], row, place]; 3 rows: velocity; 9: velocity, then stress.

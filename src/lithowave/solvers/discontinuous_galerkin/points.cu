@@ -20,6 +20,29 @@ extern "C" __global__ void inject(
 // One row further in a table: of amplitudes, of records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
+// buffer[n][c][m] = mode m of component c of traces[n], in even or odd; and back. A trace takes 3 x width numbers.
+extern "C" __global__ void pack_traces(
+    const real* even, const real* odd, const int* traces, int tick, int modes, real* buffer, int count, int width)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const int trace = n / (3 * modes), within = n % (3 * modes);
+    const long long slot = traces[2 * trace];
+    const real* const source = tick >> traces[2 * trace + 1] & 1 ? odd : even;
+    buffer[n] = source[(3 * slot + within / modes) * width + within % modes];
+}
+
+extern "C" __global__ void unpack_traces(
+    real* even, real* odd, const int* traces, int tick, int modes, const real* buffer, int count, int width)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const int trace = n / (3 * modes), within = n % (3 * modes);
+    const long long slot = traces[2 * trace];
+    real* const target = tick >> traces[2 * trace + 1] & 1 ? odd : even;
+    target[(3 * slot + within / modes) * width + within % modes] = buffer[n];
+}
+
 // The quantities at places in elements: out[slot][row][place]; rows 3: velocity alone, 9: velocity, then stress. A warp
 // has a row of a place. base : the index of the first mode of the first quantity of the element.
 extern "C" __global__ void sample(

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.base import Coming
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.parallel.ranks import Ranks
+from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, find_places, require_places
+from lithowave.solvers.discontinuous_galerkin.places import (
+    TOLERANCE,
+    SharedPlaces,
+    find_places,
+    place_points,
+    require_places,
+    settle,
+)
 
 
 class PlacedSamples:
-    """Places of a device's kernel `sample`, and the blocks that must be complete for it. Points in no element are left
-    out; where elements share a point the mean of all counts.
+    """Places of a device's kernel `sample`, and the blocks that must be complete for it. Points in no element of this
+    rank are left out; where elements share a point, of whatever rank, the mean of all counts: here is this rank's part.
 
     Parameters
     ----------
-    solver : plan, backend, tables. positions : (points, 3), m. tolerance : see `find_places`. everywhere : read a
-    point in all elements that share it, and take the mean: they differ there.
+    solver : plan, backend, tables. placed : the points, numbered.
     """
 
-    def __init__(
-        self, solver: Any, positions: np.ndarray, tolerance: float = TOLERANCE, everywhere: bool = False
-    ) -> None:
+    def __init__(self, solver: Any, placed: SharedPlaces) -> None:
         plan, backend, tables = solver.plan, solver.backend, solver.tables
-        self.size = len(positions)
-        every = find_places(plan.mesh, positions, tolerance)
-        self.places = every if everywhere else every.first()
+        self.places = placed.places
         self.count = len(self.places.element)
         self.point, self._first = np.unique(self.places.point, return_index=True)
+        self._holders = placed.holders[self._first, None].astype(float)
         arrangement = tables.arrangement
         block, lane = np.divmod(arrangement.place[self.places.element], arrangement.layout.lanes)
         blocks = np.unique(block)
@@ -58,28 +64,34 @@ class PlacedSamples:
 
     def _mean(self, values: np.ndarray) -> np.ndarray:
         """Over the places of each point: (times, places, c) to (times, points, c)."""
-        if len(self.point) == self.count:
+        if not self.count or self._holders.max() == 1:
             return values.copy()
-        counts = np.diff(np.append(self._first, self.count))
-        return np.add.reduceat(values, self._first, axis=1) / counts[:, None]
+        return np.add.reduceat(values, self._first, axis=1) / self._holders
 
-    def spread(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Values (..., places) at all points; not a number where there is no element."""
-        full = np.full((*values.shape[:-1], self.size), np.nan, values.dtype)
-        full[..., self.point] = values[..., : len(self.point)]
-        return full.reshape(shape)
-
-    def fields(self, rows: np.ndarray, names: tuple[str, ...], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-        """Fields of a snapshot, (nz, ny, nx, components), from one record of `sample`."""
-        motion = self.motion(rows)
+    def fields(self, rows: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Fields at the points, (points, components), from one record of `sample`."""
+        motion = {name: values[0].astype(rows.dtype) for name, values in self.motion(rows).items()}
         if "stress" in motion:
-            motion["pressure"] = -motion["stress"][..., :3].mean(axis=-1, keepdims=True)
-        found = {}
-        for name in names:
-            components = motion[name][0].T
-            full = self.spread(components.astype(rows.dtype), (len(components), *shape))
-            found[name] = full[0] if name == "pressure" else np.moveaxis(full, 0, -1)
-        return found
+            motion["pressure"] = -motion["stress"][:, :3].mean(axis=1)
+        return {name: motion[name] for name in names}
+
+
+def place_raster(mesh: TetrahedralMesh, raster: Raster, ranks: Ranks) -> SharedPlaces:
+    """The points of a raster, each in one element of all ranks."""
+    axes, strides = [], np.cumprod([1, *raster.shape[:2]])
+    for axis, values in enumerate(zip(raster.origin, raster.spacing, raster.shape, strict=True)):
+        origin, spacing, count = values
+        line = origin + spacing * np.arange(count)
+        low, high = mesh.vertices[:, axis].min(), mesh.vertices[:, axis].max()
+        margin = TOLERANCE * (high - low)
+        axes.append(np.flatnonzero((line >= low - margin) & (line <= high + margin)))
+    z, y, x = (part.ravel() for part in np.meshgrid(*axes[::-1], indexing="ij"))
+    numbers = x + y * strides[1] + z * strides[2]
+    places = np.stack([x, y, z], axis=1)
+    found = find_places(mesh, np.array(raster.origin) + np.array(raster.spacing) * places)
+    placed = settle(mesh, found, numbers, int(np.prod(raster.shape)), ranks, everywhere=False)
+    own = placed.places
+    return replace(placed, places=replace(own, point=numbers[own.point]))
 
 
 class Records:
@@ -87,10 +99,11 @@ class Records:
 
     def __init__(self, solver: Any, receivers: Sequence[Any]) -> None:
         self.solver, self.backend = solver, solver.backend
+        plan = solver.plan
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
-        self.samples = PlacedSamples(solver, positions, solver.plan.tolerance, everywhere=True)
-        names = [receiver.name for receiver in receivers]
-        require_places(self.samples.places, names, positions, "receivers")
+        placed = place_points(plan.mesh, positions, plan.tolerance, solver.halo.ranks)
+        require_places(placed.missing, [receiver.name for receiver in receivers], positions, "receivers")
+        self.samples = PlacedSamples(solver, placed)
 
     def start(self, capacity: int, stress: bool) -> None:
         """Make room for `capacity` records."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.places import find_places, require_places
+from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
+from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
-from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records
+from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records, place_raster
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
-from lithowave.solvers.rasters import raster_positions, select_raster, surface_grid
+from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 
 if TYPE_CHECKING:
@@ -35,16 +39,19 @@ class DiscontinuousGalerkinSolver:
     Parameters
     ----------
     plan : mesh, order, time steps. simulation : sources and receivers; None for neither, to measure kernels. backend :
-    where the arrays live.
+    where the arrays live. halo : to the other ranks.
     """
 
     staggered = False
 
-    def __init__(self, plan: DiscontinuousGalerkinPlan, simulation: Simulation | None, backend: Any) -> None:
-        self.plan, self.backend = plan, backend
+    def __init__(
+        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+    ) -> None:
+        self.plan, self.backend, self.halo = plan, backend, halo or alone(backend)
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         self._allocate()
+        self.exchange = TraceExchange(self, self.halo)
         self._prepare_sources([] if simulation is None else simulation.point_sources())
         receivers = [] if simulation is None else simulation.receiver_list()
         self.records_of = Records(self, receivers)
@@ -52,6 +59,7 @@ class DiscontinuousGalerkinSolver:
         self._rasters: dict[Raster, PlacedSamples] = {}
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
+        self._programs: dict[tuple[int, bool], list[Callable[[], None]]] = {}
 
     def _allocate(self) -> None:
         layout, blocks = self.kernels.layout, self.tables.arrangement.block_count
@@ -66,13 +74,14 @@ class DiscontinuousGalerkinSolver:
         if not sources:
             return
         positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        places = find_places(plan.mesh, positions, plan.tolerance)
+        placed = place_points(plan.mesh, positions, plan.tolerance, self.halo.ranks)
         names = [getattr(source, "name", "") or f"source {number}" for number, source in enumerate(sources)]
-        require_places(places, names, positions, "sources")
-        for cluster in np.unique(plan.clustering.cluster[places.element]).tolist():
-            made = SourceList(self.backend, plan, self.tables, sources, places, cluster)
-            if made.count:
-                self.sources.append(made)
+        require_places(placed.missing, names, positions, "sources")
+        for cluster in np.unique(plan.clustering.cluster[placed.places.element]).tolist():
+            for outer in (True, False):
+                made = SourceList(self.backend, plan, self.tables, sources, placed, cluster, outer)
+                if made.count:
+                    self.sources.append(made)
 
     # ------------------------------------------------------------------------------------------------ the step
 
@@ -83,22 +92,57 @@ class DiscontinuousGalerkinSolver:
             if step != self._next_step or own_step % BLOCK == 0:
                 sources.load(own_step)
         self._parity = step & 1
-        parity, pending = self._parity, self._pending
-        self._repeat(("step", parity, pending), lambda: self._launch(parity, pending))
-        self._pending, self._next_step, self._parity = True, step + 1, 1 - parity
+        key = self._parity, self._pending
+        if key not in self._programs:
+            self._programs[key] = self._program(*key)
+        for part in self._programs[key]:
+            part()
+        self._pending, self._next_step, self._parity = True, step + 1, 1 - self._parity
 
-    def _launch(self, parity: int, pending: bool) -> None:
-        """All steps of all clusters in a step of the run."""
+    def _program(self, parity: int, pending: bool) -> list[Callable[[], None]]:
+        """All steps of all clusters in a step of the run, and between them what is exchanged with other ranks.
+
+        What other ranks wait for comes first; a message is finished where it is read, or another one is to be sent.
+        Without other ranks all is one part.
+        """
         count, ticks = self.plan.clustering.count, self.plan.clustering.ticks
+        program: list[Callable[[], None]] = []
+        work: list[Callable[[], None]] = []
+        underway = None  # a message, and the tick at which it was sent
+
+        def between(function: Callable[..., None], *arguments: int) -> None:
+            if work:
+                program.append(self.backend.repeated(partial(_call_all, tuple(work))))
+                work.clear()
+            program.append(partial(function, *arguments))
+
         for tick in range(ticks):
+            now = parity * ticks + tick
             # The clusters whose step begins: the lowest ones, as many as 2^c divides the tick.
             last = count - 1 if tick == 0 else (tick & -tick).bit_length() - 1
-            for group in self.tables.arrangement.groups:
-                if group.ends[last] > group.first:
-                    self._step(group, group.ends[last], parity * ticks + tick, pending or tick > 0)
-            for sources in self.sources:
-                if sources.cluster <= last:
-                    self._inject(sources, parity * ticks + tick)
+            message = self.exchange.at(last)
+            if underway and (message or now >= underway[0].due(underway[1])):
+                between(underway[0].finish, underway[1])
+                underway = None
+            work.append(partial(self._launch, now, last, pending or tick > 0, True))
+            if message:
+                between(message.start, now)
+                underway = message, now
+            work.append(partial(self._launch, now, last, pending or tick > 0, False))
+        if underway:
+            between(underway[0].finish, underway[1])
+        elif work:
+            program.append(self.backend.repeated(partial(_call_all, tuple(work))))
+        return program
+
+    def _launch(self, tick: int, last: int, pending: bool, outer: bool) -> None:
+        """Steps of the outer, or the inner, elements of the clusters up to `last`, which begin at this tick."""
+        for group in self.tables.arrangement.groups:
+            if group.outer == outer and group.ends[last] > group.first:
+                self._step(group, group.ends[last], tick, pending)
+        for sources in self.sources:
+            if sources.outer == outer and sources.cluster <= last:
+                self._inject(sources, tick)
 
     def _inject(self, sources: SourceList, tick: int) -> None:
         """What sources do in the step that begins at this tick."""
@@ -134,6 +178,11 @@ class DiscontinuousGalerkinSolver:
     def facts(self) -> dict[str, Any]:
         """See `lithowave.solvers.base.Solver`."""
         return {}
+
+    @property
+    def receiver_numbers(self) -> np.ndarray:
+        """See `lithowave.solvers.base.Solver`."""
+        return self.records_of.samples.point
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.base.Solver`."""
@@ -175,20 +224,28 @@ class DiscontinuousGalerkinSolver:
         """See `lithowave.solvers.base.Solver`."""
         return select_raster(self.plan, selection)
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """See `lithowave.solvers.base.Solver`; not a number outside the mesh."""
+    def _samples_of(self, raster: Raster) -> PlacedSamples:
         if raster not in self._rasters:
-            self._rasters[raster] = PlacedSamples(self, raster_positions(raster))
-        samples = self._rasters[raster]
+            self._rasters[raster] = PlacedSamples(self, place_raster(self.plan.mesh, raster, self.halo.ranks))
+        return self._rasters[raster]
+
+    def raster_points(self, raster: Raster) -> np.ndarray:
+        """See `lithowave.solvers.base.Solver`; none outside the mesh."""
+        return self._samples_of(raster).point
+
+    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+        """See `lithowave.solvers.base.Solver`."""
+        samples = self._samples_of(raster)
         out = self.backend.zeros((1, 3 if names == ("velocity",) else 9, max(1, samples.count)))
         self.sample(samples, out, self.backend.zeros((1,), np.int64))
         part = self.backend.fetch(out)
-        return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names, raster.shape[::-1]))
+        return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names))
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self._surface_x, self._surface_y, positions = surface_grid(self.plan)
-        self._surface = PlacedSamples(self, positions, self.plan.tolerance)
+        placed = place_points(self.plan.mesh, positions, self.plan.tolerance, self.halo.ranks, everywhere=False)
+        self._surface = PlacedSamples(self, placed)
         count = max(1, self._surface.count)
         sizes = {"displacement": 6, "peak_velocity": 3, "peak_displacement": 3}
         self._peaks = {name: self.backend.zeros((size, count)) for name, size in sizes.items()}
@@ -207,13 +264,13 @@ class DiscontinuousGalerkinSolver:
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.base.Solver`."""
-        shape = (3, len(self._surface_y), len(self._surface_x))
         host = {name: self.backend.download(self._peaks[name]) for name in ("peak_velocity", "peak_displacement")}
         return {
             "x": self._surface_x,
             "y": self._surface_y,
-            "velocity": self._surface.spread(host["peak_velocity"], shape),
-            "displacement": self._surface.spread(host["peak_displacement"], shape),
+            "points": self._surface.point,
+            "velocity": host["peak_velocity"][:, : self._surface.count],
+            "displacement": host["peak_displacement"][:, : self._surface.count],
         }
 
     def largest_velocity(self) -> float:
@@ -262,13 +319,28 @@ class DiscontinuousGalerkinSolver:
             self.backend.assign(self.coefficients[first : first + CHUNK], part)
         self._pending = False
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, Piece]:
         """See `lithowave.solvers.base.Solver`."""
-        peaks = {f"peaks/{name}": self.backend.download(array) for name, array in (self._peaks or {}).items()}
-        return {"coefficients": self.host_coefficients()} | peaks
+        places, count = self.state_places(), self._surface.count if self._peaks else 0
+        found = {"coefficients": Piece(places["coefficients"], self.host_coefficients())}
+        for name, array in (self._peaks or {}).items():
+            values = np.ascontiguousarray(self.backend.download(array)[:, :count].T)
+            found[f"peaks/{name}"] = Piece(places[f"peaks/{name}"], values)
+        return found
+
+    def state_places(self) -> dict[str, Place]:
+        """See `lithowave.solvers.base.Solver`."""
+        peaks = {f"peaks/{name}": Rows(self._surface.point) for name in self._peaks or {}}
+        return {"coefficients": Rows(self.plan.mesh.keys_of_elements), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.base.Solver`."""
         self.set_coefficients(state["coefficients"])
-        for name, array in (self._peaks or {}).items():
-            self.backend.assign(array, state[f"peaks/{name}"])
+        if self._peaks and self._surface.count:
+            for name, array in self._peaks.items():
+                self.backend.assign(array, np.ascontiguousarray(state[f"peaks/{name}"].T))
+
+
+def _call_all(functions: Iterable[Callable[[], None]]) -> None:
+    for function in functions:
+        function()

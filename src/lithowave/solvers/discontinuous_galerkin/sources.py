@@ -20,7 +20,7 @@ from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESS
-from lithowave.solvers.discontinuous_galerkin.places import Places
+from lithowave.solvers.discontinuous_galerkin.places import SharedPlaces
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
 from lithowave.solvers.source_amplitudes import BLOCK
@@ -58,26 +58,29 @@ class TaylorAmplitudes:
 
 
 class SourceList:
-    """The sources in elements of one cluster, on a device. Where elements share a place each takes an equal part.
+    """The sources in outer or inner elements of one cluster, on a device. Where elements share a place, of whatever
+    rank, each takes an equal part.
 
     Parameters
     ----------
-    plan, tables : mesh, materials, places of elements. sources : all of them. places : theirs. cluster : whose elements
-    count here.
+    plan, tables : mesh, materials, places of elements. sources : all of them. placed : theirs. cluster, outer : whose
+    elements count here.
     """
 
     def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], places: Places, cluster: int
-    ) -> None:
-        self.backend, self.cluster = backend, cluster
+        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], placed: SharedPlaces, cluster: int,
+        outer: bool = False,
+    ) -> None:  # fmt: skip
+        self.backend, self.cluster, self.outer = backend, cluster, outer
         step = plan.clustering.shortest * 2**cluster
         self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
         entries: dict[str, list] = {}
-        share = 1.0 / np.bincount(places.point, minlength=len(sources))[places.point]
-        for row in np.flatnonzero(plan.clustering.cluster[places.element] == cluster):
+        places = placed.places
+        own = (plan.clustering.cluster[places.element] == cluster) & (tables.outer[places.element] == outer)
+        for row in np.flatnonzero(own):
             owner, element = int(places.point[row]), int(places.element[row])
             response = Response(plan, element, step)
-            shape = response.source_shape(sources[owner], places.reference[row]) * share[row]
+            shape = response.source_shape(sources[owner], places.reference[row]) / placed.holders[row]
             for term in range(self._amplitudes.terms):
                 for name, target, weight in response.added(tables, shape, term):
                     entries.setdefault(name, []).append((target, weight, owner * self._amplitudes.terms + term))

@@ -48,6 +48,8 @@ class ElementTables:
         self.arrangement = arrange(plan, layout)
         self.links = make_links(self.arrangement, plan.clustering.cluster, plan.mesh.neighbors)
         self.slots = self.links.slots
+        # Elements that have neighbours on other ranks.
+        self.outer = (plan.mesh.neighbors >= 4 * plan.element_count).any(axis=1)
         self.neighbor = backend.upload(self.links.neighbor, np.int32)
         self.second = backend.upload(self.links.second, np.int32)
         self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
@@ -110,6 +112,6 @@ class ElementTables:
 
 def arrange(plan: Any, layout: Layout) -> Arrangement:
     """Places of the elements of a plan."""
-    neighbors = plan.mesh.neighbors
-    across = np.where(neighbors >= 0, neighbors // 4, -1)
-    return make_arrangement(layout, plan.clustering.cluster, across, plan.materials.anisotropic)
+    across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
+    clustering = plan.clustering
+    return make_arrangement(layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count)

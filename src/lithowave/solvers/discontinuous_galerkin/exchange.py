@@ -1,0 +1,93 @@
+"""What elements at faces shared with other ranks send there, and when.
+
+An element that begins a step sends at once what neighbours of its own cluster, and of the faster one, need: these two
+halves of it; a slower neighbour needs the mean of two steps, which goes out in the second of them. All that
+is sent at a tick to a rank is one message. Which clusters that concerns depends only on the highest cluster that begins
+a step there: there are as many messages as clusters, and at the ticks at which nothing is to be sent there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Traces of one message, by rank. slots : (n, 2), see `arguments`. counts : of each rank. soonest : the lowest
+    cluster of the own elements at these faces."""
+
+    slots: np.ndarray
+    counts: dict[int, int]
+    soonest: int
+
+
+class TraceExchange:
+    """The messages of a solver.
+
+    Parameters
+    ----------
+    solver : plan, tables, kernels, even, odd. halo : to the other ranks.
+    """
+
+    def __init__(self, solver: Any, halo: Any) -> None:
+        self.solver = solver
+        self._messages: list[TraceMessage | None] = [None] * solver.plan.clustering.count
+        if not halo.alone:
+            modes = face_mode_count(solver.plan.order)
+            for last in range(len(self._messages)):
+                sent, received = (traces_at(solver.plan, solver.tables, last, side) for side in (True, False))
+                message = TraceMessage(solver, halo, sent, received, modes)  # made by all ranks alike
+                self._messages[last] = message if sent.counts or received.counts else None
+
+    def at(self, last: int) -> TraceMessage | None:
+        """What is exchanged where steps of the clusters up to `last` begin; None: nothing."""
+        return self._messages[last]
+
+
+class TraceMessage:
+    """What is exchanged at some of the ticks."""
+
+    def __init__(self, solver: Any, halo: Any, sent: Traces, received: Traces, modes: int) -> None:
+        self._solver, self._modes, self._soonest = solver, modes, received.soonest
+        self._sent, self._received = (solver.backend.upload(traces.slots, np.int32) for traces in (sent, received))
+        sizes = ({rank: 3 * modes * count for rank, count in traces.counts.items()} for traces in (sent, received))
+        self._message = halo.message(*sizes)
+
+    def due(self, tick: int) -> int:
+        """The first tick at which what is sent at a tick is read."""
+        return ((tick >> self._soonest) + 1) << self._soonest
+
+    def start(self, tick: int) -> None:
+        """Send what the elements that began a step at this tick have written."""
+        solver, buffer = self._solver, self._message.outgoing
+        self._message.start(
+            lambda: solver.kernels.pack_traces(solver.even, solver.odd, self._sent, tick, self._modes, buffer)
+        )
+
+    def finish(self, tick: int) -> None:
+        """Have what the others sent at this tick where it is read."""
+        solver, buffer = self._solver, self._message.incoming
+        self._message.finish(
+            lambda: solver.kernels.unpack_traces(solver.even, solver.odd, self._received, tick, self._modes, buffer)
+        )
+
+
+def traces_at(plan: Any, tables: Any, last: int, sent: bool) -> Traces:
+    """What is sent, or received, at ticks at which steps of the clusters up to `last` begin."""
+    shared, cluster, links = plan.shared, plan.clustering.cluster, tables.links
+    element, face = shared.faces.T
+    place = tables.arrangement.place[element]
+    own, other = cluster[element], cluster[plan.element_count :]
+    # Of both sides the one that sends, and the one that receives.
+    (source, target), first = ((own, other), 4 * place + face) if sent else ((other, own), links.neighbor[place, face])
+    goes = np.where(target > source, source == last, source <= last)
+    halves = goes & (target < source)
+    slots = np.column_stack([first, links.second[place, face] >> 2])
+    rows, half = np.nonzero(np.column_stack([goes, halves]))
+    found = np.column_stack([slots[rows, half], np.maximum(own, other)[rows]])
+    return Traces(found, shared.counts(rows), int(own[rows].min(initial=plan.clustering.count)))

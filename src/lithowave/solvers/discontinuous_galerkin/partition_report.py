@@ -1,0 +1,43 @@
+"""What the ranks of a run would do, for the dry run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
+from lithowave.solvers.discontinuous_galerkin.meshing import make_model
+from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, traces_sent
+from lithowave.solvers.discontinuous_galerkin.plan import model_clusters
+from lithowave.solvers.shares import RankShare
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+
+def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
+    """The share of each of so many ranks; a step is one of the run, of the largest cluster.
+
+    Raises
+    ------
+    InputError : the mesh cannot be cut into so many parts.
+    """
+    model = make_model(simulation)
+    clustering = model_clusters(simulation, model)
+    cluster, ticks = clustering.cluster, clustering.ticks
+    part = divided(model, cluster, ranks_count, backend_name, graph=simulation.solver.mesh is not None)
+    work = np.bincount(part, ticks * element_work(model, cluster), ranks_count)
+    units = np.bincount(part, minlength=ranks_count)
+    across = model.mesh.neighbors
+    element, face = np.nonzero((across >= 0) & (part[across // 4] != part[:, None]))
+    other = across[element, face] // 4
+    # What goes from an element here to one there.
+    numbers = ticks * traces_sent(cluster[other]) * 3 * face_mode_count(simulation.solver.order)
+    sent = np.bincount(part[element], numbers, ranks_count)
+    pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
+    neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)
+    return [
+        RankShare(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
+        for rank in range(ranks_count)
+    ]
