@@ -61,7 +61,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA backends are emulated."""
 
-    def make(name: str, precision: str, threads: int | None = None) -> Any:
+    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
         return make_backend(name, precision, threads) if name == "cpu" else Device(precision)
 
     for module in ("lithowave.bench", "lithowave.run"):

@@ -372,6 +372,57 @@ def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
     assert doctor.driver_devices() == []
 
 
+def test_doctor_knows_launchers_of_another_mpi(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "mpi_library", lambda: ("MPICH Version: 5.0.2", ""))
+    monkeypatch.setattr(doctor, "installed", lambda name: "4.1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    launcher = tmp_path / "mpiexec"
+
+    def examined(told):
+        launcher.write_text(f"#!/bin/sh\nprintf '{told}'\n")
+        launcher.chmod(0o755)
+        found = doctor.examine_mpi()
+        return found["same_mpi"], dict(doctor._mpi_lines(found))["mpiexec"]
+
+    hydra = "HYDRA build details:\\n    Version:    5.0.2\\n"
+    assert examined(hydra) == (True, f"{launcher}: Hydra, Version: 5.0.2; of the MPI that mpi4py uses")
+    same, text = examined("mpirun (Open MPI) 5.0.3\\n")
+    assert same is False and "(Open MPI) 5.0.3; it belongs to ANOTHER MPI than mpi4py uses" in text
+    assert examined("launcher 1.0\\n") == (None, f"{launcher}: launcher 1.0")
+    assert [doctor.mpi_kind(text) for text in ("Intel(R) MPI Library 2021.12", "MVAPICH 4.0", "PRRTE 3", "")] == [
+        "Intel MPI", "MPICH", "Open MPI", None,
+    ]  # fmt: skip
+
+
+def test_doctor_asks_the_mpi_library_in_a_process_of_its_own(monkeypatch):
+    pytest.importorskip("mpi4py")
+    code = "import sys; from lithowave import doctor; print(doctor.mpi_library()); print('mpi4py.MPI' in sys.modules)"
+    told, loaded = python(code).splitlines()
+    assert doctor.mpi_kind(told) and loaded == "False"
+    monkeypatch.setattr(doctor.sys, "executable", "/no/such/python")
+    assert doctor.mpi_library() == (None, "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/python'")
+
+
+def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
+    def told(count, peer_copies=False):
+        gpu = {"cupy": {"device_count": count}, "kernels": {"peer_copies": peer_copies}}
+        return doctor._transport_text(doctor.run_transport(gpu))
+
+    nccl = SimpleNamespace(available=True, get_version=lambda: 22804)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(nccl=nccl)))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(nccl=nccl))
+    assert told(2, True) == (
+        "2 devices, one for each rank of a machine; messages by peer copies within a machine, else NCCL 2.28.4, else "
+        "main memory and MPI (compute.transport: peer, nccl, host)"
+    )
+    nccl.get_version = lambda: 2708
+    assert "messages by NCCL 2.7.8, else" in told(1)
+    nccl.available = False
+    assert "messages by main memory and MPI; CuPy has no NCCL (compute.transport: host)" in told(2)
+    assert told(0).startswith("no CUDA device")
+    assert doctor.run_transport({"cupy": None, "kernels": None})["ways"] == []
+
+
 def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:
     path = write_small(tmp_path)
     single, double = (

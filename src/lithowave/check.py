@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
+from lithowave.backends.cpu import usable_cores
 from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.experiment.simulation import Simulation
-from lithowave.memory import free_device_memory, free_main_memory, memory_needed
+from lithowave.memory import MemoryNeed, free_device_memory, free_main_memory, memory_needed
 from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import made_by_runs
 from lithowave.output.waveforms import check_names
+from lithowave.partition import Partition, divide, require_ranks
 from lithowave.progress import rate_key, rate_text
 from lithowave.solvers import load_method
 
@@ -31,7 +33,8 @@ class CheckReport:
     GPU. memory_bytes : main memory of the whole process; device_memory_bytes : memory of the GPU (None without one);
     free_... : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
     not measured); rate : points or elements (unit) in a second. output_bytes, free_disk_bytes. warnings : what may not
-    be meant. problems : why the run would fail here.
+    be meant. problems : why the run would fail here. partition : of a run on several ranks, if asked for; memory and
+    times beside it are still those of one rank.
     """
 
     title: str
@@ -51,6 +54,7 @@ class CheckReport:
     free_disk_bytes: int
     warnings: list[str]
     problems: list[str]
+    partition: Partition | None = None
 
     @property
     def runnable(self) -> bool:
@@ -68,16 +72,25 @@ class CheckReport:
         if self.loop_s is not None:
             speed = rate_text(self.rate, self.unit)
             told.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
+        if self.partition is not None:
+            told += self.partition.lines()
+            if self.partition.loop_s is not None:
+                each = "with a device like this one for each" if self.partition.own_device else "that share this CPU"
+                time = duration_text(self.partition.loop_s)
+                told.append((f"time on {self.partition.ranks} ranks", f"{time}, {each}"))
         return told
 
     def _sizes(self) -> list[tuple[str, str]]:
+        """With a partition the memory of the rank that needs most, which is not known exactly."""
+        one = self if self.partition is None else self.partition
+        of, about = ("", "") if self.partition is None else (" of a rank", "about ")
         rows = [
-            ("GPU memory", self.device_memory_bytes, self.free_device_memory_bytes),
-            ("memory", self.memory_bytes, self.free_memory_bytes),
-            ("output", self.output_bytes, self.free_disk_bytes),
+            (f"GPU memory{of}", about, one.device_memory_bytes, self.free_device_memory_bytes),
+            (f"memory{of}", about, one.memory_bytes, self.free_memory_bytes),
+            ("output", "", self.output_bytes, self.free_disk_bytes),
         ]
-        present = (row for row in rows if row[1] is not None)
-        return [(name, f"{readable_size(size)}; {readable_size(free)} free") for name, size, free in present]
+        present = (row for row in rows if row[2] is not None)
+        return [(name, f"{how}{readable_size(size)}; {readable_size(free)} free") for name, how, size, free in present]
 
     def _place(self) -> str:
         if self.threads is None:
@@ -90,18 +103,21 @@ class CheckReport:
         return "\n".join([*head, *tail, *(f"{'PROBLEM':>22}: {text}" for text in self.problems)])
 
 
-def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckReport:
+def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int | None = None) -> CheckReport:
     """Make the plan of a run without running it.
 
     Parameters
     ----------
     measure : time a few steps on a small grid of the same kind, to predict the run's time (a few seconds).
+    ranks : tell how so many would share the run; what of memory is then a problem is what one of them needs.
 
     Raises
     ------
-    InputError : where the description cannot be accepted; what this machine lacks is told in `problems`
-    instead. Where that is the GPU, memory is told as on a CPU.
+    InputError : where the description cannot be accepted, or not be shared so; what this machine lacks is told in
+    `problems` instead. Where that is the GPU, memory is told as on a CPU.
     """
+    if ranks is not None:
+        require_ranks(simulation, ranks)
     method = load_method(simulation.solver.method)
     plan = method.plan(simulation)
     schedule = plan.schedule
@@ -112,26 +128,16 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
-    need = memory_needed(simulation, plan, backend)
-    memory, free = need.main + PROCESS_BYTES, free_main_memory()
+    whole = memory_needed(simulation, plan, backend)
+    partition = None if ranks is None else divide(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
+    need = MemoryNeed(whole.main + PROCESS_BYTES, whole.device)
+    free = free_main_memory()
     device_free = None if need.device is None else free_device_memory(backend)
+    one = need if partition is None else MemoryNeed(partition.memory_bytes, partition.device_memory_bytes)
+    problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
     directory = Path(simulation.output.directory)
-    place = _existing(directory)
-    disk = shutil.disk_usage(place).free
-    if need.device is not None and need.device > device_free:
-        problems.append(
-            f"not enough GPU memory: {readable_size(need.device)} needed, {readable_size(device_free)} free on "
-            f"{backend.device}"
-        )
-    if memory > free:
-        problems.append(f"not enough memory: {readable_size(memory)} needed, {readable_size(free)} free")
-    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        problems.append(f"{directory} cannot be written: {place} is no folder that you may write into")
-    most = written + 2 * checkpoint  # a checkpoint goes only when the next one is complete
-    if most > disk:
-        problems.append(
-            f"not enough room in {place}: {readable_size(most)} needed, {readable_size(disk)} free"
-        )
+    # A checkpoint goes only when the next one is complete.
+    problems += _disk_problems(directory, written + 2 * checkpoint)
     try:
         check_names(receivers, simulation.output.formats)
     except InputError:
@@ -139,6 +145,10 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
     except LithowaveError as error:
         problems.append(str(error))
     loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
+    warnings = [*simulation.warnings(), *_occupied(directory)]
+    if partition is not None:
+        warnings += _crowding(partition, free)
+        partition = partition if loop is None else partition.timed(loop, schedule.steps)
     return CheckReport(
         title=simulation.title,
         plan=plan.summary(),
@@ -146,7 +156,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         backend=backend.name,
         device=backend.device,
         threads=backend.facts().get("threads"),
-        memory_bytes=memory,
+        memory_bytes=need.main,
         free_memory_bytes=free,
         device_memory_bytes=need.device,
         free_device_memory_bytes=device_free,
@@ -154,10 +164,47 @@ def check_simulation(simulation: Simulation, *, measure: bool = True) -> CheckRe
         rate=plan.unit_count * schedule.steps / loop if loop else None,
         loop_s=loop,
         output_bytes=written + checkpoint,
-        free_disk_bytes=disk,
-        warnings=[*simulation.warnings(), *_occupied(directory)],
+        free_disk_bytes=_free_disk(directory),
+        warnings=warnings,
         problems=problems,
+        partition=partition,
     )
+
+
+def _memory_problems(
+    need: MemoryNeed, free: int, device_free: int | None, backend: Any, whom: str
+) -> list[str]:
+    """What does not fit into the memory of the device, or of this machine."""
+    found = []
+    if need.device is not None and need.device > device_free:
+        found.append(
+            f"not enough GPU memory{whom}: {readable_size(need.device)} needed, {readable_size(device_free)} free on "
+            f"{backend.device}"
+        )
+    if need.main > free:
+        found.append(f"not enough memory{whom}: {readable_size(need.main)} needed, {readable_size(free)} free")
+    return found
+
+
+def _disk_problems(directory: Path, most: int) -> list[str]:
+    """Why a folder does not take so many bytes."""
+    place, found = _existing(directory), []
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        found.append(f"{directory} cannot be written: {place} is no folder that you may write into")
+    if most > (disk := _free_disk(directory)):
+        found.append(f"not enough room in {place}: {readable_size(most)} needed, {readable_size(disk)} free")
+    return found
+
+
+def _crowding(partition: Partition, free: int) -> list[str]:
+    """What is too much where all ranks are on this machine."""
+    found, cores = [], usable_cores()
+    if partition.memory_bytes <= free < partition.ranks * partition.memory_bytes:
+        needed = readable_size(partition.ranks * partition.memory_bytes)
+        found.append(f"ranks: {partition.ranks} on this machine need {needed} of memory; {readable_size(free)} free")
+    if not partition.own_device and partition.ranks > cores:
+        found.append(f"ranks: {partition.ranks} on this machine share {cores} core{'s' * (cores > 1)}")
+    return found
 
 
 def _backend(simulation: Simulation) -> tuple[Any, list[str]]:
@@ -188,6 +235,10 @@ def duration_text(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def _free_disk(directory: Path) -> int:
+    return shutil.disk_usage(_existing(directory)).free
 
 
 def _existing(path: Path) -> Path:

@@ -49,8 +49,9 @@ def examine() -> dict[str, Any]:
 
     Returns
     -------
-    Groups ``lithowave``, ``python``, ``packages``, ``optional``, ``cpu``, ``memory``, ``disk``, ``gpu``,
-    ``mpi``, ``programs``, and ``problems``: sentences on what keeps a run on the CPU from working.
+    Groups ``lithowave``, ``python``, ``packages``, ``optional``, ``cpu``, ``memory``, ``disk``, ``gpu``, ``mpi``,
+    ``transport`` (of messages between devices), ``programs``, and ``problems``: sentences on what keeps a run on the
+    CPU from working.
     """
     packages = {name: installed(name) for name in REQUIRED}
     problems = [
@@ -75,7 +76,8 @@ def examine() -> dict[str, Any]:
         "memory": examine_memory(),
         "disk": {"folder": os.getcwd(), "free_bytes": shutil.disk_usage(".").free},
         "gpu": gpu,
-        "mpi": {"mpi4py": installed("mpi4py"), "mpiexec": shutil.which("mpiexec"), "version": mpi_version()},
+        "mpi": examine_mpi(),
+        "transport": run_transport(gpu),
         "programs": {name: shutil.which(name) for name in ("ffmpeg", "git")},
         "problems": problems,
     }
@@ -237,13 +239,90 @@ def try_kernel() -> dict[str, Any]:
     if not np.array_equal(backend.download(values), np.arange(1000)):
         raise ArithmeticError("a kernel computed wrong numbers")
     capability = ".".join(map(str, backend.capability))
-    return {"name": backend.device, "capability": capability, "free_bytes": backend.free_memory()}
+    return {
+        "name": backend.device, "capability": capability, "free_bytes": backend.free_memory(),
+        "peer_copies": backend.can_export(),
+    }  # fmt: skip
 
 
-def mpi_version() -> str | None:
-    """What ``mpiexec --version`` says, its first line."""
-    lines = output_of("mpiexec", "--version").splitlines()
-    return lines[0].strip() if lines else None
+def examine_mpi() -> dict[str, Any]:
+    """The MPI that mpi4py uses, the launcher that stands first in PATH, and whether they belong together.
+
+    ``library`` : what the library calls itself, asked in a process of its own: where MPI is broken it may hang or end
+    the process. ``same_mpi`` : None where one of the two cannot be told. ``own_mpiexec`` : beside this Python.
+    """
+    library, error = mpi_library() if installed("mpi4py") else (None, "")
+    launcher = shutil.which("mpiexec")
+    told = output_of("mpiexec", "--version")
+    kinds = mpi_kind(library or ""), mpi_kind(told)
+    own = Path(sys.executable).parent / "mpiexec"
+    return {
+        "mpi4py": installed("mpi4py"),
+        "library": library,
+        "error": error,
+        "mpiexec": launcher,
+        "version": launcher_version(told),
+        "same_mpi": kinds[0] == kinds[1] if all(kinds) else None,
+        "own_mpiexec": str(own) if own.exists() else None,
+    }
+
+
+def mpi_library() -> tuple[str | None, str]:
+    """First line of the library's version, without starting MPI; or why there is none."""
+    code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    try:
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, f"{type(error).__name__}: {error}"
+    lines = [line.strip("\0 ") for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines()]
+    lines = [line for line in lines if line]
+    if done.returncode or not lines:
+        return None, lines[-1] if lines else "it says nothing"
+    return " ".join(lines[0].split()), ""
+
+
+def mpi_kind(text: str) -> str | None:
+    """Whose MPI a library or launcher is, by what it says of itself."""
+    marks = {
+        "Open MPI": ("open mpi", "openrte", "open-mpi", "prrte"),
+        "Intel MPI": ("intel(r) mpi",),
+        "MPICH": ("mpich", "hydra", "mvapich"),
+    }
+    return next((kind for kind, words in marks.items() if any(word in text.lower() for word in words)), None)
+
+
+def launcher_version(told: str) -> str | None:
+    """What ``mpiexec --version`` says, its first line; that of Hydra, which has no version yet, with the second."""
+    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("HYDRA"):
+        return f"Hydra, {lines[1]}"
+    return lines[0] if lines else None
+
+
+def run_transport(gpu: dict[str, Any]) -> dict[str, Any]:
+    """By what a run on several devices would exchange messages, in the order in which it looks for a way.
+
+    ``nccl`` : the version of NCCL that CuPy has, None without one. ``ways`` : those that work here, of ``peer`` (within
+    a machine), ``nccl`` and ``host``; none where no device is.
+    """
+    count = (gpu["cupy"] or {}).get("device_count", 0)
+    found = nccl_version() if count else None
+    usable = {"peer": (gpu["kernels"] or {}).get("peer_copies"), "nccl": found, "host": True}
+    ways = [way for way, usable_here in usable.items() if usable_here] if count else []
+    return {"device_count": count, "nccl": found, "ways": ways}
+
+
+def nccl_version() -> str | None:
+    """Of the NCCL that CuPy has loaded."""
+    try:
+        from cupy.cuda import nccl
+
+        number = int(nccl.get_version()) if nccl.available else 0
+    except Exception:  # CuPy without NCCL fails in ways of its own
+        return None
+    major, rest = divmod(number, 10_000) if number >= 10_000 else divmod(number, 1000)
+    return f"{major}.{rest // 100}.{rest % 100}" if number else None
 
 
 def output_of(program: str, *arguments: str) -> str:
@@ -291,15 +370,46 @@ def examination_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "memory", f"{readable_size(memory['total_bytes'])}, {readable_size(memory['free_bytes'])} free"
     yield "disk", f"{readable_size(found['disk']['free_bytes'])} free in {found['disk']['folder']}"
     yield from _device_lines(found["gpu"])
-    mpi = found["mpi"]
-    yield (
-        "MPI",
-        f"{mpi['mpiexec']}: {mpi['version'] or 'says no version'}" if mpi["mpiexec"] else "no mpiexec found",
-    )
+    yield from _mpi_lines(found["mpi"])
+    yield "several GPUs", _transport_text(found["transport"])
     for name, path in found["programs"].items():
         yield name, path or "not found" + (" (movies are GIF only)" if name == "ffmpeg" else "")
     for text in found["problems"]:
         yield "PROBLEM", text
+
+
+def _mpi_lines(mpi: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if mpi["mpi4py"]:
+        yield "MPI of mpi4py", mpi["library"] or f"cannot be used: {mpi['error']}"
+    if not mpi["mpiexec"]:
+        beside = f"; there is one beside this Python: {mpi['own_mpiexec']}" if mpi["own_mpiexec"] else ""
+        yield "mpiexec", f"none found in PATH{beside}"
+        return
+    text = f"{mpi['mpiexec']}: {mpi['version'] or 'says no version'}"
+    if mpi["same_mpi"] is False:
+        text += "; it belongs to ANOTHER MPI than mpi4py uses: ranks would not find each other"
+        if mpi["own_mpiexec"]:
+            text += f". Start with {mpi['own_mpiexec']}"
+    elif mpi["same_mpi"]:
+        text += "; of the MPI that mpi4py uses"
+    yield "mpiexec", text
+
+
+def _transport_text(found: dict[str, Any]) -> str:
+    if not found["ways"]:
+        return "no CUDA device: ranks exchange messages by MPI in main memory"
+    count, ways = found["device_count"], found["ways"]
+    texts = {
+        "peer": "peer copies within a machine",
+        "nccl": f"NCCL {found['nccl']}",
+        "host": "main memory and MPI",
+    }
+    told = ", else ".join(texts[way] for way in ways)
+    missing = "" if found["nccl"] else "; CuPy has no NCCL"
+    return (
+        f"{count} device{'s' * (count != 1)}, one for each rank of a machine; messages by {told}{missing} "
+        f"(compute.transport: {', '.join(ways)})"
+    )
 
 
 def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Numerical methods. Each is a package with `plan(simulation)`, `Solver(plan, simulation, backend)` and
-`predict_loop_time(plan, backend, receiver_count)`, and a module `bench_cases` with what `lithowave bench` measures.
+`predict_loop_time(plan, backend, receiver_count)`, and the modules `bench_cases` with what `lithowave bench` measures
+and `partition_report` with what `lithowave check --ranks` tells.
 
 A plan is what can be said before anything is allocated (grid or mesh, time step, memory); `lithowave check` prints it.
 A solver owns the arrays of a run and does the four things the time loop asks for: advance by one step, read the
@@ -30,3 +31,12 @@ def load_bench_cases(name: str) -> ModuleType:
     **options)``, which gives tasks (`base.BenchTask`).
     """
     return importlib.import_module(f"{METHODS[name]}.bench_cases")
+
+
+def load_partition_report(name: str) -> ModuleType:
+    """How a numerical method shares its work among ranks.
+
+    ``partition_report(simulation, ranks_count, backend_name)`` gives the `shares.RankShare` of each rank, of one rank,
+    too. Where ranks have straight slices ``parts``, of the same arguments, gives their numbers along x, y, z.
+    """
+    return importlib.import_module(f"{METHODS[name]}.partition_report")
