@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lithowave.cli.join import join
+from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.version import __version__
 
@@ -68,15 +70,33 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def main() -> None:
-    """Entry point of the command ``lithowave``."""
+    """Entry point of the command ``lithowave``. Of several ranks one that fails ends all: they would wait for it."""
     try:
         app(prog_name="lithowave")
+    except SystemExit as end:
+        _end_all(end.code if isinstance(end.code, int) else 1 if end.code else 0)
+        raise
     except Exception:
         import traceback
 
         traceback.print_exc()
         sys.stderr.write(REPORT_IT + "\n")
+        _end_all(1)
         sys.exit(1)
+
+
+def _end_all(status: int) -> None:
+    """Where several ranks run and this one has failed or was stopped: end the others, too."""
+    from lithowave.parallel.ranks import launched
+
+    if status and launched():
+        from lithowave.cli.printing import ranks_here
+
+        ranks = ranks_here()
+        if status > 128:
+            ranks.barrier()  # a signal stopped all of them at the same step
+            return
+        ranks.abort(status)
 
 
 def _tell_version(wanted: bool) -> None:
@@ -137,16 +157,24 @@ def check(
             "--measure/--no-measure", help="Time this machine for a few seconds, to predict the run's time."
         ),
     ] = True,
+    ranks: Annotated[
+        int | None,
+        typer.Option("--ranks", metavar="N", help="Tell how N ranks of mpiexec would share the run, and how well."),
+    ] = None,
 ) -> None:
     """Tell what a run would need and cost, without running; fails where the run would fail."""
     from lithowave.check import check_simulation
     from lithowave.cli.printing import json_text, tell, tell_check
     from lithowave.cli.reading import located, read_simulation
+    from lithowave.surveys import check_survey
 
     options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
     simulation, overrides = read_simulation(file, changes, options)
     with located(file, overrides):
-        report = check_simulation(simulation, measure=measure)
+        if ranks is not None or simulation.survey is None:
+            report: Any = check_simulation(simulation, measure=measure, ranks=ranks)
+        else:
+            report = check_survey(simulation, measure=measure)
     if as_json:
         tell(json_text(report.as_dict()))
     else:
@@ -166,11 +194,20 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in that folder.")
     ] = False,
+    shot: Annotated[
+        str | None,
+        typer.Option(
+            "--shot",
+            metavar="N",
+            help="Of a survey this shot only, from 1; array: the one that SLURM_ARRAY_TASK_ID names.",
+        ),
+    ] = None,
 ) -> None:
-    """Run a simulation."""
+    """Run a simulation, or all shots of a survey that are not finished."""
     from lithowave.cli.printing import tell_warnings
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
+    from lithowave.cli.survey import run_all_shots, run_one_shot
     from lithowave.run import run_simulation
 
     options = {
@@ -181,6 +218,10 @@ def run(
     }
     simulation, overrides = read_simulation(file, changes, options)
     tell_warnings(simulation.warnings())
+    if shot is not None:
+        return run_one_shot(simulation, shot, overwrite, located(file, overrides))
+    if simulation.survey is not None:
+        return run_all_shots(simulation, overwrite, located(file, overrides))
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
     with kept(simulation.output.directory), located(file, overrides):
         with progress_display(heading, simulation.output.progress_interval) as show:
@@ -190,13 +231,31 @@ def run(
 
 @app.command()
 def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
-    """Go on with a run that was stopped, from its last checkpoint; on another device, too."""
+    """Go on with a run that was stopped, from its last checkpoint, on another device, too; or with a survey."""
     from lithowave.cli.progress import progress_display
+    from lithowave.cli.survey import restart_shots
     from lithowave.run import restart_run
+    from lithowave.surveys.folder import is_survey
 
+    if is_survey(directory):
+        return restart_shots(directory, backend, threads)
     with kept(directory), progress_display(str(directory)) as show:
         result = restart_run(directory, show=show, backend=backend, threads=threads)
     conclude(result)
+
+
+@app.command()
+def status(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+    as_json: AsJson = False,
+) -> None:
+    """Tell how far a run, or each shot of a survey, is: also while it goes on, and from another machine."""
+    from lithowave.cli.survey import tell_status
+
+    tell_status(directory, as_json)
+
+
+app.command()(submit)
 
 
 @app.command()
@@ -334,6 +393,9 @@ def bench(
         tell(f"records: {json_path}")
 
 
+app.command()(join)
+
+
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Tell what this machine offers: devices, drivers, MPI, versions."""
@@ -386,6 +448,7 @@ def conclude(result: Any) -> None:
 
     from lithowave.check import duration_text
     from lithowave.cli.printing import tell
+    from lithowave.output.joining import unjoined
     from lithowave.progress import rate_key, rate_text
 
     report, folder = result.report, quote(str(result.directory))
@@ -400,4 +463,6 @@ def conclude(result: Any) -> None:
     speed = f", {rate_text(rate, report['unit'])}" if rate else ""
     tell(f"done in {duration_text(report['wall_s'])}{speed}")
     tell(f"results: {result.directory}")
+    if unjoined(result.directory):
+        tell(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
     tell(f"next:    lithowave plot {folder}")

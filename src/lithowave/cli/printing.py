@@ -6,13 +6,19 @@ import json
 import math
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from lithowave.errors import LithowaveError
+from lithowave.parallel.ranks import ALONE, Ranks, make_ranks
+
 if TYPE_CHECKING:
     from lithowave.check import CheckReport
+
+RANKS_WAIT = 1.0  # seconds that ranks give the first one to tell an error that all of them have
 
 
 class PatientConsole(Console):
@@ -33,9 +39,18 @@ class PatientConsole(Console):
         os.close(nowhere)
 
 
-def console(*, errors: bool = False) -> Console:
-    """Standard output or standard error, as they are now."""
-    return PatientConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True)
+def console(*, errors: bool = False, all_ranks: bool = False) -> Console:
+    """Standard output or standard error, as they are now; of several ranks only the first one is heard."""
+    quiet = not (all_ranks or ranks_here().is_root)
+    return PatientConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True, quiet=quiet)
+
+
+def ranks_here() -> Ranks:
+    """The ranks of this command; one where it cannot be told, which is then an error of its own."""
+    try:
+        return make_ranks()
+    except LithowaveError:
+        return ALONE
 
 
 def tell(text: str, style: str = "") -> None:
@@ -44,8 +59,15 @@ def tell(text: str, style: str = "") -> None:
 
 
 def tell_error(error: Exception) -> None:
-    """Print an error to standard error."""
-    _tell_marked("error: ", "bold red", str(error))
+    """Print an error to standard error. Of several ranks each tells its own; the first one, which often has the same,
+    ends them all before the others speak."""
+    ranks = ranks_here()
+    if ranks.size == 1:
+        _tell_marked("error: ", "bold red", str(error))
+        return
+    if not ranks.is_root:
+        time.sleep(RANKS_WAIT)
+    _tell_marked(f"rank {ranks.rank} of {ranks.size}: error: ", "bold red", str(error), all_ranks=True)
 
 
 def tell_warnings(warnings: list[str]) -> None:
@@ -59,9 +81,9 @@ def tell_note(text: str) -> None:
     console(errors=True).print(Text("       " + text))
 
 
-def _tell_marked(mark: str, style: str, text: str) -> None:
+def _tell_marked(mark: str, style: str, text: str, all_ranks: bool = False) -> None:
     indented = text.replace("\n", "\n" + " " * len(mark))
-    console(errors=True).print(Text.assemble((mark, style), indented))
+    console(errors=True, all_ranks=all_ranks).print(Text.assemble((mark, style), indented))
 
 
 def tell_check(report: CheckReport) -> None:

@@ -34,6 +34,7 @@ from .problems import input_error
 from .receivers import Receiver, Receivers
 from .solver import PARAMETERS_BY_METHOD, Solver
 from .sources import PointSource, Source
+from .survey import Survey, shot_simulation, survey_problems
 from .units import PositiveDuration
 
 SCHEMA_VERSION = 1
@@ -70,6 +71,7 @@ class Simulation(DescriptionModel):
     material: Material = Field(description="Wave speeds and density.")
     sources: list[Source] = Field(description="What makes the waves.")
     receivers: list[Receivers] = Field(default=[], description="Where the waves are recorded.")
+    survey: Survey | None = Field(default=None, description="Many shots: the source at many places, each a run.")
     duration: PositiveDuration = Field(description="Simulated time, s.")
     solver: Solver = Field(description="Method and resolution.")
     compute: Compute = Field(default_factory=Compute, description="On what it is computed.")
@@ -122,7 +124,7 @@ class Simulation(DescriptionModel):
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
         self._fill_in((info.context or {}).get("stem", ""))
-        problems = find_problems(self)
+        problems = find_problems(self) or survey_problems(self)
         if problems:
             raise refusals(problems)
         return self
@@ -206,6 +208,24 @@ class Simulation(DescriptionModel):
             for receiver in entry.receivers(self.domain, f"receivers[{index}]")
         ]
 
+    def shot(self, number: int) -> Self:
+        """The simulation of one shot of the survey, counted from 1; without a survey.
+
+        Raises
+        ------
+        InputError : there is no such shot.
+        """
+        shots = [] if self.survey is None else self.survey.shot_list(self.domain)
+        if not 1 <= number <= len(shots):
+            count = f"the survey has shots 1 to {len(shots)}" if shots else "the description has no survey"
+            raise InputError("survey", f"there is no shot {number}", count)
+        return shot_simulation(self, shots[number - 1])
+
+    def shots(self) -> Iterator[Self]:
+        """The simulations of all shots of the survey, in their order; none without a survey."""
+        for shot in () if self.survey is None else self.survey.shot_list(self.domain):
+            yield shot_simulation(self, shot)
+
     def warnings(self) -> list[str]:
         """What is allowed but may not be meant, a sentence each."""
         return find_warnings(self)
@@ -245,16 +265,24 @@ class Simulation(DescriptionModel):
         return resolved_yaml(self)
 
     def check(self) -> Any:
-        """What a run would need and do, without running: see :func:`lithowave.check.check_simulation`."""
-        from ..check import check_simulation
+        """What a run would need and do, without running: see :func:`lithowave.check.check_simulation`.
 
-        return check_simulation(self)
+        With a survey: :func:`lithowave.surveys.check_survey`.
+        """
+        from ..check import check_simulation
+        from ..surveys import check_survey
+
+        return check_simulation(self) if self.survey is None else check_survey(self)
 
     def run(self, **keywords: Any) -> Any:
-        """Run it: see :func:`lithowave.run.run_simulation`, also for the keywords."""
-        from ..run import run_simulation
+        """Run it: see :func:`lithowave.run.run_simulation`, also for the keywords.
 
-        return run_simulation(self, **keywords)
+        With a survey all shots: :func:`lithowave.surveys.run_survey`.
+        """
+        from ..run import run_simulation
+        from ..surveys import run_survey
+
+        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:

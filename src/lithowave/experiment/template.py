@@ -98,6 +98,16 @@ receivers:
   # - file: STATIONS                     # a line each: name network latitude longitude elevation burial
   #   coordinates: geographic            # or cartesian: y and x in m in place of latitude and longitude
 
+# survey:                                # many shots, each a run of its own, the one source at another place
+#   shots:                               # one, or a list of them
+#     - {{line: {{start: [-2000, 0, -10], end: [2000, 0, -10], step: 500}}, scale: 1.0}}     # or count: 9 for step
+#     - {{plane: {{start: [-1000, -1000], end: [1000, 1000], counts: [3, 3]}}, depth: 10}}   # below the surface
+#     - {{name: last, position: [0, 500, -10], time_function: {{gaussian: {{sigma: 0.2, delay: 1.2}}}}}}
+#     - {{longitude: -117.76, latitude: 33.95, depth: 10}}
+#     - file: shots.csv                  # columns x, y, z (or longitude, latitude, depth); name; scale
+#   moving_receivers: false              # true: receivers keep their place beside the source
+#   at_once: null                        # shots at the same time; null: one a GPU, or one on the CPU
+
 duration: 5.0
 
 solver:
@@ -122,7 +132,13 @@ compute:
   precision: single                      # single | double
   moduli: full                           # or compact: the material in 16 bits a number on a GPU
   deterministic: false                   # true: the same bits in every run (spectral_element on a GPU: slower)
-  threads: null                          # null: all cores
+  threads: null                          # null: all cores, shared by the ranks of a machine
+  # With several ranks (mpiexec -n 4 lithowave run FILE):
+  # parts: [2, 2, 1]                     # along x, y, z (finite_difference); null: the best found
+  # exchange: auto                       # or wide, classic: see the documentation (finite_difference)
+  # transport: auto                      # nccl | host, between GPUs
+  # overlap: true                        # false: messages are not hidden behind work
+  # patience: 600                        # s after which a rank that makes no step is taken for hung
 
 output:
   directory: out/first_steps

@@ -37,6 +37,10 @@ def resolved_yaml(simulation: Simulation) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
+    if data["survey"] is None:
+        del data["survey"]
+    else:
+        data["survey"] = _without_empty(data["survey"])
     data["output"]["snapshots"] = _without_empty(data["output"]["snapshots"])
     foreign = simulation.solver.foreign_keys
     data["solver"] = {key: value for key, value in data["solver"].items() if key not in foreign}

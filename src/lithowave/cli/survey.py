@@ -1,0 +1,116 @@
+"""Surveys and states of runs on the command line."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from shlex import quote
+from signal import Signals
+from typing import Any
+
+import typer
+
+from lithowave.check import duration_text
+from lithowave.cli.printing import json_text, tell, tell_error, tell_note
+from lithowave.errors import InputError, LithowaveError
+from lithowave.experiment.simulation import Simulation
+from lithowave.surveys import SurveyResult, restart_survey, run_shot, run_survey, state_of
+
+ARRAY = "SLURM_ARRAY_TASK_ID"
+
+
+def shot_number(text: str) -> int:
+    """The number that ``--shot`` gives.
+
+    Raises
+    ------
+    InputError : it is none, or ``array`` outside an array of jobs.
+    """
+    if text == "array":
+        text = os.environ.get(ARRAY, "")
+        if not text:
+            raise InputError("--shot", f"array, but {ARRAY} is not set", "This is no job of an array: give a number")
+    if not text.isdigit():
+        raise InputError("--shot", f"{text!r} is no number of a shot", "expected a number from 1, or array")
+    return int(text)
+
+
+def run_one_shot(
+    simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
+) -> None:
+    """Run one shot here, with its progress."""
+    from lithowave.cli.app import conclude, kept
+    from lithowave.cli.progress import progress_display
+
+    with located:
+        number = shot_number(shot)
+        single = simulation.shot(number)
+        folder = single.output.directory
+        assert folder is not None
+        with kept(folder), progress_display(f"{single.title}: to {folder}", single.output.progress_interval) as show:
+            result = run_shot(simulation, number, overwrite=overwrite, show=show)
+    conclude(result)
+
+
+def run_all_shots(simulation: Simulation, overwrite: bool, located: AbstractContextManager[None]) -> None:
+    """Run the shots that are not finished."""
+    tell(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
+    with located:
+        result = run_survey(simulation, overwrite=overwrite, show=tell_event)
+    conclude_survey(result)
+
+
+def restart_shots(directory: Path, backend: str | None, threads: int | None) -> None:
+    """Go on with a survey."""
+    tell(str(directory))
+    conclude_survey(restart_survey(directory, show=tell_event, backend=backend, threads=threads))
+
+
+def tell_event(entries: dict[str, Any]) -> None:
+    """Print that a shot has begun or ended."""
+    name = f"shot {entries['shot']} of {entries['shots']}"
+    if entries["event"] == "begin":
+        tell(f"{name}: begins")
+        return
+    counts = f"{entries['finished']} of {entries['shots']} finished"
+    if entries["failed"]:
+        counts += f", {entries['failed']} failed"
+    if entries["remaining_s"]:
+        counts += f", about {duration_text(entries['remaining_s'])} left"
+    how = f"finished in {duration_text(entries['seconds'])}" if entries["state"] == "finished" else entries["state"]
+    tell(f"{name}: {how}; {counts}")
+    if entries["error"]:
+        tell_error(LithowaveError(f"{name}: {entries['error']}"))
+
+
+def conclude_survey(result: SurveyResult) -> None:
+    """After a survey: what is left to do, and with which status to end."""
+    folder = quote(str(result.directory))
+    finished = sum(shot.state == "finished" for shot in result.shots)
+    if result.stopped_by:
+        tell(f"stopped by {result.stopped_by}: {finished} of {len(result.shots)} shots are finished")
+        tell(f"go on:   lithowave restart {folder}")
+        raise typer.Exit(128 + Signals[result.stopped_by].value)
+    if result.complete:
+        tell(f"all {finished} shots are finished")
+        tell(f"results: {result.directory}")
+        return
+    failures = result.failures
+    missing = ", ".join(map(str, failures)) or "some"
+    tell_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
+    tell_note(f"what each said is in {result.directory}/shot_.../output.txt; lithowave status {folder} tells more")
+    tell_note(f"try those again, with the cause removed: lithowave restart {folder}")
+    raise typer.Exit(1)
+
+
+def tell_status(directory: Path, as_json: bool) -> None:
+    """Print how far a run or a survey is."""
+    state = state_of(directory)
+    if as_json:
+        tell(json_text(state.as_dict()))
+        return
+    lines = state.lines() if hasattr(state, "lines") else [state.text()]
+    tell(f"{directory}: {lines[0]}")
+    for line in lines[1:]:
+        tell(f"  {line}")

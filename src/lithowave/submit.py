@@ -1,0 +1,300 @@
+"""Scripts for Slurm, made from the dry run: what to ask for, and how to end and go on."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import join, quote
+
+from lithowave.backends.cpu import usable_cores
+from lithowave.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
+from lithowave.errors import InputError, ResourceError
+from lithowave.experiment.simulation import Simulation
+from lithowave.status import FINISHED, run_state
+
+LAUNCHERS = ("srun", "mpiexec")
+MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5
+LEAST_TIME, SETUP_TIME, ROUNDED_TIME = 900, 600, 300  # s
+GPU_THREADS = 4  # cores beside a GPU
+MOST_PER_NODE = 8  # GPUs that a node is taken to have at most, where nothing is said
+REQUEUES = 50
+CHECKPOINT_SPEED = 2e8  # B/s at which a checkpoint is written, at least
+TIME = re.compile(r"\d+(:\d\d(:\d\d)?)?|\d+-\d+(:\d\d(:\d\d)?)?")
+
+SCRIPT = """\
+#!/bin/bash
+{directives}
+#
+# Written by lithowave submit. {origin}
+
+{before}lithowave=({program})
+folder={folder}
+
+{command}
+# Slurm sends TERM to this script before the time is over: a checkpoint is written, and a new job goes on from there.
+signals=0
+stop() {{
+    signals=$((signals + 1))
+{stop}
+}}
+trap stop TERM
+
+{launch}"${{lithowave[@]}}" "${{command[@]}}" &
+run=$!
+while :; do
+    seen=$signals
+    wait "$run"
+    status=$?
+    [[ $signals == "$seen" ]] && break    # else it was a signal that ended the waiting
+done
+
+if (( signals > 0 && {stopped} && ${{SLURM_RESTART_COUNT:-0}} < {requeues} )); then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"
+"""
+
+RUN_COMMAND = """\
+if [[ -f $folder/run.json && -f $folder/simulation.yaml ]]; then
+    command=(restart "$folder" {device})
+else
+    command=(run {file} --output "$folder" {device}{arguments})
+fi
+"""
+
+SHOT_COMMAND = """\
+# A shot that was begun goes on; one that is finished stays as it is.
+command=(run {file} --shot array --output "$folder" {device}{arguments})
+"""
+
+# What tells the run to stop, by launcher. mpiexec ends its processes on TERM, but passes USR1 on to them.
+STOP = {
+    "": """\
+    kill -TERM "$run" 2> /dev/null""",
+    "srun": """\
+    scancel --quiet --signal=TERM "$SLURM_JOB_ID"    # the steps of this job, not this script""",
+    "mpiexec": """\
+    begin=$(mktemp)
+    kill -USR1 "$run" 2> /dev/null
+    for (( second = 0; second < {patience}; second++ )); do
+        [[ -n $(find {checkpoints} -name checkpoint.h5 -newer "$begin" 2> /dev/null) ]] && break
+        kill -0 "$run" 2> /dev/null || break
+        sleep 1
+    done
+    rm -f "$begin"
+    kill -TERM "$run" 2> /dev/null""",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the cluster; None leaves it to `make_script`.
+
+    ranks : processes on CPUs. gpus : with a rank each. threads : cores for each rank. time : as Slurm has it.
+    launcher : of several ranks. mpi : for srun's option of that name. before : lines of the script before the run.
+    """
+
+    ranks: int | None = None
+    gpus: int | None = None
+    ranks_per_node: int | None = None
+    threads: int | None = None
+    time: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    launcher: str = "srun"
+    mpi: str | None = None
+    before: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """Ranks of a run."""
+        return self.gpus or self.ranks or 1
+
+    @property
+    def per_node(self) -> int:
+        """Ranks on a node."""
+        return min(self.ranks_per_node or self.size, self.size)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a run."""
+        return -(-self.size // self.per_node)
+
+
+def make_script(simulation: Simulation, file: Path, request: Request, arguments: Sequence[str] = ()) -> str:
+    """A script for ``sbatch``; for a survey an array of jobs, one for each shot that is not finished.
+
+    Parameters
+    ----------
+    file : the simulation file, which the job reads. arguments : of `lithowave run`, beside the file.
+
+    Raises
+    ------
+    InputError : what is asked for does not go together, a time that cannot be predicted here was not given, or as for
+    `lithowave check`.
+    """
+    _refuse_contradictions(simulation, request)
+    numbers = _shots_to_do(simulation)
+    single = simulation if simulation.survey is None else simulation.shot(numbers[0])
+    backend = "cuda" if request.gpus else "cpu"
+    here = single.with_overrides({"compute.backend": "auto" if request.gpus else "cpu"})
+    report = check_simulation(here, measure=request.time is None)
+    threads = request.threads or simulation.compute.threads or _cores(request)
+    request = replace(request, threads=threads, time=request.time or _predicted_time(report, request, threads))
+    lead = int(min(600, max(120, report.memory_bytes / request.nodes / CHECKPOINT_SPEED)))
+    launcher = request.launcher if request.size > 1 else ""
+    template = RUN_COMMAND if simulation.survey is None else SHOT_COMMAND
+    device = f"--backend {backend} --threads {threads}"
+    words = "".join(f" {quote(argument)}" for argument in arguments)
+    folder = _absolute(simulation.output.directory or "")
+    name = re.sub(r"\W+", "_", simulation.title or file.stem).strip("_") or "lithowave"
+    stop = STOP[launcher].replace("{patience}", str(lead - 30)).replace("{checkpoints}", _checkpoints(simulation))
+    directives = _directives(simulation, request, report, name, numbers, lead)
+    return SCRIPT.format(
+        directives="\n".join(f"#SBATCH {line}" for line in directives),
+        origin=_origin(report, request),
+        before="".join(f"{line}\n" for line in request.before) + ("\n" if request.before else ""),
+        program=join([sys.executable, "-m", "lithowave"]),
+        folder=quote(str(folder)),
+        command=template.format(file=quote(str(_absolute(file))), device=device, arguments=words),
+        stop=stop,
+        launch={"": "", "srun": f"srun{f' --mpi={quote(request.mpi)}' if request.mpi else ''} "}.get(
+            launcher, f"mpiexec -n {request.size} "
+        ),
+        stopped="status != 0" if launcher == "mpiexec" else "status == 143",
+        requeues=REQUEUES,
+    )
+
+
+def submit_script(script: str) -> str:
+    """Hand a script to ``sbatch``, and return what that says.
+
+    Raises
+    ------
+    ResourceError : it is not here, or refuses the script.
+    """
+    program = shutil.which("sbatch")
+    if program is None:
+        raise ResourceError("sbatch is not here: this is no machine of a Slurm cluster. --print prints the script.")
+    done = subprocess.run([program], input=script, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ResourceError(f"sbatch refused the script: {(done.stderr or done.stdout).strip()}")
+    return done.stdout.strip()
+
+
+def _refuse_contradictions(simulation: Simulation, request: Request) -> None:
+    for name in ("ranks", "gpus", "ranks_per_node", "threads"):
+        value = getattr(request, name)
+        if value is not None and value < 1:
+            raise InputError(f"--{name.replace('_', '-')}", f"{value} is out of range", "expected at least 1")
+    if request.gpus and request.ranks and request.gpus != request.ranks:
+        got = f"{request.ranks} ranks on {request.gpus} GPUs"
+        raise InputError("--ranks", got, "each GPU has one rank: give --gpus only")
+    if request.launcher not in LAUNCHERS:
+        raise InputError("--launcher", f"{request.launcher!r} is unknown", f"choose out of: {', '.join(LAUNCHERS)}")
+    if request.time is not None and TIME.fullmatch(request.time) is None:
+        raise InputError("--time", f"{request.time!r} is no time of Slurm", "expected minutes, H:MM:SS or D-HH:MM")
+    if simulation.compute.backend == "cuda" and not request.gpus:
+        raise InputError("--gpus", "is missing, but compute.backend is cuda", "say how many GPUs a run gets")
+    if request.gpus and simulation.compute.backend == "cpu":
+        raise InputError("--gpus", "GPUs are asked for, but compute.backend is cpu", "--set compute.backend=cuda helps")
+    if request.gpus and request.gpus > MOST_PER_NODE and request.ranks_per_node is None:
+        allowed = f"{request.gpus} GPUs are on several nodes: say how many each has"
+        raise InputError("--ranks-per-node", "is missing", allowed)
+    if request.gpus and request.gpus % request.per_node:
+        raise InputError(
+            "--gpus", f"{request.gpus} GPUs do not fill nodes of {request.per_node}", "expected a multiple of it"
+        )
+
+
+def _shots_to_do(simulation: Simulation) -> list[int]:
+    if simulation.survey is None:
+        return []
+    folder = Path(simulation.output.directory or "")
+    shots = simulation.survey.shot_list(simulation.domain)
+    numbers = [shot.number for shot in shots if run_state(folder / shot.folder).state != FINISHED]
+    if not numbers:
+        got = f"all shots of the survey in {folder} are finished"
+        raise InputError("output.directory", got, "nothing is left to do")
+    return numbers
+
+
+def _cores(request: Request) -> int:
+    """Cores for each rank where nobody says: the nodes are taken to be like this machine."""
+    share = max(1, usable_cores() // request.per_node)
+    return min(share, GPU_THREADS) if request.gpus else share
+
+
+def _predicted_time(report: CheckReport, request: Request, threads: int) -> str:
+    """The time to ask for: what this machine would take, scaled by cores or GPUs, and a margin."""
+    if report.loop_s is None or (request.gpus and report.backend != "cuda"):
+        why = "there is no GPU here to measure" if request.gpus else "; ".join(report.problems) or "it was not measured"
+        raise InputError("--time", f"cannot be predicted on this machine ({why})", "give it, e.g. --time 2:00:00")
+    share = 1.0 / request.size if request.gpus else (report.threads or 1) / (request.size * threads)
+    seconds = max(LEAST_TIME, TIME_MARGIN * report.loop_s * share + SETUP_TIME)
+    minutes = math.ceil(seconds / ROUNDED_TIME) * ROUNDED_TIME // 60
+    return f"{minutes // 60}:{minutes % 60:02d}:00"
+
+
+def _directives(
+    simulation: Simulation, request: Request, report: CheckReport, name: str, numbers: list[int], lead: int
+) -> list[str]:
+    arrays = (report.memory_bytes - PROCESS_BYTES) / request.nodes
+    memory = MEMORY_MARGIN * (arrays + PROCESS_BYTES * request.per_node)
+    lines = [
+        f"--job-name={name}",
+        f"--output={name}_{'%A_%a' if numbers else '%j'}.txt",
+        "--open-mode=append",
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.size}",
+        f"--ntasks-per-node={request.per_node}",
+        f"--cpus-per-task={request.threads}",
+        f"--mem={math.ceil(memory / 1e8) * 100}M",
+        f"--time={request.time}",
+        "--requeue",
+        f"--signal=B:TERM@{lead}",
+    ]
+    if request.gpus:
+        # Every rank sees all devices of its node and takes its own: none must be bound to a task.
+        lines.insert(-3, f"--gpus-per-node={request.per_node}")
+    if numbers:
+        assert simulation.survey is not None
+        most = f"%{simulation.survey.at_once}" if simulation.survey.at_once else ""
+        lines.append(f"--array={_ranges(numbers)}{most}")
+    lines += [f"--partition={quote(request.partition)}"] if request.partition else []
+    return lines + ([f"--account={quote(request.account)}"] if request.account else [])
+
+
+def _ranges(numbers: list[int]) -> str:
+    """``[1, 2, 3, 5]`` as ``1-3,5``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _origin(report: CheckReport, request: Request) -> str:
+    total = f"{report.plan.get('steps', '?')} steps; one process would take {report.memory_bytes / 1e9:.2f} GB"
+    if report.loop_s is None:
+        return f"The dry run: {total}."
+    place = f"{report.threads} thread{'s' * (report.threads > 1)} of this machine" if report.threads else report.device
+    return f"The dry run: {total} and {duration_text(report.loop_s)} in the time loop on {place}."
+
+
+def _checkpoints(simulation: Simulation) -> str:
+    if simulation.survey is None:
+        return '"$folder/checkpoint"'
+    return '"$folder/$(printf shot_%04d "$SLURM_ARRAY_TASK_ID")/checkpoint"'
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(path).expanduser().absolute()
