@@ -309,12 +309,28 @@ def draw(records: list[Record], path: Path) -> None:
     figure.savefig(path, dpi=160)
 
 
+def of_one_transport(records: list[Record]) -> list[Record]:
+    """Those of one rank, and those of several whose messages go the way of most."""
+    ways = [record["transport"] for record in records if record["ranks"] > 1]
+    usual = max(ways, key=ways.count, default=None)
+    return [record for record in records if record["ranks"] == 1 or record["transport"] == usual]
+
+
 def models(records: Iterable[Record]) -> list[tuple[Any, Model]]:
     """The model of each method, accuracy and device that has records of one and of several ranks."""
-    found = []
+    found, reasons = [], []
     for key, members in grouped(records, by=group_of).items():
-        require_records(members, str(key))
+        members = of_one_transport(members)
+        try:
+            require_records(members, str(key))
+        except SystemExit as lacking:  # the others may have all that is needed
+            reasons.append(str(lacking))
+            continue
         found.append((key, fit_model(members)))
+    if not found:
+        raise SystemExit("\n".join(reasons))
+    for reason in reasons:
+        print(reason)
     return found
 
 
