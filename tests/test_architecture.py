@@ -73,6 +73,13 @@ def test_solvers_know_neither_devices_nor_outputs() -> None:
     assert offenders("solvers/", bad) == []
 
 
+def test_one_package_knows_mpi_and_nccl() -> None:
+    allowed = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "parallel").glob("*.py")}
+    assert offenders("", {"mpi4py", "cupy.cuda.nccl"}, allowed) == []
+    others = {f"lithowave.{part}" for part in ("solvers", "mesh", "output", "run", "backends")}
+    assert offenders("parallel/", others) == []
+
+
 def test_outputs_do_not_know_methods() -> None:
     assert offenders("output/", {"lithowave.solvers.finite_difference", "lithowave.run"}) == []
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lithowave.backends import make_backend
+from lithowave.errors import InputError
 from lithowave.experiment.simulation import Simulation
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid, layer_line
 from lithowave.mesh.grid import Grid
@@ -171,3 +172,11 @@ def test_a_rank_of_eight_needs_an_eighth_of_the_memory() -> None:
         ranks = SimpleNamespace(rank=rank, size=8)
         own = plan(simulation, ranks).on(backend, simulation)
         assert own.memory_bytes(backend) <= 1.3 / 8 * alone and own.plan_bytes() == 0
+
+
+@pytest.mark.parametrize("key", [{"parts": [2, 1, 1]}, {"exchange": "classic"}])
+def test_what_only_grids_know_is_refused_with_elements(key) -> None:
+    with pytest.raises(InputError, match=f"compute.{next(iter(key))}: spectral_element"):
+        Simulation(
+            **BASIN | {"compute": key, "boundaries": {}, "solver": {"method": "spectral_element", "max_frequency": 2.0}}
+        )

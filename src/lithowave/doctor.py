@@ -307,22 +307,12 @@ def run_transport(gpu: dict[str, Any]) -> dict[str, Any]:
     a machine), ``nccl`` and ``host``; none where no device is.
     """
     count = (gpu["cupy"] or {}).get("device_count", 0)
+    from lithowave.parallel.halo import nccl_version
+
     found = nccl_version() if count else None
     usable = {"peer": (gpu["kernels"] or {}).get("peer_copies"), "nccl": found, "host": True}
     ways = [way for way, usable_here in usable.items() if usable_here] if count else []
     return {"device_count": count, "nccl": found, "ways": ways}
-
-
-def nccl_version() -> str | None:
-    """Of the NCCL that CuPy has loaded."""
-    try:
-        from cupy.cuda import nccl
-
-        number = int(nccl.get_version()) if nccl.available else 0
-    except Exception:  # CuPy without NCCL fails in ways of its own
-        return None
-    major, rest = divmod(number, 10_000) if number >= 10_000 else divmod(number, 1000)
-    return f"{major}.{rest // 100}.{rest % 100}" if number else None
 
 
 def output_of(program: str, *arguments: str) -> str:

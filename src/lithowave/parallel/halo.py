@@ -264,7 +264,7 @@ class Halo:
         if transport == "host" or self.backend.shared:
             return transport == "host"
         if transport == "nccl":
-            return _has_nccl()
+            return nccl_version() is not None
         return self.ranks.local_size == self.ranks.size and self.backend.can_export()
 
     def _open_nccl(self) -> None:
@@ -316,13 +316,16 @@ def sharers_of_cores(ranks: Ranks) -> int:
     return ranks.all_gather(own).count(own)
 
 
-def _has_nccl() -> bool:
+def nccl_version() -> str | None:
+    """Of the NCCL that CuPy has loaded."""
     try:
         from cupy.cuda import nccl
 
-        return bool(nccl.available)
-    except ImportError:
-        return False
+        number = int(nccl.get_version()) if nccl.available else 0
+    except Exception:  # CuPy without NCCL fails in ways of its own
+        return None
+    major, rest = divmod(number, 10_000) if number >= 10_000 else divmod(number, 1000)
+    return f"{major}.{rest // 100}.{rest % 100}" if number else None
 
 
 def _begins(counts: Mapping[int, int]) -> dict[int, int]:
