@@ -311,9 +311,9 @@ def draw(records: list[Record], path: Path) -> None:
 
 def of_one_transport(records: list[Record]) -> list[Record]:
     """Those of one rank, and those of several whose messages go the way of most."""
-    ways = [record["transport"] for record in records if record["ranks"] > 1]
+    ways = [record.get("transport") for record in records if record["ranks"] > 1]
     usual = max(ways, key=ways.count, default=None)
-    return [record for record in records if record["ranks"] == 1 or record["transport"] == usual]
+    return [record for record in records if record["ranks"] == 1 or record.get("transport") == usual]
 
 
 def models(records: Iterable[Record]) -> list[tuple[Any, Model]]:

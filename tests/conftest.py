@@ -20,6 +20,16 @@ LONG = (
     "test_spectral_element_anisotropy.py::test_speeds_and_polarizations[tilted axis]",
     "test_cuda_twins.py::test_updates[ring-interior-6-double-emulated]",
     "test_discontinuous_galerkin_convergence.py::test_order_of_convergence[5-cpu]",
+    "test_spectral_element_laws.py::test_energy_over_fifty_thousand_steps[rigid]",
+    "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[2]",
+    "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[3]",
+    "test_cuda_twins.py::test_updates[ring-surface-6-double-emulated]",
+    "test_spectral_element_ranks.py::test_runs_on_ranks_give_the_results_of_one[layer]",
+    "test_spectral_element_ranks.py::test_runs_on_ranks_give_the_results_of_one[rigid]",
+    "test_spectral_element_ranks.py::test_a_restart_on_another_number_of_ranks[1-4]",
+    "test_spectral_element_ranks.py::test_a_restart_on_another_number_of_ranks[2-1]",
+    "test_finite_difference_ranks.py::test_a_restart_on_another_number_of_ranks[3-1]",
+    "test_finite_difference_ranks.py::test_other_orders_in_double_precision[2]",
 )
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.hdf5 import laying_out, open_file, preallocate, replaced, require_space, sync_folder, writing
-from lithowave.output.together import together
 from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.together import together
 from lithowave.solvers.pieces import Box, Piece, Place, Rows
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"

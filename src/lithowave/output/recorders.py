@@ -21,7 +21,7 @@ from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
 from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
 from lithowave.output.snapshots import SnapshotWriter
-from lithowave.output.together import together
+from lithowave.parallel.together import together
 from lithowave.solvers.base import Solver
 from lithowave.solvers.clock import Clock, Schedule
 

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, LithowaveError
+from lithowave.errors import InputError
 from lithowave.mesh.migration import balanced_parts, migrated
 from lithowave.mesh.partition import bisect_grid, partition_graph, too_few
 from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.together import agreed
 from lithowave.solvers.discontinuous_galerkin.meshing import (
     BuiltBox,
     MeshedModel,
@@ -61,7 +62,7 @@ def built_part(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> Mesh
     """
     box = built_box(simulation)
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
-    mesh = together(ranks, lambda: split_box(simulation, box, columns))
+    mesh = agreed(ranks, lambda: split_box(simulation, box, columns))
     model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
     rank = divided(model, clusters(model), ranks.size, likely_device(simulation, ranks), ranks)
     return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
@@ -137,23 +138,7 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
 
 
 def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return joined(together(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
-
-
-Found = TypeVar("Found")
-
-
-def together(ranks: Ranks, task: Callable[[], Found]) -> Found:
-    """What a task gives, which may fail on some ranks: then all raise the first error."""
-    found, error = None, None
-    try:
-        found = task()
-    except LithowaveError as problem:
-        error = problem
-    for other in ranks.all_gather(error):
-        if other is not None:
-            raise other
-    return found  # type: ignore[return-value]
+    return joined(agreed(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
 
 
 def handed_out(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
@@ -170,7 +155,7 @@ def handed_out(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> Mesh
         for number in range(ranks.size):
             parts[number] = replace(part_of(model, np.flatnonzero(rank == number)), element_size=size)
 
-    together(ranks, read)
+    agreed(ranks, read)
     return ranks.all_to_all(parts if ranks.is_root else [None] * ranks.size)[0]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.errors import LithowaveError
 from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh
 from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.partition import Rectangle, bisect_grid, face_neighbors, partition_graph
@@ -17,21 +15,6 @@ if TYPE_CHECKING:
 
 # Time of the damping of a point over that of an element of degree 4, in single precision on one core of a processor.
 DAMPED_POINT = 1 / 600
-
-Found = TypeVar("Found")
-
-
-def together(ranks: Any, work: Callable[[], Found]) -> Found:
-    """What `work()` returns; where it raises on some rank, the first of these errors on all."""
-    found, problem = None, None
-    try:
-        found = work()
-    except LithowaveError as error:
-        problem = error
-    problems = [one for one in ranks.all_gather(problem) if one is not None]
-    if problems:
-        raise problems[0]
-    return found  # type: ignore[return-value]
 
 
 def column_windows(

@@ -15,6 +15,7 @@ from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
 from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.together import agreed
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
@@ -22,7 +23,6 @@ from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
-from lithowave.solvers.spectral_element.parts import together
 from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
 from lithowave.solvers.spectral_element.stability import stable_time_step
 from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
@@ -317,7 +317,7 @@ def make_plan(
         some = slice(first, first + PART)
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
     survey = survey_mesh(coefficients, numbers, count, model.materials.density(), model.materials.speed())
-    together(ranks, lambda: _refuse_bad(mesh, degree, survey))
+    agreed(ranks, lambda: _refuse_bad(mesh, degree, survey))
     border.combine(survey.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from lithowave.errors import OutputError
+from lithowave.errors import LithowaveError, OutputError
 from lithowave.parallel.ranks import Ranks
+
+Found = TypeVar("Found")
+
+
+def agreed(ranks: Ranks, work: Callable[[], Found]) -> Found:
+    """What `work()` returns, which hands nothing around; where it fails on some rank, the first of these errors on all.
+
+    Raises
+    ------
+    LithowaveError : of the first rank that has one.
+    """
+    found, problem = None, None
+    try:
+        found = work()
+    except LithowaveError as error:
+        problem = error
+    problems = [one for one in ranks.all_gather(problem) if one is not None]
+    if problems:
+        raise problems[0]
+    return found  # type: ignore[return-value]
 
 
 @contextmanager
