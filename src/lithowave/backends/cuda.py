@@ -57,6 +57,7 @@ class CudaBackend:
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
         with device_errors():
             self._runtime.setDevice(number)
+            self.device_count: int = self._runtime.getDeviceCount()
             self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
             self._second: Any = None
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())

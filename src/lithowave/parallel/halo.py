@@ -265,7 +265,9 @@ class Halo:
             return transport == "host"
         if transport == "nccl":
             return nccl_version() is not None
-        return self.ranks.local_size == self.ranks.size and self.backend.can_export()
+        # A device that this process does not see cannot be written into.
+        one_machine = self.ranks.local_size == self.ranks.size <= self.backend.device_count
+        return one_machine and self.backend.can_export()
 
     def _open_nccl(self) -> None:
         from cupy.cuda import nccl
