@@ -32,7 +32,8 @@ def rank_command(size: int, arguments: Sequence[str], device: str = "plain") -> 
     if launcher is None:
         pytest.skip("there is no mpiexec")
     environment = os.environ | {
-        "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS.parent / "src"),
+        "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(TESTS.parent / "src"), os.environ.get("PYTHONPATH")])),
         "LITHOWAVE_SHARED_DEVICES": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }  # fmt: skip
     more = ["--oversubscribe"] if "open" in launcher_version(launcher) else []

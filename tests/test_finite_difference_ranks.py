@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -107,6 +108,21 @@ def test_emulated_devices(tmp_path, passes) -> None:
     changes |= {"solver__passes": passes, "compute__backend": "auto"}
     two = run(tmp_path, 2, device="emulated", **changes)
     assert largest_difference(two, one) <= 1e-5
+
+
+@pytest.mark.gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize("transport", ["peer", "nccl", "host"])
+def test_two_devices(tmp_path, transport) -> None:
+    """The same bits on one CUDA device and on two, whichever way the messages go."""
+    import cupy
+
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two CUDA devices")
+    one = run(tmp_path, 1, compute__backend="cuda")
+    two = run(tmp_path, 2, compute__backend="cuda", compute__transport=transport)
+    assert json.loads((two / "run.json").read_text())["transport"] == transport
+    assert largest_difference(two, one) == 0.0
 
 
 @pytest.mark.mpi
