@@ -77,7 +77,6 @@ def description(arguments: argparse.Namespace, whole: tuple[int, ...], ranks: in
         boundaries["layer"] = {"cells": arguments.layer_cells}
         sides = [h * (n - 1 - k * arguments.layer_cells) for n, k in zip(whole, (2, 2, 1), strict=True)]
         solver |= {"order": arguments.order or 4, "passes": arguments.passes}
-        compute["exchange"] = arguments.exchange
         if arguments.parts and ranks > 1:
             compute["parts"] = list(arguments.parts)
     else:
@@ -207,7 +206,7 @@ def accuracy(simulation: Simulation) -> str:
 def options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What else makes records comparable."""
     if arguments.method == "finite_difference":
-        return {"layer_cells": arguments.layer_cells, "passes": arguments.passes, "exchange": arguments.exchange}
+        return {"layer_cells": arguments.layer_cells, "passes": arguments.passes}
     if arguments.method == "discontinuous_galerkin":
         return {"local_time_steps": arguments.local_time_steps}
     return {}
@@ -389,7 +388,6 @@ def parse_arguments(words: list[str] | None) -> argparse.Namespace:
     one.add_argument("--degree", type=int, default=4, help="of spectral elements")
     one.add_argument("--layer-cells", type=int, default=16, help="of finite differences, inside the size")
     one.add_argument("--passes", choices=("auto", "one", "two"), default="auto")
-    one.add_argument("--exchange", choices=("auto", "wide", "classic"), default="auto")
     one.add_argument("--local-time-steps", action="store_true", help="of discontinuous Galerkin, around the source")
     one.add_argument("--backend", choices=("auto", "cpu", "cuda"), default="auto")
     one.add_argument("--precision", choices=("single", "double"), default="single")

@@ -15,12 +15,15 @@ was meant to change seismograms.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.formats.cmtsolution import read_cmtsolution
+from lithowave.output.source_table import SourceTable
 from verification_tools import relative_l2, velocities
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "chino_hills" / "chino_hills.yaml"
@@ -47,11 +50,28 @@ def test_the_example_is_accepted_without_a_warning() -> None:
     assert simulation.warnings() == []
     assert len(simulation.receiver_list()) == 18
     assert simulation.solver.max_frequency >= 0.5
-    assert simulation.origin_time == "2008-07-29T18:42:13.000000Z"
+    assert simulation.start_time == "2008-07-29T18:42:13.000000Z"
     # No station is near a side, where a reader would suspect the absorbing layers.
     inner = [(low + 15e3, high - 15e3) for low, high in (simulation.domain.x, simulation.domain.y)]
     for receiver in simulation.receiver_list():
         assert all(low < value < high for value, (low, high) in zip(receiver.position, inner, strict=False))
+
+
+def test_all_texts_have_the_magnitude_of_the_moment_tensor() -> None:
+    event = read_cmtsolution(EXAMPLE.with_name("CMTSOLUTION"))
+    readme = " ".join(EXAMPLE.with_name("README.md").read_text(encoding="utf-8").split())
+    page = (EXAMPLE.parents[2] / "docs" / "chino_hills.md").read_text(encoding="utf-8")
+    for text in (readme, page, EXAMPLE.read_text(encoding="utf-8")):
+        assert re.search(r"Mw (\d\.\d)\b(?!\d)", text)[1] == f"{event.magnitude:.1f}"
+    assert f"is Mw {event.magnitude:.2f}" in readme and f"{event.scalar_moment:.3g}".replace("+", "") in readme
+    sources = SourceTable.from_points(lw.Simulation.from_file(EXAMPLE).point_sources())
+    assert sources.moment_magnitude == pytest.approx(event.magnitude, rel=1e-12)  # the title of the map
+
+
+def test_obspy_reads_the_event() -> None:
+    obspy = pytest.importorskip("obspy")
+    [event] = obspy.read_events(str(EXAMPLE.with_name("CMTSOLUTION")))
+    assert {origin.time.isoformat() for origin in event.origins} == {"2008-07-29T18:42:15"}
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

@@ -230,9 +230,11 @@ def test_sample(twins: Any) -> None:
     weight = np.random.default_rng(3).standard_normal(begin[-1])
     for backend, kernel, fields in twins:
         out = backend.zeros((4, 3, 3), np.float64)
+        number = backend.upload(np.random.default_rng(5).integers(0, 9, begin[-1]), np.int64)
         index = backend.upload(places(backend, fields[0], 4, begin[-1]), np.int64)
         slot = backend.upload(np.array([2]), np.int64)
-        kernel.sample(*fields, index, backend.upload(weight, np.float64), backend.upload(begin, np.int64), out, slot)
+        weights = backend.upload(weight, np.float64), backend.upload(begin, np.int64)
+        kernel.sample(*fields, number, index, *weights, out, slot)
         results.append(backend.download(out).copy())
     assert closeness(results[0], results[1]) < 1e-12
     assert np.all(results[0][[0, 1, 3]] == 0) and np.abs(results[0][2]).max() > 1
@@ -256,12 +258,13 @@ def test_interpolate(twins: Any) -> None:
 
 def test_surface_peaks(twins: Any) -> None:
     results = []
+    generator = np.random.default_rng(7)
+    reading = [generator.uniform(0, 1, (8, 33)) for _ in range(3)] + [np.array([1.125, -0.0417, 0.5625, -0.0625, 0.07])]
     for backend, kernel, fields in twins:
         arrays = [backend.zeros((3, 8, 33)) for _ in range(3)]
+        how = [backend.upload(array) for array in reading]
         for plane in (7, 9, 10):
-            kernel.surface_peaks(
-                *fields[:3], plane, 2, backend.upload(np.array([15.0, -10.0, 3.0]) / 8), backend.scalar(0.01), *arrays
-            )
+            kernel.surface_peaks(*fields[:3], plane, 2, *how, backend.scalar(0.01), *arrays)
         results.append([backend.download(array).copy() for array in arrays])
     for value, expected in zip(*results, strict=True):
         assert closeness(value, expected) < 1e-6 and np.abs(expected).max() > 0
@@ -322,7 +325,7 @@ def test_argument_lists_are_those_of_the_twins() -> None:
 def test_wrong_calls_are_refused() -> None:
     device = make_device("emulated", "single")
     kernel = device.kernels(PACKAGE, order=4)
-    with pytest.raises(TypeError, match="takes 10 arguments"):
+    with pytest.raises(TypeError, match="takes 13 arguments"):
         kernel.surface_peaks(1, 2, 3)
     the_plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
     solver = FiniteDifferenceSolver(the_plan, None, device)

@@ -74,10 +74,8 @@ def test_results_do_not_depend_on_the_ranks(tmp_path, reference, size) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("exchange", ["wide", "classic"])
-def test_parts_in_depth_and_the_classic_exchange(tmp_path, reference, exchange) -> None:
-    found = run(tmp_path, 8, compute__parts=[2, 2, 2], compute__exchange=exchange)
-    assert largest_difference(found, reference) == 0.0
+def test_parts_in_depth(tmp_path, reference) -> None:
+    assert largest_difference(run(tmp_path, 8, compute__parts=[2, 2, 2]), reference) == 0.0
 
 
 @pytest.mark.mpi
@@ -190,9 +188,13 @@ def test_a_rank_of_eight_needs_an_eighth_of_the_memory() -> None:
         assert own.memory_bytes(backend) <= 1.3 / 8 * alone and own.plan_bytes() == 0
 
 
-@pytest.mark.parametrize("key", [{"parts": [2, 1, 1]}, {"exchange": "classic"}])
-def test_what_only_grids_know_is_refused_with_elements(key) -> None:
-    with pytest.raises(InputError, match=f"compute.{next(iter(key))}: spectral_element"):
+def test_what_only_grids_know_is_refused_with_elements() -> None:
+    with pytest.raises(InputError, match="compute.parts: spectral_element"):
         Simulation(
-            **BASIN | {"compute": key, "boundaries": {}, "solver": {"method": "spectral_element", "max_frequency": 2.0}}
+            **BASIN
+            | {
+                "compute": {"parts": [2, 1, 1]},
+                "boundaries": {},
+                "solver": {"method": "spectral_element", "max_frequency": 2.0},
+            }
         )

@@ -105,7 +105,9 @@ def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str) -> N
     assert isinstance(solver.scheme, OnePassScheme) == (engine == "one pass") and solver.density.dtype == np.uint16
     cpu, _ = fields_after(experiment("compact"), make_backend("cpu", "single", 1), 12)
     for name, expected in cpu.items():
-        assert closeness(cuda[name], expected) < 1e-5, name
+        # Where the wave has only begun to arrive (1e-12 of its size and less) terms that cancel leave little.
+        arrived = np.abs(expected).max() > 1e-12
+        assert closeness(cuda[name], expected) < (2e-6 if arrived else 3e-5), name
     assert "vs = " in solver.diagnose()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.check import check_simulation
+from lithowave.check import _too_many_ranks, check_simulation
 from lithowave.errors import InputError
 from lithowave.memory import MemoryNeed
 from lithowave.mesh.blocks import products_of_three
@@ -183,9 +183,37 @@ def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.8 * arrays)
     assert not check_simulation(case, measure=False).runnable
     shared = check_simulation(case, measure=False, ranks=2)
-    assert shared.runnable and any("2 on this machine need" in text for text in shared.warnings)
+    [problem] = shared.problems
+    assert "not enough memory for all ranks on this machine" in problem and "which is enough for 1" in problem
+    assert not shared.runnable and shared.ranks_per_machine == shared.as_dict()["ranks_per_machine"] == 1
+    assert shared.verdict == (
+        "this run would fail with all 2 ranks on this machine; it needs at least 2 machines like this one, with at "
+        "most 1 rank on each"
+    )
+    assert check_simulation(case, ranks=2).partition.efficiency is not None  # a cluster can still be planned
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 3.0 * arrays)
+    shared = check_simulation(case, measure=False, ranks=2)
+    assert shared.runnable and shared.verdict == "this run would work here, with all 2 ranks on this machine"
     monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.4 * arrays)
-    assert "for a rank" in check_simulation(case, measure=False, ranks=2).problems[0]
+    shared = check_simulation(case, measure=False, ranks=2)
+    assert "for a rank" in shared.problems[0] and len(shared.problems) == 1
+    assert shared.verdict == "this run would fail here"
+
+
+def test_more_ranks_than_this_machine_holds_are_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 700_000_000)
+    text = lithowave("check", write_small(tmp_path), "--ranks", "4", "--no-measure", status=1)
+    assert "would work" not in text and "memory of 4 ranks  about 8" in text and "700 MB free" in text
+    assert "not enough memory for all ranks on this machine: 8" in text and "MB needed by 4 ranks, 700 MB free" in text
+    assert "it needs at least 2 machines like this one, with at most 3 ranks on each" in text
+
+
+def test_more_ranks_than_devices_need_more_machines() -> None:
+    partition = SimpleNamespace(ranks=4, own_device=True, memory_bytes=10)
+    [problem] = _too_many_ranks(partition, 2, 1000, SimpleNamespace(device_count=2))
+    assert problem == "ranks: 4 ranks need 4 GPUs; this machine has 2"
+    assert _too_many_ranks(partition, 4, 1000, SimpleNamespace(device_count=4)) == []
 
 
 def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,11 +36,6 @@ class Compute(DescriptionModel):
         default=None,
         description="Parts along x, y, z for the ranks of mpiexec (finite_difference only); null: the best found.",
     )
-    exchange: Literal["auto", "wide", "classic"] = Field(
-        default="auto",
-        description="Between ranks: wide sends velocities in twice as many ghost layers and computes stresses there "
-        "again; classic sends velocities and stresses; auto: wide (finite_difference only).",
-    )
     transport: Literal["auto", "peer", "nccl", "host"] = Field(
         default="auto",
         description="Between CUDA devices: peer copies by the devices' copy engines (one machine), NCCL, or host: "

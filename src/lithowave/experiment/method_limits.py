@@ -80,11 +80,6 @@ def _parts(simulation: Simulation) -> Iterator[Path]:
         yield ("compute", "parts")
 
 
-def _exchange(simulation: Simulation) -> Iterator[Path]:
-    if simulation.compute.exchange != "auto":
-        yield ("compute", "exchange")
-
-
 def _compact_moduli(simulation: Simulation) -> Iterator[Path]:
     if simulation.compute.moduli == "compact":
         yield ("compute", "moduli")
@@ -131,9 +126,6 @@ FEATURES = (
     ),
     Feature(
         ("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None
-    ),
-    Feature(
-        ("finite_difference",), _exchange, "{method} has one way to exchange", "allowed here: auto", None
     ),
     Feature(
         ("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"

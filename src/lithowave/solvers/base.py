@@ -95,6 +95,13 @@ class Plan(Protocol):
     def lines(self) -> list[tuple[str, str]]:
         """What `check` prints of the plan: name and value."""
 
+    def warnings(self, simulation: Any) -> list[str]:
+        """Return one sentence for each point in which this discretization may be less accurate than the user expects.
+
+        Each sentence states the key of the simulation file, the value, the estimated error and the remedy. All ranks
+        must call this method together.
+        """
+
     def instability_causes(self) -> list[str]:
         """What, beside the time step, may make a run of this method unstable, and what to try."""
 

@@ -26,12 +26,13 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "unpack": (*FIELDS, "table", "buffer"),
     "inject": (*FIELDS, "number", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
-    "sample": (*FIELDS, "index", "weight", "begin", "out", "slot"),
+    "sample": (*FIELDS, "number", "index", "weight", "begin", "out", "slot"),
     "interpolate": (
         "field", "z_below", "z_weight", "y_below", "y_weight", "x_below", "x_weight", "out", "component",
     ),
     "surface_peaks": (
-        *VELOCITIES, "plane", "halo", "lift", "time_step", "displacement", "peak_velocity", "peak_displacement",
+        *VELOCITIES, "plane", "halo", "slope", "far", "gain", "stencil", "time_step", "displacement",
+        "peak_velocity", "peak_displacement",
     ),
     "largest_magnitude": (*VELOCITIES, "out"),
 }  # fmt: skip

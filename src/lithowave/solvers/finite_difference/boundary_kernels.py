@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from numba import prange
 
-from lithowave.backends.loops import U, parallel, row
+from lithowave.backends.loops import U, exact_parallel, exact_row, multiply_add
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.rows import compliance_square, density_pair
 
 
-@row
+@exact_row
 def weighted_line(f, k, j, i, inward, weights, d, reach):
     """Sum over e of weights[d, e] f at e steps inward (they wrap around as unsigned numbers do).
 
@@ -22,20 +22,20 @@ def weighted_line(f, k, j, i, inward, weights, d, reach):
     """
     total = f.dtype.type(0)
     for e in range(U(len(reach))):
-        total += weights[d, e] * f[k + e * inward[0], j + e * inward[1], i + e * inward[2]]
+        total = multiply_add(weights[d, e], f[k + e * inward[0], j + e * inward[1], i + e * inward[2]], total)
     return total
 
 
-@row
+@exact_row
 def close_velocity_row(k, j, i, count, d, source, weights, reach, inward, v, s, density, axis, ratio):
     """v at d steps inward from row (k, j, i); s is read from the row `source` on."""
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     for n in range(count):
         force = weighted_line(s, source[0], source[1], source[2] + n, inward, weights, d, reach)
-        v[k, j, i + n] += (ratio + ratio) / density_pair(density, k, j, i + n, axis) * force
+        v[k, j, i + n] = multiply_add((ratio + ratio) / density_pair(density, k, j, i + n, axis), force, v[k, j, i + n])
 
 
-@row
+@exact_row
 def close_normal_stress_row(
     k, j, i, count, d, source, weights, reach, inward, v, snn, stt, suu, lam, compliance, ratio
 ):
@@ -48,16 +48,16 @@ def close_normal_stress_row(
         suu[k, j, i + n] += pressure
 
 
-@row
+@exact_row
 def close_shear_stress_row(k, j, i, count, d, source, weights, reach, inward, v, s, compliance, a, b, ratio):
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     four = ratio + ratio + ratio + ratio
     for n in range(count):
         shear = weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
-        s[k, j, i + n] += four / compliance_square(compliance, k, j, i + n, a, b) * shear
+        s[k, j, i + n] = multiply_add(four / compliance_square(compliance, k, j, i + n, a, b), shear, s[k, j, i + n])
 
 
-@parallel
+@exact_parallel
 def close_velocity(
     vn, vt, vu, snn, snt, snu, density, node_change, half_change, node_reach, half_reach, first, half, shape, inward,
     n, t, u, ratio,
@@ -84,7 +84,7 @@ def close_velocity(
         restore_rounding(rounding)
 
 
-@parallel
+@exact_parallel
 def close_stress(
     vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, node_change, half_change, node_reach, half_reach, first,
     half, shape, inward, n, t, u, ratio,
@@ -112,7 +112,7 @@ def close_stress(
         restore_rounding(rounding)
 
 
-@parallel
+@exact_parallel
 def hold(vt, vu, first, shape):
     """Zero two fields on the nodes of a face."""
     planes, rows = shape[0], shape[1]

@@ -8,7 +8,9 @@ weights :math:`H_n, H_h` are unknown; beyond, they are those of the plain stenci
 be exact for polynomials up to degree p is linear in all unknowns. Where the conditions leave freedom, the solution
 nearest to the plain stencil is taken: it lets the largest stable time step stay (nearly) the plain one. (Spending the
 freedom on the speed of Rayleigh waves alone was tried: it spoils the reflection of body waves.) At order 4 the solution
-is unique, H_n = (7/18, 9/8, 1, 71/72) and H_h = (13/12, 7/8, 25/24).
+is unique, H_n = (7/18, 9/8, 1, 71/72) and H_h = (13/12, 7/8, 25/24). Orders 6 and 8 have closures of the same size and
+degree: with a degree of 3 their inner rows have five to ten times the error, which ruins the near field of a shallow
+source (a tenth at four cells), while Rayleigh waves of five points per wavelength gain 0.2%.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 # order: (nodes, half nodes, degree p of the polynomials reproduced next to the face)
-SIZES = {2: (1, 1, 1), 4: (4, 3, 2), 6: (7, 7, 3), 8: (7, 7, 3)}
+SIZES = {2: (1, 1, 1), 4: (4, 3, 2), 6: (4, 3, 2), 8: (4, 3, 2)}
 
 
 @dataclass(frozen=True)

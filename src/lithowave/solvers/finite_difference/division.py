@@ -10,7 +10,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
 from lithowave.solvers.finite_difference.closures import SIZES
-from lithowave.solvers.finite_difference.exchange import VELOCITY, Division
+from lithowave.solvers.finite_difference.exchange import Division
 from lithowave.solvers.shares import RankShare
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def fewest_nodes(order: int) -> int:
 
 
 def make_division(
-    plan: FiniteDifferencePlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None, wide: bool
+    plan: FiniteDifferencePlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
 ) -> Division:
     """The part of one rank.
 
@@ -41,7 +41,7 @@ def make_division(
     InputError : the grid cannot be cut so.
     """
     rank, size = ranks
-    return Division(_blocks(plan, backend.name, size, parts), rank, plan.halo, wide)
+    return Division(_blocks(plan, backend.name, size, parts), rank, plan.halo)
 
 
 def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> Blocks:
@@ -62,18 +62,16 @@ def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Seq
     return blocks
 
 
-def shares(
-    plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None, wide: bool
-) -> list[RankShare]:
+def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankShare]:
     """What each of so many ranks would do."""
     blocks = _blocks(plan, backend_name, size, parts)
     work = blocks.work(LAYER_WORK[backend_name])
     found = []
     for rank in range(size):
-        division = Division(blocks, rank, plan.halo, wide)
+        division = Division(blocks, rank, plan.halo)
         points = int(np.prod([end - first for first, end in division.own]))
         extra = division.grid().point_count - points  # stresses computed on both sides: half of an update
-        neighbors = len({neighbor for neighbor, _, _ in division.boxes_sent(VELOCITY)})
+        neighbors = len({neighbor for neighbor, _, _ in division.boxes_sent()})
         found.append(RankShare(points, float(work[rank]) + 0.5 * extra, neighbors, division.sent_values()))
     return found
 

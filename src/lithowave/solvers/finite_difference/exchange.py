@@ -1,9 +1,8 @@
 """What neighbouring ranks of a finite-difference run exchange, and what a rank does before and while it does.
 
-wide : velocities in 2 M ghost layers (M = order / 2), one message a step; the stresses in the inner M of them are
+Velocities are sent in 2 M ghost layers (M = order / 2), one message a step; the stresses in the inner M of them are
 computed on both sides (communication reduction of AWP-ODC; here the neighbours at edges and corners have messages of
-their own, so that all travel at the same time). classic : velocities and stresses in M ghost layers, two messages a
-step, nothing computed twice.
+their own, so that all travel at the same time).
 """
 
 from __future__ import annotations
@@ -16,32 +15,22 @@ import numpy as np
 
 from lithowave.mesh.blocks import Blocks
 from lithowave.mesh.grid import Grid, Ranges
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.arguments import FIELDS, VELOCITIES
 from lithowave.solvers.finite_difference.tiles import common
 
 Step = tuple[int, int, int]
-
-# What a message takes: velocities for the next stresses, stresses (classic) for the next velocities, or all fields in M
-# layers, corners included, for whoever reads between the points of two ranks.
-VELOCITY, STRESS, EVERYTHING = "velocity", "stress", "everything"
 
 
 @dataclass(frozen=True)
 class Division:
     """A rank's part of a grid.
 
-    blocks : of all ranks. rank : this one. reach : M. wide : see above.
+    blocks : of all ranks. rank : this one. reach : M, the layers of ghosts that the rank computes, too.
     """
 
     blocks: Blocks
     rank: int
     reach: int
-    wide: bool
-
-    @property
-    def ghosts(self) -> int:
-        """Layers of points around its own that a rank computes, too."""
-        return self.reach if self.wide else 0
 
     @property
     def own(self) -> Ranges:
@@ -50,11 +39,11 @@ class Division:
 
     def grid(self) -> Grid:
         """The points that the rank computes: its own and ghosts."""
-        return self.blocks.grid.part(self.blocks.widened(self.rank, self.ghosts))
+        return self.blocks.grid.part(self.blocks.widened(self.rank, self.reach))
 
     def local(self, ranges: Ranges) -> list[tuple[int, int]]:
         """Ranges of the whole grid counted from the first point of this rank's grid."""
-        firsts = self.blocks.widened(self.rank, self.ghosts)
+        firsts = self.blocks.widened(self.rank, self.reach)
         return [(first - start, end - start) for (first, end), (start, _) in zip(ranges, firsts, strict=True)]
 
     def velocities(self) -> list[tuple[int, int]]:
@@ -80,60 +69,38 @@ class Division:
     @property
     def sent_width(self) -> int:
         """Layers of own points that neighbours need of velocities."""
-        return self.reach + self.ghosts
+        return 2 * self.reach
 
-    def width(self, what: str) -> int:
-        """Layers of ghosts that neighbours have of this."""
-        return self.sent_width if what == VELOCITY else self.reach
-
-    def boxes_sent(self, what: str) -> Iterator[tuple[int, Step, Ranges]]:
+    def boxes_sent(self) -> Iterator[tuple[int, Step, Ranges]]:
         """Neighbours, the direction to each, and the own nodes of the whole grid that it needs."""
         for neighbor, step in self.blocks.neighbors(self.rank):
-            if self.fields(what, step):
-                yield neighbor, step, common(self.own, self.blocks.widened(neighbor, self.width(what)))
+            yield neighbor, step, common(self.own, self.blocks.widened(neighbor, self.sent_width))
 
-    def boxes_received(self, what: str) -> Iterator[tuple[int, Step, Ranges]]:
+    def boxes_received(self) -> Iterator[tuple[int, Step, Ranges]]:
         """Neighbours, the direction from each to here, and the nodes that come."""
-        wanted = self.blocks.widened(self.rank, self.width(what))
+        wanted = self.blocks.widened(self.rank, self.sent_width)
         for neighbor, step in self.blocks.neighbors(self.rank):
-            back = tuple(-one for one in step)
-            if self.fields(what, back):
-                yield neighbor, back, common(self.blocks.own(neighbor), wanted)
-
-    def fields(self, what: str, step: Step) -> tuple[str, ...]:
-        """What goes in a direction: beyond edges and corners nothing is needed but for the shear stresses of ghosts."""
-        straight = sum(map(abs, step)) == 1
-        if what == EVERYTHING:
-            return FIELDS
-        if what == VELOCITY:
-            return VELOCITIES if straight or self.wide else ()
-        letter = "xyz"[next(axis for axis in range(3) if step[axis])]
-        return tuple(name for name in STRESSES if letter in name[1:]) if straight and not self.wide else ()
+            yield neighbor, tuple(-one for one in step), common(self.blocks.own(neighbor), wanted)
 
     def sent_values(self) -> int:
         """Numbers that this rank sends in a step."""
-        return sum(
-            len(self.fields(what, step)) * int(np.prod([end - first for first, end in box]))
-            for what in (VELOCITY, STRESS)
-            for _, step, box in self.boxes_sent(what)
-        )
+        boxes = [box for _, _, box in self.boxes_sent()]
+        return len(VELOCITIES) * sum(int(np.prod([end - first for first, end in box])) for box in boxes)
 
 
 class FieldMessage:
-    """Fields for the neighbours, packed by a kernel.
+    """Velocities for the neighbours, packed by a kernel.
 
     Parameters
     ----------
-    halo : of the run. kernels : of the solver. division : which boxes go where. what : see above. strides : of
+    halo : of the run. kernels : of the solver. division : which boxes go where. strides : of
     the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
     """
 
-    def __init__(
-        self, halo: Any, kernels: Any, division: Division, what: str, strides: Sequence[int], width: int
-    ) -> None:
-        self.kernels, self.division, self.what, self.strides, self.width = kernels, division, what, strides, width
-        sent, sends = self._table(division.boxes_sent(what))
-        received, receives = self._table(division.boxes_received(what))
+    def __init__(self, halo: Any, kernels: Any, division: Division, strides: Sequence[int], width: int) -> None:
+        self.kernels, self.division, self.strides, self.width = kernels, division, strides, width
+        sent, sends = self._table(division.boxes_sent())
+        received, receives = self._table(division.boxes_received())
         self.message = halo.message(sends, receives)
         upload = halo.backend.upload
         self._sent, self._received = upload(sent, np.int64), upload(received, np.int64)
@@ -141,11 +108,11 @@ class FieldMessage:
     def _table(self, boxes: Iterator[tuple[int, Step, Ranges]]) -> tuple[np.ndarray, dict[int, int]]:
         """Of `pack`: a row for each field and box; and how many numbers go to each neighbour."""
         rows, counts, at = [], {}, 0
-        for neighbor, step, ranges in boxes:
+        for neighbor, _, ranges in boxes:
             (x, x_end), (y, y_end), (z, z_end) = self.division.local(ranges)
             first = sum((start + self.width) * stride for start, stride in zip((x, y, z), self.strides, strict=True))
             size = (z_end - z) * (y_end - y) * (x_end - x)
-            for name in self.division.fields(self.what, step):
+            for name in VELOCITIES:
                 shape = (z_end - z, y_end - y, x_end - x)
                 rows.append((FIELDS.index(name), first, *shape, at, self.strides[2], self.strides[1]))
                 at += size

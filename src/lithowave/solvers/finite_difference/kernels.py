@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import prange
 
-from lithowave.backends.loops import U, parallel, row
+from lithowave.backends.loops import U, exact_parallel, exact_row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.finite_difference.rows import (
     ONE,
@@ -27,7 +27,7 @@ from lithowave.solvers.finite_difference.rows import (
 TILE_ROWS, FEWEST_ROWS = 24, 8
 
 
-@row
+@exact_row
 def tiling(rows, planes, threads):
     """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
 
@@ -41,7 +41,7 @@ def tiling(rows, planes, threads):
     return min(tiles, rows), slabs
 
 
-@row
+@exact_row
 def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
     """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
     `slabs`."""
@@ -53,20 +53,20 @@ def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
     return U(z + first_plane), U(z + last_plane), U(y + first_row), U(y + last_row)
 
 
-@row
+@exact_row
 def columns_of_layer(start, width, x, x_end):
     """Which columns of a layer along x (first, end) lie between the columns x and x_end of the grid."""
     first, end = max(x, start), min(x_end, start + width)
     return first - start, max(first, end) - start
 
 
-@row
+@exact_row
 def layer_depths(profile, starts):
     """Depths of one layer: those of the profile are of all layers along the axis."""
     return U(profile.shape[1] // max(starts.size, 1))
 
 
-@parallel
+@exact_parallel
 def update_velocity(
     vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
@@ -118,7 +118,7 @@ def update_velocity(
             restore_rounding(rounding)
 
 
-@parallel
+@exact_parallel
 def update_stress(
     vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
@@ -169,7 +169,7 @@ def update_stress(
             restore_rounding(rounding)
 
 
-@parallel
+@exact_parallel
 def free_surface(plane, sxx, syy, szz, lam, compliance):
     r"""Make szz zero on a plane of nodes by the vertical strain rate that does so.
 

@@ -117,8 +117,7 @@ class SmallKernels:
         """See `point_kernels.sample`; a warp has a point."""
         named = named_arguments("sample", arguments)
         count = named["begin"].size - 1
-        points = max(1, count // named["out"].shape[1])
-        named |= {"fields": pack_fields(named), "points": points, "count": count}
+        named |= {"fields": pack_fields(named), "count": count}
         self._launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
 
     def interpolate(self, *arguments: Any) -> None:
@@ -139,7 +138,7 @@ class SmallKernels:
         _, rows, columns = named["displacement"].shape
         named |= {
             "first": named["plane"] * plane + named["halo"] * (pitch + 1), "rows": rows, "columns": columns,
-            "lift_count": named["lift"].size, "pitch": pitch, "plane": plane,
+            "pitch": pitch, "plane": plane,
         }  # fmt: skip
         self._launch("point_kernels.cu", "surface_peaks", (columns, rows), named)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import Survey
 
 IMMENSE_DENSITY, IMMENSE_COMPLIANCE = 1e20, 1e10
+READING_REACH = 16  # nodes beyond a part of a grid that weights of its sources and receivers may take
 
 
 def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[tuple[np.ndarray, ...]]:
@@ -81,3 +82,22 @@ def close_far_ends(
         np.where(beyond, IMMENSE_COMPLIANCE, compliance),
         np.where(beyond, IMMENSE_DENSITY, density),
     )
+
+
+def surface_ratio(simulation: Simulation | None, survey: Survey, grid: Grid) -> Callable[..., np.ndarray]:
+    """Return lambda / (lambda + 2 mu) on the uppermost plane as a function of the numbers of nodes along x and y.
+
+    The function returns (rows, columns), for the nodes of a part of a grid and `READING_REACH` around it.
+    """
+    if simulation is None:  # see `uniform_planes`
+        ratio = np.array(1.0 - 2.0 * (survey.slowest / survey.fastest) ** 2)
+        return lambda columns, rows: np.broadcast_to(ratio, (len(rows), len(columns)))
+    domain, firsts = simulation.domain, [first - READING_REACH for first in grid.first[:2]]
+    x, y = (
+        np.clip(grid.coordinates(axis, READING_REACH), *bounds) for axis, bounds in enumerate((domain.x, domain.y))
+    )
+    kappa, mu, _ = simulation.material.moduli(
+        x[None, :], y[:, None], domain.z[1], spacing=grid.spacing, z_ceiling=domain.z[1], z_floor=domain.z[0]
+    )
+    plane = np.broadcast_to((kappa - 2.0 / 3.0 * mu) / (kappa + 4.0 / 3.0 * mu), (len(y), len(x)))
+    return lambda columns, rows: plane[np.ix_(rows - firsts[1], columns - firsts[0])]

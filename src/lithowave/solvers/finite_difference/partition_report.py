@@ -19,8 +19,7 @@ def partition_report(simulation: Simulation, ranks_count: int, backend_name: str
     ------
     InputError : the grid cannot be cut into so many parts.
     """
-    compute = simulation.compute
-    return shares(plan(simulation), backend_name, ranks_count, compute.parts, compute.exchange != "classic")
+    return shares(plan(simulation), backend_name, ranks_count, simulation.compute.parts)
 
 
 def parts(simulation: Simulation, ranks_count: int, backend_name: str) -> list[int]:

@@ -30,8 +30,6 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     """
     if plan.passes == "two":
         return None, "two passes are wanted"
-    if plan.division and not plan.division.wide:
-        return None, "ranks exchange stresses, too (compute.exchange: classic)"
     if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order):
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
     if plan.passes == "auto" and SETS * plan.memory_bytes(backend) > backend.free_memory():
@@ -60,7 +58,7 @@ def margins(plan: FiniteDifferencePlan) -> list[tuple[int, int]]:
     """Nodes at the low and the high side along x, y, z whose velocities a layer or a closed face changes, or of which
     other ranks need the velocities or have them, and REACH."""
     closed = face_closure(plan.order).node_change.shape[0]
-    shared = plan.division.sent_width + plan.division.ghosts if plan.division else 0
+    shared = plan.division.sent_width + plan.division.reach if plan.division else 0
     found = []
     for axis, letter in enumerate("xyz"):
         sides = []

@@ -22,6 +22,7 @@ from lithowave.solvers.finite_difference.exchange import Division
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
+from lithowave.solvers.model_warnings import grid_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 FIELDS, MODULI = 9, 3
 PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
-# Weights and places of the 8 x 8 x 8 grid points that a receiver reads for three velocities; thrice that with stress.
-RECEIVER_BYTES = 3 * 8**3 * 16
+# Numbers of the field, places and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
+# thrice that with stress.
+RECEIVER_BYTES = 3 * 8**3 * 24
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,7 @@ class FiniteDifferencePlan:
         forces = [source.position for source in simulation.point_sources() if source.force is not None]
         wanted = before if before and self.passes == "auto" else self.passes
         if self.ranks[1] > 1 and self.division is None:
-            compute = simulation.compute
-            division = make_division(self, backend, self.ranks, compute.parts, compute.exchange != "classic")
+            division = make_division(self, backend, self.ranks, simulation.compute.parts)
             return replace(self, grid=division.grid(), division=division).on(backend, simulation, before)
         box, reason = pass_box(replace(self, passes=wanted), backend, forces)
         if box is None and self.passes == "one":
@@ -194,6 +195,10 @@ class FiniteDifferencePlan:
             resolution_line(summary),
             *time_lines(summary),
         ]  # fmt: skip
+
+    def warnings(self, simulation: Simulation) -> list[str]:
+        """See `lithowave.solvers.base.Plan`."""
+        return grid_warnings(self, simulation)
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

@@ -48,17 +48,16 @@ extern "C" __global__ void unpack(const __grid_constant__ Fields fields, const l
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
 // out[slot[0], n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]: n counts the points of the first
-// field, then those of the second, and so on. A warp has one n.
+// component, then those of the second, and so on. A warp has one n.
 extern "C" __global__ void sample(
-    const __grid_constant__ Fields fields, const long long* index, const double* weight, const long long* begin,
-    double* out, const long long* slot, int points, int count)
+    const __grid_constant__ Fields fields, const long long* number, const long long* index, const double* weight,
+    const long long* begin, double* out, const long long* slot, int count)
 {
     const int n = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (n >= count) return;
-    const real* field = fields.field[n / points];
     double total = 0;
     for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32)
-        total += weight[entry] * field[index[entry]];
+        total += weight[entry] * fields.field[number[entry]][index[entry]];
     for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
     if (lane == 0) out[slot[0] * count + n] = total;
 }
@@ -92,19 +91,34 @@ __device__ __forceinline__ void raise_peaks(
     peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
 }
 
-// Peaks of |v| and |u| at the nodes of one plane; the first node is element `first` of the fields.
+// A horizontal velocity f at a node: the mean of half nodes along `along`, corrected by the gradient of the divergence;
+// g : the other horizontal velocity, whose half nodes lie along `across`.
+__device__ __forceinline__ real horizontal_velocity(
+    const real* f, const real* g, long long along, long long across, const real* stencil)
+{
+    const real near = f[0] + f[-along], far = f[along] + f[-2 * along];
+    const real cross = g[along] - g[along - across] - g[-along] + g[-along - across];
+    return stencil[2] * near + stencil[3] * far - stencil[4] * (real(0.5) * (far - near + cross));
+}
+
+// Peaks of |v| and |u| at the nodes of one plane; the first node is element `first` of the fields. See surface_reading.py.
 extern "C" __global__ void surface_peaks(
-    const real* vx, const real* vy, const real* vz, const real* lift, real time_step, real* displacement,
-    real* peak_velocity, real* peak_displacement, long long first, int rows, int columns, int lift_count,
-    long long pitch, long long plane)
+    const real* vx, const real* vy, const real* vz, const real* slope, const real* far, const real* gain,
+    const real* stencil, real time_step, real* displacement, real* peak_velocity, real* peak_displacement,
+    long long first, int rows, int columns, long long pitch, long long plane)
 {
     const int s = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
     if (s >= columns || r >= rows) return;
     const long long p = first + r * pitch + s, size = static_cast<long long>(rows) * columns;
     const long long place = static_cast<long long>(r) * columns + s;
-    const real half = real(0.5), east = half * (vx[p] + vx[p - 1]), north = half * (vy[p] + vy[p - pitch]);
-    real up = 0;
-    for (int e = 0; e < lift_count; e++) up += lift[e] * vz[p - (1 + e) * plane];
+    const real *const f = vx + p, *const g = vy + p, *const h = vz + p - plane;
+    const real half = real(0.5);
+    const real east = horizontal_velocity(f, g, 1, pitch, stencil);
+    const real north = horizontal_velocity(g, f, pitch, 1, stencil);
+    const real spread = stencil[0] * (f[0] - f[-1] + g[0] - g[-pitch])
+                      + stencil[1] * (f[1] - f[-2] + g[pitch] - g[-2 * pitch]);
+    const real bend = h[-1] + h[1] + h[-pitch] + h[pitch] - 4 * h[0];
+    const real up = h[0] - slope[place] * spread + far[place] * (real(0.125) * (h[0] - h[-plane])) - gain[place] * bend;
     const real u = displacement[place] += time_step * east;
     const real v = displacement[size + place] += time_step * north;
     const real w = displacement[2 * size + place] += time_step * up;

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from lithowave.backends.loops import FAST, U, parallel, row
+from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, parallel
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
@@ -69,23 +69,23 @@ def count_step(row):
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
-def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, index, weight, begin, out, slot):
-    """out[slot[0], c, p] = sum of weight * field c over the entries begin[n] .. begin[n + 1], n = c * points + p.
+def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, number, index, weight, begin, out, slot):
+    """out[slot[0], c, p] = sum of weight * field number[entry] over the entries begin[n] .. begin[n + 1], where n = c *
+    points + p.
 
-    out: (capacity, components, points); its components are the first of the fields.
+    number, index : of the field, and of the point in the flattened field. out : (capacity, components, points).
     """
     fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
     points = out.shape[2]
     for n in prange(begin.size - 1):
-        c = n // points
-        field = fields[c].reshape(-1)
         total = 0.0
         for entry in range(begin[n], begin[n + 1]):
-            total += weight[entry] * field[index[entry]]
+            total += weight[entry] * fields[number[entry]].reshape(-1)[index[entry]]
+        c = n // points
         out[slot[0], c, n - c * points] = total
 
 
-@njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+@exact_parallel
 def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, out, component):
     """out[q, r, s, component] = field, linear between the nodes below and above along z, y and x."""
     one = field.dtype.type(1)
@@ -103,7 +103,7 @@ def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, 
             out[q, r, s, component] = total
 
 
-@row
+@exact_row
 def raise_peaks(peaks, r, s, east, north, up):
     """Raise the horizontal, vertical and total peak at (r, s) to what this vector has."""
     horizontal = east * east + north * north
@@ -112,24 +112,36 @@ def raise_peaks(peaks, r, s, east, north, up):
     peaks[2, r, s] = max(peaks[2, r, s], np.sqrt(horizontal + up * up))
 
 
-@parallel
-def surface_peaks(vx, vy, vz, plane, halo, lift, time_step, displacement, peak_velocity, peak_displacement):
+@exact_parallel
+def surface_peaks(
+    vx, vy, vz, plane, halo, slope, far, gain, stencil, time_step, displacement, peak_velocity, peak_displacement
+):  # fmt: skip
     r"""Peaks of |v| and |u| at the nodes of one plane: (3, rows, columns), horizontal, vertical, total.
 
-    vx and vy are means of their two neighbours; vz is extrapolated to the plane by `lift`, weights from the plane
-    downward. displacement (3, rows, columns) is the running trapezoidal integral, to which v dt is added.
+    Velocities are those of `surface_reading`. slope, far (rows, columns) : 3/8 r and 1, or 1/2 r and 0 near a source.
+    gain (rows, columns) : of vertical velocities. stencil : two coefficients of the first derivative, two weights of
+    the mean of half nodes (their distance 1/2, then 3/2), and the gain of horizontal velocities; what is multiplied by
+    zero may lie in another row. displacement (3, rows, columns) is the running trapezoidal integral, to which v dt is
+    added.
     """
     rows, columns = displacement.shape[1], displacement.shape[2]
-    half = vx.dtype.type(0.5)
+    half, eighth = vx.dtype.type(0.5), vx.dtype.type(0.125)
+    d0, d1, m0, m1, horizontal = stencil[0], stencil[1], stencil[2], stencil[3], stencil[4]
     for r in prange(rows):
         j = r + halo
         for s in range(columns):
             i = s + halo
-            east = half * (vx[plane, j, i] + vx[plane, j, i - 1])
-            north = half * (vy[plane, j, i] + vy[plane, j - 1, i])
-            up = vz.dtype.type(0)
-            for e in range(lift.size):
-                up += lift[e] * vz[plane - 1 - e, j, i]
+            w, e, w2, e2 = vx[plane, j, i - 1], vx[plane, j, i], vx[plane, j, i - 2], vx[plane, j, i + 1]
+            b, a, b2, a2 = vy[plane, j - 1, i], vy[plane, j, i], vy[plane, j - 2, i], vy[plane, j + 1, i]
+            of_vy = vy[plane, j, i + 1] - vy[plane, j - 1, i + 1] - vy[plane, j, i - 1] + vy[plane, j - 1, i - 1]
+            of_vx = vx[plane, j + 1, i] - vx[plane, j + 1, i - 1] - vx[plane, j - 1, i] + vx[plane, j - 1, i - 1]
+            east = m0 * (e + w) + m1 * (e2 + w2) - horizontal * (half * (e2 - e - w + w2 + of_vy))
+            north = m0 * (a + b) + m1 * (a2 + b2) - horizontal * (half * (a2 - a - b + b2 + of_vx))
+            spread = d0 * (e - w) + d1 * (e2 - w2) + d0 * (a - b) + d1 * (a2 - b2)
+            first, second, k = vz[plane - 1, j, i], vz[plane - 2, j, i], plane - 1
+            around = vz[k, j, i - 1] + vz[k, j, i + 1] + vz[k, j - 1, i] + vz[k, j + 1, i]
+            bend = around - first - first - first - first
+            up = first - slope[r, s] * spread + far[r, s] * (eighth * (first - second)) - gain[r, s] * bend
             displacement[0, r, s] += time_step * east
             displacement[1, r, s] += time_step * north
             displacement[2, r, s] += time_step * up

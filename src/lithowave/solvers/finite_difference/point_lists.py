@@ -82,29 +82,39 @@ def _entries(
             owner = acting[weights.owner]
             weight = weights.weight * strengths[owner, component]
             if scale is not None:
-                weight = weight * scale(name, weights.index)
-            parts.append((np.full(owner.size, FIELDS.index(name)), weights.index, weight, owner))
+                for field in np.unique(weights.field).tolist():
+                    some = weights.field == field
+                    weight[some] *= scale(FIELDS[field], weights.index[some])
+            parts.append((weights.field, weights.index, weight, owner))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 class ReceiverList:
     """Receivers and room for their records, twice: one fills while the other is brought to the host.
 
-    Of several ranks each has the receivers that read nodes of it; what they read there adds up. numbers : of these.
+    Of several ranks each has the receivers that may read nodes of it; what they read there adds up. numbers : of these.
+
+    Parameters
+    ----------
+    positions : (n, 3), m. clearance : cells from each to the nearest source; None where there are no sources.
     """
 
-    def __init__(self, backend: Any, stencil: PointStencil, positions: np.ndarray) -> None:
+    def __init__(
+        self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None
+    ) -> None:
         self.backend, self.stencil = backend, stencil
-        read = [number for number, position in enumerate(positions) if stencil.is_read(position)]
+        read = [number for number, position in enumerate(positions) if stencil.may_read(position)]
         self.numbers = np.array(read, np.int64)
         self.positions = positions[self.numbers]
+        self.clearance = None if clearance is None else clearance[self.numbers]
 
     def start(self, capacity: int, stress: bool) -> None:
         """Make the lists, and room for `capacity` records."""
         names = VELOCITIES + (STRESSES if stress else ())
-        weights = [self.stencil.receivers(name, self.positions) for name in names]
+        weights = [self.stencil.receivers(name, self.positions, self.clearance) for name in names]
         sizes = np.concatenate([np.diff(one.begin) for one in weights])
         self._lists = (
+            self.backend.upload(np.concatenate([one.field for one in weights]), np.int64),
             self.backend.upload(np.concatenate([one.index for one in weights]), np.int64),
             self.backend.upload(np.concatenate([one.weight for one in weights]), np.float64),
             self.backend.upload(np.concatenate([[0], np.cumsum(sizes)]), np.int64),

@@ -1,35 +1,46 @@
 r"""Points off the grid: weights that spread a source over the grid and read a receiver from it.
 
 Along each axis the weights are a sinc in a Kaiser window of 8 points (Hicks 2002, Geophysics 67, 156-165, r = 4,
-b = 6.31), with the smallest change that makes polynomials up to degree 3 exact. Next to a free or rigid face, where the
-window would reach outside, it is moved inward and made exact up to degree 5. A source uses the same weights divided by
-the volume of the grid points (at a closed face: its quadrature weights), which makes sources and receivers exact
-adjoints of each other: reciprocity holds to rounding, at the surface too.
+b = 6.31), with the smallest change that makes polynomials up to degree 3 exact. Within six cells of a free or rigid
+face they are those of polynomials through 6 or 4 points: the window of a source would reach into the near field of the
+face, and weights that are moved inward as a whole become large and read the near field of a source. A value that is
+known to vanish on a face counts as one of the points.
+
+How velocities are read at a free surface is told in `surface_reading.py`. A force uses the weights of a receiver
+divided by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers
+exact adjoints of each other: reciprocity holds to rounding, at the surface too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.solvers.finite_difference.arguments import FIELDS
+from lithowave.solvers.finite_difference.surface_reading import (
+    DEEP,
+    STAGGER,
+    Block,
+    FreeSurface,
+    outer,
+    polynomial_weights,
+    read_horizontal,
+    read_vertical,
+)
 
 HALF_WIDTH = 4
 KAISER = 6.31
-# Half cells towards +x, +y, +z at which each field lives.
-STAGGER = {
-    "vx": (1, 0, 0), "vy": (0, 1, 0), "vz": (0, 0, 1),
-    "sxx": (0, 0, 0), "syy": (0, 0, 0), "szz": (0, 0, 0),
-    "sxy": (1, 1, 0), "sxz": (1, 0, 1), "syz": (0, 1, 1),
-}  # fmt: skip
+NEAR_FACE = 6.0  # cells from a closed face within which the weights are polynomials
 
 
 @dataclass(frozen=True)
 class PointWeights:
-    """Weights of many points on one field: `index` into the flattened field, of point p from begin[p]."""
+    """Weights of many points: of the flattened field number `field` at `index`, of point p from begin[p]."""
 
+    field: np.ndarray
     index: np.ndarray
     weight: np.ndarray
     begin: np.ndarray
@@ -40,11 +51,58 @@ class PointWeights:
         return np.repeat(np.arange(self.begin.size - 1), np.diff(self.begin))
 
 
-def line_weights(position: float, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and weights that read a smooth function at `position` from its values at the integers first .. last."""
+@dataclass(frozen=True)
+class Ends:
+    """What is at the two ends of a line of points.
+
+    half : 1 if the points are half nodes, whose faces lie half a cell beyond the first and the last. closed : whether
+    the ends are free or rigid faces. zero : whether the field is known to vanish there.
+    """
+
+    half: int = 0
+    closed: tuple[bool, bool] = (False, False)
+    zero: tuple[bool, bool] = (False, False)
+
+
+OPEN = Ends()
+
+
+def line_weights(position: float, first: int, last: int, ends: Ends = OPEN) -> tuple[np.ndarray, np.ndarray]:
+    """Return contiguous indices and weights that read a smooth function at `position` from its values at first .. last.
+
+    first, last : integers.
+    """
     nearest = round(position)
     if abs(position - nearest) < 1e-9 and first <= nearest <= last:
         return np.array([nearest]), np.array([1.0])
+    depths = (position - first + 0.5 * ends.half, last - position + 0.5 * ends.half)
+    side = min((0, 1), key=lambda end: depths[end] if ends.closed[end] else np.inf)
+    if not ends.closed[side] or depths[side] >= NEAR_FACE:
+        return _sinc_weights(position, first, last)
+    if side == 1:  # mirrored, so that the face is at the low end
+        index, weight = _weights_near_face(last - position, last - first, ends.half, depths[1], ends.zero[1])
+        return (last - index)[::-1], weight[::-1]
+    index, weight = _weights_near_face(position - first, last - first, ends.half, depths[0], ends.zero[0])
+    return first + index, weight
+
+
+def _weights_near_face(
+    position: float, last: int, half: int, depth: float, zero: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of a polynomial through some of the points 0 .. last, and of the face if the field is zero there.
+
+    Half nodes have 6 points, which serve sources of shear stress best at all depths; nodes have 4 within `DEEP` cells
+    of the face, since those near the face act on it with the exponential of their own depth.
+    """
+    if zero and half:
+        index, weight = polynomial_weights(position, np.concatenate([[-0.5], np.arange(last + 1)]), 4)
+        inside = index > 0
+        return index[inside] - 1, weight[inside]
+    return polynomial_weights(position, np.arange(last + 1.0), 6 if half or depth >= DEEP else 4)
+
+
+def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the windowed sinc; at an absorbing end the window is moved inward and exact up to degree 5."""
     start = int(np.floor(position)) - HALF_WIDTH + 1
     moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
     index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
@@ -70,8 +128,10 @@ class PointStencil:
     grid : the grid, or the part that the field arrays are of.
     halo : cells around it in the field arrays.
     line_volume : for each axis (weights of nodes, weights of half nodes) of the whole grid in grid steps: 1 but at
-    closed faces.
+        closed faces.
     strides : steps in elements along x, y and z in the field arrays.
+    faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
+    surface : how velocities are read at the free surface, at the top; None without one.
     own : nodes of the whole grid from which receivers are read, those that no other rank reads; None for all.
     """
 
@@ -81,26 +141,37 @@ class PointStencil:
         halo: int,
         line_volume: list[tuple[np.ndarray, np.ndarray]],
         strides: tuple[int, int, int],
+        faces: dict[str, str],
+        surface: FreeSurface | None = None,
         own: Ranges | None = None,
     ) -> None:
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
+        self.faces, self.surface = faces, surface
         self.present = [(first, first + count) for first, count in zip(grid.first, grid.shape, strict=True)]
         self.own = own or self.present
 
-    def receivers(self, field: str, positions: np.ndarray) -> PointWeights:
-        """Weights that read a field at positions (n, 3), m."""
-        return self._weights(field, positions, as_source=False)
+    def receivers(self, field: str, positions: np.ndarray, clearance: np.ndarray | None = None) -> PointWeights:
+        """Return weights that read a field at positions (n, 3), m.
+
+        clearance : cells from each position to the nearest source; None where there are no sources.
+        """
+        cells = np.full(len(positions), np.inf) if clearance is None else clearance
+        blocks = (self._reading(field, *pair) for pair in zip(positions, cells, strict=True))
+        return self._joined(blocks, self.own, as_source=False)
 
     def sources(self, field: str, positions: np.ndarray) -> PointWeights:
-        """Weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field."""
-        return self._weights(field, positions, as_source=True)
+        """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
-    def is_read(self, position: np.ndarray) -> bool:
-        """Whether a receiver reads any own node of any field."""
-        return any(
-            all(self._line(field, axis, position[axis], as_source=False)[0].size for axis in range(3))
-            for field in STAGGER
-        )
+        A force on a velocity acts on what a receiver of it reads; a moment on the stress alone.
+        """
+        spread = self._reading if field[0] == "v" else self._spreading
+        return self._joined((spread(field, position) for position in positions), self.present, as_source=True)
+
+    def may_read(self, position: np.ndarray) -> bool:
+        """Return whether a receiver may read own nodes of this part: whether they are within its reach."""
+        reach = 2 * HALF_WIDTH + self.halo + 1
+        places = (self.grid.whole.index(axis, position[axis]) for axis in range(3))
+        return all(first - reach <= place < end + reach for place, (first, end) in zip(places, self.own, strict=True))
 
     def lie_in(self, index: np.ndarray, boxes: Sequence[Ranges]) -> np.ndarray:
         """Which places in a flattened field are points of one of some boxes (first, end along x, y, z)."""
@@ -114,28 +185,69 @@ class PointStencil:
             found |= inside
         return found
 
-    def _weights(self, field: str, positions: np.ndarray, as_source: bool) -> PointWeights:
-        indices, weights = [], []
-        for position in positions:
-            index, weight = np.zeros(1, dtype=np.int64), np.ones(1)
-            for axis in (2, 1, 0):
-                line_index, line_weight = self._line(field, axis, position[axis], as_source)
-                offset = (line_index - self.grid.first[axis] + self.halo) * self.strides[axis]
-                index = (index[:, None] + offset[None, :]).ravel()
-                weight = (weight[:, None] * line_weight[None, :]).ravel()
-            indices.append(index)
-            weights.append(weight)
-        begin = np.concatenate([[0], np.cumsum([len(index) for index in indices])]).astype(np.int64)
-        if not indices:
-            return PointWeights(np.zeros(0, np.int64), np.zeros(0), begin)
-        return PointWeights(np.concatenate(indices), np.concatenate(weights), begin)
+    def _reading(self, field: str, position: np.ndarray, clearance: float = np.inf) -> list[Block]:
+        """The blocks of weights that read a field at a position, m."""
+        place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
+        surface, top = self.surface, self.grid.whole.shape[2] - 1
+        if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
+            return [self._block(field, place, known_zeros=True)]
+        if field == "vz":
+            lines = [self._line(field, axis, place, known_zeros=True) for axis in (0, 1)]
+            return read_vertical(surface, lines, top - place[2], top, clearance)
+        block = self._block(field, place, known_zeros=True)
+        return [block, *read_horizontal(surface, block, top)]
 
-    def _line(self, field: str, axis: int, coordinate: float, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
-        half, whole = STAGGER[field][axis], self.grid.whole
-        last = whole.shape[axis] - 1 - half
-        index, weight = line_weights(whole.index(axis, coordinate) - 0.5 * half, 0, last)
-        if as_source:
-            weight = weight / (self.line_volume[axis][half][index] * whole.spacing)
-        first, end = self.present[axis] if as_source else self.own[axis]
-        here = (index >= first) & (index < end)
-        return index[here], weight[here]
+    def _spreading(self, field: str, position: np.ndarray) -> list[Block]:
+        """The block of weights of a moment. That a stress vanishes on a face is of no use to a source of it."""
+        place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
+        return [self._block(field, place, known_zeros=False)]
+
+    def _block(self, field: str, place: np.ndarray, known_zeros: bool) -> Block:
+        return outer(field, *(self._line(field, axis, place, known_zeros) for axis in range(3)))
+
+    def _line(self, field: str, axis: int, place: np.ndarray, known_zeros: bool) -> tuple[int, np.ndarray]:
+        """First index and weights along an axis, for a place in grid steps from node 0."""
+        half = STAGGER[field][axis]
+        kinds = [self.faces[f"{AXES[axis]}_{side}"] for side in ("min", "max")]
+        vanishing = "rigid" if field[0] == "v" else "free"  # velocities, or tractions, at half nodes next to the face
+        ends = Ends(
+            half,
+            tuple(kind != "absorbing" for kind in kinds),
+            tuple(known_zeros and half == 1 and kind == vanishing for kind in kinds),
+        )
+        last = self.grid.whole.shape[axis] - 1 - half
+        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends)
+        return int(index[0]), weight
+
+    def _joined(self, points: Iterator[list[Block]], ranges: Ranges, as_source: bool) -> PointWeights:
+        """The entries of the blocks of all points that lie in these ranges of nodes; those of sources per volume."""
+        fields, indices, weights, begin = [], [], [], [0]
+        for blocks in points:
+            for block in blocks:
+                index, weight = self._entries(block, ranges, as_source)
+                fields.append(np.full(index.size, FIELDS.index(block.field), np.int64))
+                indices.append(index)
+                weights.append(weight)
+            begin.append(begin[-1] + sum(index.size for index in indices[len(indices) - len(blocks) :]))
+        joined = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in (
+            (np.int64, fields), (np.int64, indices), (float, weights),
+        )]  # fmt: skip
+        return PointWeights(*joined, np.array(begin, np.int64))
+
+    def _entries(self, block: Block, ranges: Ranges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Places in the flattened field and weights of a block's entries that are not zero."""
+        index, weight = np.zeros(1, np.int64), block.weight
+        for axis in (2, 1, 0):
+            half = STAGGER[block.field][axis]
+            line = block.first[axis] + np.arange(block.weight.shape[2 - axis])
+            if as_source:
+                inside = np.clip(line, 0, self.grid.whole.shape[axis] - 1)
+                volume = self.line_volume[axis][half][inside] * self.grid.whole.spacing
+                weight = weight / volume.reshape([-1 if 2 - axis == place else 1 for place in range(3)])
+            first, end = ranges[axis]
+            here = (line >= first) & (line < min(end, self.grid.whole.shape[axis] - half))
+            weight = np.compress(here, weight, axis=2 - axis)
+            offset = (line[here] - self.grid.first[axis] + self.halo) * self.strides[axis]
+            index = (index[:, None] + offset[None, :]).ravel()
+        used = np.flatnonzero(weight)
+        return index[used], weight.ravel()[used]

@@ -10,7 +10,7 @@ import numpy as np
 from lithowave.mesh.grid import AXES, Grid
 from lithowave.solvers.base import Raster
 from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
-from lithowave.solvers.finite_difference.points import STAGGER
+from lithowave.solvers.finite_difference.surface_reading import STAGGER
 
 
 def select_raster(grid: Grid, selection: Any) -> Raster:

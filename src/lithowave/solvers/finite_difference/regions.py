@@ -62,8 +62,8 @@ def closures(solver: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tup
 class Parts:
     """The regions of a step.
 
-    stress, velocity : all points at which they are computed. outer_stress, outer_velocity, inner_stress,
-    inner_velocity : those that other ranks need, and the rest; for more than one rank only.
+    stress, velocity : all points at which they are computed. outer_velocity, inner_velocity : those that other ranks
+    need, and the rest; for more than one rank only.
 
     Parameters
     ----------
@@ -86,10 +86,6 @@ class Parts:
         inner = division.inner(division.sent_width, unit)
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
-        if not division.wide:
-            inner = division.inner(division.reach, unit)
-            self.outer_stress = self._region(around(inner, whole), stress=True)
-            self.inner_stress = self._region(_if_any(inner), stress=True)
 
     @property
     def act(self) -> bool:

@@ -13,41 +13,47 @@ them stay zero without a test.
 
 from __future__ import annotations
 
-from lithowave.backends.loops import U, row
+from lithowave.backends.loops import U, exact_row, multiply_add
 
 ZERO, ONE, TWO, THREE = U(0), U(1), U(2), U(3)
 X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))
 
 
-@row
-def forward(f, k, j, i, axis, c):
-    """h df/dn half a cell beyond (k, j, i): sum over m of c_m (f[n + 1 + m] - f[n - m])."""
-    difference = f.dtype.type(0)
-    for m in range(U(len(c))):
-        o = m + ONE
-        ahead = f[k + o * axis[0], j + o * axis[1], i + o * axis[2]]
-        difference += c[m] * (ahead - f[k - m * axis[0], j - m * axis[1], i - m * axis[2]])
-    return difference
-
-
-@row
-def backward(f, k, j, i, axis, c):
-    """h df/dn at (k, j, i) of a field that lies half a cell beyond: sum over m of c_m (f[n + m] - f[n - 1 - m])."""
-    difference = f.dtype.type(0)
+@exact_row
+def add_backward(total, f, k, j, i, axis, c):
+    """total + h df/dn at (k, j, i) of a field half a cell beyond: sum over m of c_m (f[n + m] - f[n - 1 - m])."""
     for m in range(U(len(c))):
         o = m + ONE
         ahead = f[k + m * axis[0], j + m * axis[1], i + m * axis[2]]
-        difference += c[m] * (ahead - f[k - o * axis[0], j - o * axis[1], i - o * axis[2]])
-    return difference
+        total = multiply_add(c[m], ahead - f[k - o * axis[0], j - o * axis[1], i - o * axis[2]], total)
+    return total
 
 
-@row
+@exact_row
+def add_forward(total, f, k, j, i, axis, c):
+    """total + h df/dn half a cell beyond (k, j, i): sum over m of c_m (f[n + 1 + m] - f[n - m])."""
+    return add_backward(total, f, k + axis[0], j + axis[1], i + axis[2], axis, c)
+
+
+@exact_row
+def backward(f, k, j, i, axis, c):
+    """h df/dn as in `add_backward`, alone."""
+    return add_backward(f.dtype.type(0), f, k, j, i, axis, c)
+
+
+@exact_row
+def forward(f, k, j, i, axis, c):
+    """h df/dn as in `add_forward`, alone."""
+    return add_forward(f.dtype.type(0), f, k, j, i, axis, c)
+
+
+@exact_row
 def density_pair(density, k, j, i, axis):
     """Twice the density half a cell beyond (k, j, i)."""
     return density[k, j, i] + density[k + axis[0], j + axis[1], i + axis[2]]
 
 
-@row
+@exact_row
 def compliance_square(compliance, k, j, i, a, b):
     """Four times the mean of 1/mu between the four nodes around (k, j, i) + (a + b) / 2."""
     near = compliance[k, j, i] + compliance[k + a[0], j + a[1], i + a[2]]
@@ -55,20 +61,23 @@ def compliance_square(compliance, k, j, i, a, b):
     return near + (compliance[k, j, i] + compliance[k + a[0], j + a[1], i + a[2]])
 
 
-@row
+@exact_row
 def velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz):
     """v += dt / rho div sigma."""
     twice = ratio + ratio
     for i in range(begin, end):
-        force = forward(sxx, k, j, i, X, cx) + backward(sxy, k, j, i, Y, cy) + backward(sxz, k, j, i, Z, cz)
-        vx[k, j, i] += twice / density_pair(density, k, j, i, X) * force
-        force = backward(sxy, k, j, i, X, cx) + forward(syy, k, j, i, Y, cy) + backward(syz, k, j, i, Z, cz)
-        vy[k, j, i] += twice / density_pair(density, k, j, i, Y) * force
-        force = backward(sxz, k, j, i, X, cx) + backward(syz, k, j, i, Y, cy) + forward(szz, k, j, i, Z, cz)
-        vz[k, j, i] += twice / density_pair(density, k, j, i, Z) * force
+        force = add_backward(forward(sxx, k, j, i, X, cx), sxy, k, j, i, Y, cy)
+        force = add_backward(force, sxz, k, j, i, Z, cz)
+        vx[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, X), force, vx[k, j, i])
+        force = add_forward(backward(sxy, k, j, i, X, cx), syy, k, j, i, Y, cy)
+        force = add_backward(force, syz, k, j, i, Z, cz)
+        vy[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, Y), force, vy[k, j, i])
+        force = add_backward(backward(sxz, k, j, i, X, cx), syz, k, j, i, Y, cy)
+        force = add_forward(force, szz, k, j, i, Z, cz)
+        vz[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, Z), force, vz[k, j, i])
 
 
-@row
+@exact_row
 def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz):
     """sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; mu of the shear stresses is a harmonic mean."""
     twice = ratio + ratio
@@ -79,15 +88,15 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, 
         ezz = backward(vz, k, j, i, Z, cz)
         pressure = ratio * lam[k, j, i] * (exx + eyy + ezz)
         twice_mu = twice / compliance[k, j, i]
-        sxx[k, j, i] += pressure + twice_mu * exx
-        syy[k, j, i] += pressure + twice_mu * eyy
-        szz[k, j, i] += pressure + twice_mu * ezz
-        shear = forward(vx, k, j, i, Y, cy) + forward(vy, k, j, i, X, cx)
-        sxy[k, j, i] += four / compliance_square(compliance, k, j, i, X, Y) * shear
-        shear = forward(vx, k, j, i, Z, cz) + forward(vz, k, j, i, X, cx)
-        sxz[k, j, i] += four / compliance_square(compliance, k, j, i, X, Z) * shear
-        shear = forward(vy, k, j, i, Z, cz) + forward(vz, k, j, i, Y, cy)
-        syz[k, j, i] += four / compliance_square(compliance, k, j, i, Y, Z) * shear
+        sxx[k, j, i] += multiply_add(twice_mu, exx, pressure)
+        syy[k, j, i] += multiply_add(twice_mu, eyy, pressure)
+        szz[k, j, i] += multiply_add(twice_mu, ezz, pressure)
+        shear = add_forward(forward(vx, k, j, i, Y, cy), vy, k, j, i, X, cx)
+        sxy[k, j, i] = multiply_add(four / compliance_square(compliance, k, j, i, X, Y), shear, sxy[k, j, i])
+        shear = add_forward(forward(vx, k, j, i, Z, cz), vz, k, j, i, X, cx)
+        sxz[k, j, i] = multiply_add(four / compliance_square(compliance, k, j, i, X, Z), shear, sxz[k, j, i])
+        shear = add_forward(forward(vy, k, j, i, Z, cz), vz, k, j, i, Y, cy)
+        syz[k, j, i] = multiply_add(four / compliance_square(compliance, k, j, i, Y, Z), shear, syz[k, j, i])
 
 
 
@@ -98,7 +107,7 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, 
 # (p, q) of the layer for derivative m; columns first .. end of the layer, whose first one stands at begin.
 
 
-@row
+@exact_row
 def absorb_velocity_row(
     k, j, begin, first, end, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, step,
     ratio, c,
@@ -108,21 +117,24 @@ def absorb_velocity_row(
     for s in range(first, end):
         i = begin + s
         change = forward(snn, k, j, i, n, c)
-        psi = half[0, depth, s * step] * memory[p, q, m, s] + half[1, depth, s * step] * change
+        psi = multiply_add(half[1, depth, s * step], change, half[0, depth, s * step] * memory[p, q, m, s])
         memory[p, q, m, s] = psi
-        vn[k, j, i] += twice / density_pair(density, k, j, i, n) * (half[2, depth, s * step] * change + psi)
+        added = multiply_add(half[2, depth, s * step], change, psi)
+        vn[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, n), added, vn[k, j, i])
         b, a, r = node[0, depth, s * step], node[1, depth, s * step], node[2, depth, s * step]
         change = backward(snt, k, j, i, n, c)
-        psi = b * memory[p, q, m + ONE, s] + a * change
+        psi = multiply_add(a, change, b * memory[p, q, m + ONE, s])
         memory[p, q, m + ONE, s] = psi
-        vt[k, j, i] += twice / density_pair(density, k, j, i, t) * (r * change + psi)
+        added = multiply_add(r, change, psi)
+        vt[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, t), added, vt[k, j, i])
         change = backward(snu, k, j, i, n, c)
-        psi = b * memory[p, q, m + TWO, s] + a * change
+        psi = multiply_add(a, change, b * memory[p, q, m + TWO, s])
         memory[p, q, m + TWO, s] = psi
-        vu[k, j, i] += twice / density_pair(density, k, j, i, u) * (r * change + psi)
+        added = multiply_add(r, change, psi)
+        vu[k, j, i] = multiply_add(twice / density_pair(density, k, j, i, u), added, vu[k, j, i])
 
 
-@row
+@exact_row
 def absorb_stress_row(
     k, j, begin, first, end, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, memory, m, p, q,
     half, node, depth, step, ratio, c,
@@ -132,19 +144,21 @@ def absorb_stress_row(
     for s in range(first, end):
         i = begin + s
         change = backward(vn, k, j, i, n, c)
-        psi = node[0, depth, s * step] * memory[p, q, m, s] + node[1, depth, s * step] * change
+        psi = multiply_add(node[1, depth, s * step], change, node[0, depth, s * step] * memory[p, q, m, s])
         memory[p, q, m, s] = psi
-        added = ratio * (node[2, depth, s * step] * change + psi)
+        added = ratio * multiply_add(node[2, depth, s * step], change, psi)
         pressure = lam[k, j, i] * added
         stt[k, j, i] += pressure
         suu[k, j, i] += pressure
         snn[k, j, i] += pressure + (added + added) / compliance[k, j, i]
         b, a, r = half[0, depth, s * step], half[1, depth, s * step], half[2, depth, s * step]
         change = forward(vt, k, j, i, n, c)
-        psi = b * memory[p, q, m + ONE, s] + a * change
+        psi = multiply_add(a, change, b * memory[p, q, m + ONE, s])
         memory[p, q, m + ONE, s] = psi
-        snt[k, j, i] += four / compliance_square(compliance, k, j, i, n, t) * (r * change + psi)
+        added = multiply_add(r, change, psi)
+        snt[k, j, i] = multiply_add(four / compliance_square(compliance, k, j, i, n, t), added, snt[k, j, i])
         change = forward(vu, k, j, i, n, c)
-        psi = b * memory[p, q, m + TWO, s] + a * change
+        psi = multiply_add(a, change, b * memory[p, q, m + TWO, s])
         memory[p, q, m + TWO, s] = psi
-        snu[k, j, i] += four / compliance_square(compliance, k, j, i, n, u) * (r * change + psi)
+        added = multiply_add(r, change, psi)
+        snu[k, j, i] = multiply_add(four / compliance_square(compliance, k, j, i, n, u), added, snu[k, j, i])

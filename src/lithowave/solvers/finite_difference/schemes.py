@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
-from lithowave.solvers.finite_difference.exchange import STRESS, VELOCITY
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.regions import box_table
 from lithowave.solvers.finite_difference.tiles import around
@@ -36,12 +35,10 @@ class TwoPasses:
     def __init__(self, solver: FiniteDifferenceSolver) -> None:
         self.solver, self.fields = solver, new_fields(solver)
         self._stages = [solver.backend.repeated(stage) for stage in self._stages_of(solver)]
-        division = solver.plan.division
-        self._messages = [] if division is None else [] if division.wide else [solver.field_message(STRESS)]
-        self._messages += [] if division is None else [solver.field_message(VELOCITY)]
+        self._message = solver.plan.division and solver.field_message()
 
     def _stages_of(self, solver: FiniteDifferenceSolver) -> list[Callable[[], None]]:
-        """What is done between the beginnings and ends of messages."""
+        """What is done before a message sets out, and while it travels."""
         f, parts = self.fields, solver.parts
 
         def whole() -> None:
@@ -57,27 +54,16 @@ class TwoPasses:
             solver.step_velocity(f, parts.inner_velocity)
             solver.count_step()
 
-        division = solver.plan.division
-        if division is None:
-            return [whole]
-        if division.wide:
-            return [until_velocities_are_sent, rest]
-        return [
-            lambda: solver.step_stress(f, parts.outer_stress),
-            lambda: solver.step_stress(f, parts.inner_stress),
-            lambda: solver.step_velocity(f, parts.outer_velocity),
-            rest,
-        ]
+        return [whole] if solver.plan.division is None else [until_velocities_are_sent, rest]
 
     def advance(self) -> None:
         """One step."""
-        if not self._messages:
-            self._stages[0]()
-        for message, before, meanwhile in zip(self._messages, self._stages[::2], self._stages[1::2], strict=False):
-            before()
-            message.start(self.fields)
-            meanwhile()
-            message.finish(self.fields)
+        first, *others = self._stages
+        first()
+        if self._message:
+            self._message.start(self.fields)
+            others[0]()
+            self._message.finish(self.fields)
 
     def restored(self) -> None:
         """The fields have been assigned anew."""
@@ -105,7 +91,7 @@ class OnePassScheme:
         self._velocity = replace(parts.velocity, boxes=box_table(around(box, velocities)))
         turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
         repeated = solver.backend.repeated
-        self._message = solver.plan.division and solver.field_message(VELOCITY)
+        self._message = solver.plan.division and solver.field_message()
         if self._message:
             self._around = [repeated(lambda sets=sets: self._launch_around(*sets)) for sets in turns]
             self._steps = [repeated(lambda sets=sets: self._launch_inside(*sets)) for sets in turns]

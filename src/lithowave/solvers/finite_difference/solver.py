@@ -13,9 +13,9 @@ from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.finite_difference.arguments import VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
-from lithowave.solvers.finite_difference.exchange import EVERYTHING, FieldMessage
+from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, line_volumes, unsigned
-from lithowave.solvers.finite_difference.medium import medium_planes, uniform_planes
+from lithowave.solvers.finite_difference.medium import medium_planes, surface_ratio, uniform_planes
 from lithowave.solvers.finite_difference.moduli import make_codes
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
@@ -32,6 +32,14 @@ from lithowave.solvers.finite_difference.rasters import (
 from lithowave.solvers.finite_difference.regions import Parts, Region
 from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.finite_difference.surface_reading import (
+    FULL_GAIN,
+    GAINS,
+    HERMITE,
+    LINEAR,
+    NEAR_SOURCE,
+    FreeSurface,
+)
 from lithowave.solvers.pieces import Piece, Place
 from lithowave.solvers.source_amplitudes import BLOCK
 
@@ -70,16 +78,16 @@ class FiniteDifferenceSolver:
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
         self._prepare_layers()
         sources = [] if simulation is None else simulation.point_sources()
-        self._prepare_stencil()
+        self._prepare_stencil(simulation)
         self.parts = Parts(self, sources)
         self._row, self._next_step = backend.zeros((1,), np.int64), -1
         self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
         receivers = [] if simulation is None else simulation.receiver_list()
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
-        self.receivers = ReceiverList(backend, self.stencil, positions)
+        self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
+        self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[tuple[Raster, str], list] = {}
-        self._everything: FieldMessage | None = None
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
 
@@ -123,12 +131,26 @@ class FiniteDifferenceSolver:
             for one in self.layers
         ]
 
-    def _prepare_stencil(self) -> None:
-        plan, backend = self.plan, self.backend
+    def _prepare_stencil(self, simulation: Simulation | None) -> None:
+        plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
+        if plan.faces["z_max"] == "free":
+            ratio = surface_ratio(simulation, plan.survey, self.grid)
+            surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.division.own if plan.division else None
-        self.stencil = PointStencil(self.grid, plan.halo, volumes, steps[::-1], own)
+        self.stencil = PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
+
+    def _clearance(self, positions: np.ndarray) -> np.ndarray:
+        """Cells from each position (n, 3), m, to the nearest source, as far as they count at the surface."""
+        h, sources = self.grid.spacing, self._source_positions
+        order, found = np.argsort(positions[:, 0]), np.full(len(positions), np.inf)
+        sorted_x = positions[order, 0]
+        for source in sources[sources[:, 2] > self.grid.whole.nodes(2)[-1] - FULL_GAIN * h]:
+            first, end = np.searchsorted(sorted_x, source[0] + np.array([-FULL_GAIN, FULL_GAIN]) * h)
+            some = order[first:end]
+            found[some] = np.minimum(found[some], np.linalg.norm(positions[some] - source, axis=1) / h)
+        return found
 
     def buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
         """1/rho as the update of this velocity uses it, m^3/kg."""
@@ -142,9 +164,9 @@ class FiniteDifferenceSolver:
                 pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
         return 2.0 / pair
 
-    def field_message(self, what: str) -> FieldMessage:
-        """The exchange of velocities, stresses or everything; see `exchange`."""
-        return FieldMessage(self.halo, self.kernels, self.plan.division, what, self.stencil.strides, self.plan.halo)
+    def field_message(self) -> FieldMessage:
+        """The halo exchange of velocities; see `exchange`."""
+        return FieldMessage(self.halo, self.kernels, self.plan.division, self.stencil.strides, self.plan.halo)
 
     # ------------------------------------------------------------------------------------------------ the step
 
@@ -290,8 +312,6 @@ class FiniteDifferenceSolver:
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
         """See `lithowave.solvers.base.Solver`."""
-        if self.plan.division and not self.plan.division.wide:
-            self._bring_ghosts()
         found = {}
         shape = [end - first for first, end in own_raster(self.plan, raster)[::-1]]
         for name in names:
@@ -303,13 +323,6 @@ class FiniteDifferenceSolver:
                     self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
             found[name] = self.backend.fetch(out)
         return Coming(found, finish_fields)
-
-    def _bring_ghosts(self) -> None:
-        """All fields around the own points, as they are now: a step brings only what it needs."""
-        if self._everything is None:
-            self._everything = self.field_message(EVERYTHING)
-        self._everything.start(self.fields_by_name)
-        self._everything.finish(self.fields_by_name)
 
     def _lines(self, raster: Raster, field: str) -> list[Any]:
         if (raster, field) not in self._rasters:
@@ -327,8 +340,26 @@ class FiniteDifferenceSolver:
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
         self._repeated.clear()
-        # Quadratic extrapolation of vz to the surface from the three half nodes below it.
-        self._lift = self.backend.upload(np.array([15.0, -10.0, 3.0]) / 8.0)
+        self._surface = self._surface_tables(ny, nx)
+
+    def _surface_tables(self, rows: int, columns: int) -> tuple[Any, ...]:
+        """What `surface_peaks` reads velocities with: slope, far, gain and stencil.
+
+        Without a free surface, where no half node has a special place, vz is extrapolated from the two below the plane.
+        """
+        surface, upload = self.stencil.surface, self.backend.upload
+        if surface is None:
+            zeros, stencil = np.zeros((rows, columns)), (1.0, 0.0, 0.5, 0.0, 0.0)
+            return upload(zeros), upload(np.full((rows, columns), 4.0)), upload(zeros), upload(np.array(stencil))
+        x, y = (self.grid.nodes(axis)[:count] for axis, count in enumerate((columns, rows)))
+        positions = np.stack([*np.meshgrid(x, y), np.full((rows, columns), self.grid.whole.nodes(2)[-1])], axis=-1)
+        clearance = self._clearance(positions.reshape(-1, 3)).reshape(rows, columns)
+        near, gain = clearance < NEAR_SOURCE, surface.gains.vertical_at(clearance)
+        numbers = (self.grid.first[axis] + np.arange(count) for axis, count in enumerate((columns, rows)))
+        slope = np.where(near, -LINEAR[2], -HERMITE[2]) * surface.ratio(*numbers)
+        wide = self.plan.order > 2
+        stencil = (*((9 / 8, -1 / 24, 9 / 16, -1 / 16) if wide else (1.0, 0.0, 0.5, 0.0)), surface.gains.horizontal)
+        return upload(slope), upload(np.where(near, 0.0, 1.0)), upload(gain), upload(np.array(stencil))
 
     @property
     def _has_surface(self) -> bool:
@@ -346,7 +377,7 @@ class FiniteDifferenceSolver:
         halo, whole = self.plan.halo, self.grid.whole
         plane = whole.shape[2] - 1 - whole.layers[2][1] - self.grid.first[2]
         self.kernels.surface_peaks(
-            f["vx"], f["vy"], f["vz"], halo + plane, halo, self._lift,
+            f["vx"], f["vy"], f["vz"], halo + plane, halo, *self._surface,
             self.backend.scalar(self.plan.schedule.time_step), *self._peaks.values(),
         )  # fmt: skip
 
@@ -378,7 +409,8 @@ class FiniteDifferenceSolver:
                     largest = float(magnitude.max())
                     j, i = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
                     x, y, z = (self.grid.origin[a] + self.grid.spacing * (n - halo) for a, n in enumerate((i, j, k)))
-                    text = f"|{name}| = {largest:.3g} m/s near ({x:g}, {y:g}, {z:g}) m, where {self._material(k, j, i)}"
+                    place = f"near ({x:zg}, {y:zg}, {z:zg}) m, where {self._material(k, j, i)}"
+                    text = f"|{name}| = {largest:.3g} m/s {place}"
         return text
 
     def _material(self, k: int, j: int, i: int) -> str:
