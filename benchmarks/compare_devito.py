@@ -29,7 +29,7 @@ Record = dict[str, Any]
 def run_for_records(command: list[str], result: Path) -> list[Record]:
     """Run a benchmark that writes its records to a file, and read them; on failure show what it said."""
     result.unlink(missing_ok=True)
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     if done.returncode != 0 or not result.is_file():
         raise SystemExit(
             f"{' '.join(command)}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"

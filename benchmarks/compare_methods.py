@@ -65,7 +65,7 @@ def main() -> None:
             "device": report["device"], "versions": package_versions(), "commit": source_commit(),
             "date": report["started"],
         }  # fmt: skip
-        chosen.json.write_text(json.dumps(record, indent=1) + "\n")
+        chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

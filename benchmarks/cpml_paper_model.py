@@ -31,7 +31,7 @@ def run_command(backend: str, folder: Path, changes: list[str]) -> Record:
     for change in changes:
         command += ["--set", change]
     begin = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     seconds = time.perf_counter() - begin
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -207,7 +207,7 @@ def commit() -> str:
 
 def first_line(command: list[str]) -> str:
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        answer = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return answer.splitlines()[0] if answer else "unknown"

@@ -73,6 +73,7 @@ def make_run_folder(
     vertical_plane=True,
     receivers=None,
     sources=None,
+    pressure=False,
 ):
     """Write simulation.yaml, seismograms.h5, peak_motion.h5 and snapshots/ of the made-up run."""
     folder = Path(folder)
@@ -96,10 +97,11 @@ def make_run_folder(
         "velocity",
         attributes=attributes,
         sources=sources,
+        pressure=pressure,
     ) as writer:
         if receivers:
             data = ground_velocity([receiver.position for receiver in receivers], times).transpose(1, 0, 2)
-            writer.write(0, {"motion": data})
+            writer.write(0, {"motion": data, **({"pressure": 1e6 * data[:, 2]} if pressure else {})})
     axis = np.linspace(-30e3, 30e3, points)
     grid = np.stack(np.meshgrid(axis, axis, indexing="xy"), axis=-1).reshape(-1, 2)
     surface = np.column_stack([grid, np.zeros(len(grid))])

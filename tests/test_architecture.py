@@ -119,6 +119,29 @@ def test_importing_the_package_is_light(heavy: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def reads_or_writes_text(call: ast.Call) -> bool:
+    """True if a call opens a file, or the output of a program, as text."""
+    name = ast.unparse(call.func)
+    if name.endswith((".run", ".Popen")):
+        return any(keyword.arg in ("text", "universal_newlines") for keyword in call.keywords)
+    modes = [node.value for node in call.args if isinstance(node, ast.Constant)]
+    binary = any(isinstance(mode, str) and len(mode) <= 3 and "b" in mode for mode in modes)
+    return name.endswith((".read_text", ".write_text")) or (name in ("open", "path.open", "os.fdopen") and not binary)
+
+
+@pytest.mark.parametrize("folder", ["src", "docs", "examples", "benchmarks"])
+def test_text_is_read_and_written_with_an_encoding(folder: str) -> None:
+    """Without one it is that of the locale, which differs between machines."""
+    without = [
+        f"{path.name}:{call.lineno}"
+        for path in sorted((SOURCE.parents[1] / folder).rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and reads_or_writes_text(call)
+        and "encoding" not in {keyword.arg for keyword in call.keywords}
+    ]  # fmt: skip
+    assert without == []
+
+
 def test_files_are_short() -> None:
     long = {p.name: n for p in FILES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 500}
     assert long == {}

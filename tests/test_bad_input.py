@@ -165,6 +165,20 @@ def test_arguments_are_checked_as_the_file_is(place, arguments, words):
     assert sorted(place.rglob("*")) == before
 
 
+@pytest.mark.parametrize("name", ["gpu", "GPU", "nvidia", "Nvidia", "cudo"])
+def test_cuda_is_suggested_for_other_names_of_a_gpu(place, name):
+    file = write_small(place)
+    for command in (("check", file), ("run", file), ("bench",)):
+        assert "did you mean 'cuda'?" in lithowave(*command, "--backend", name, status=2)
+
+
+def test_methods_and_precisions_are_suggested_for_their_other_names(place):
+    file = write_small(place)
+    assert "did you mean 'double'?" in lithowave("check", file, "--precision", "float64", status=2)
+    for name, method in (("FD", "finite"), ("SEM", "spectral"), ("DG", "discontinuous")):
+        assert f"did you mean '{method}" in lithowave("check", file, *settings(f"solver.method={name}"), status=2)
+
+
 def test_all_problems_are_told_at_once(place):
     file = write_small(
         place, ("vp: 5000", "vp: -1"), ("duration: 0.8", "duration: a"), ("order: 4", "order: x")

@@ -95,7 +95,8 @@ def test_the_report_has_numbers(tmp_path: Path) -> None:
 def test_the_worst_element_is_named(tmp_path: Path) -> None:
     hill = tmp_path / "hill.npz"
     x = np.linspace(-700, 700, 15)
-    np.savez(hill, x=x, y=x, elevation=100 * np.exp(-((x / 200) ** 2))[:, None] * np.ones(15))
+    heights = 100 * np.exp(-((x / 200) ** 2))[:, None] * np.ones(15)
+    np.savez(hill, x=x, y=x, elevation=heights, axes=["y", "x"])
     text = SMALL.replace("z: [-800, 0]}", f"z: [-800, 0], topography: {hill}}}")
     simulation = lw.Simulation.from_text(text, tmp_path)
     told = dict(load_method("spectral_element").plan(simulation).lines())

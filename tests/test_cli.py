@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -125,6 +129,31 @@ def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
         assert "error: Writing SAC needs the package obspy" in text
     monkeypatch.setattr("lithowave.check.shutil.disk_usage", lambda _: SimpleNamespace(free=900_000))
     assert "not enough room" in lithowave("check", file, "--no-measure", status=1)
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "remedy"),
+    [
+        ("", "[miniseed]", "[]"),
+        ("", "[segy, sac]", "[]"),
+        ("segyio", "[miniseed, segy, sac]", "[segy]"),
+        ("obspy", "[miniseed, segy, sac]", "[miniseed, sac]"),
+    ],
+)
+def test_a_run_without_the_package_of_a_format_is_told_and_works(tmp_path, monkeypatch, installed, wanted, remedy):
+    if installed:
+        pytest.importorskip(installed)
+    file = write_small(tmp_path, ("formats: []", f"formats: {wanted}"), ("duration: 0.8", "duration: 0.05"))
+    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: name == installed or None)
+    text = lithowave("run", file, "--output", tmp_path / "run", status=1)
+    assert not (tmp_path / "run").exists()
+    without = text.strip().rpartition(", or run without it: ")[2]
+    assert shlex.split(without) == ["--set", f"output.formats={remedy}"]
+    assert without in lithowave("check", file, "--no-measure", status=1)
+    lithowave("run", file, "--output", tmp_path / "run", *shlex.split(without))
+    assert sorted(name for name in ("miniseed", "sac", "segy") if (tmp_path / "run" / name).exists()) == sorted(
+        remedy.strip("[]").replace(",", "").split()
+    )
 
 
 def test_check_warns_of_a_folder_in_use(run, tmp_path):
@@ -292,6 +321,16 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
         "threads": 2,
         "json_path": tmp_path / "records.json",
     }
+    lithowave(
+        "bench", "--method", "finite_difference,discontinuous_galerkin", "--order", "4, 5", "--order", "6",
+        "--precision", "single,double", "--case", "full,local",
+    )  # fmt: skip
+    assert {name: called[-1][name] for name in called[-1] if name not in ("tell", "json_path")} == {
+        "methods": ["finite_difference", "discontinuous_galerkin"], "orders": [4, 5, 6], "cases": ["full", "local"],
+        "precisions": ["single", "double"],
+    }  # fmt: skip
+    lithowave("bench", "--degree", "3,4", "--degree", 5)
+    assert called[-1]["degrees"] == [3, 4, 5]
     rows = text.splitlines()
     assert rows[1].split() == ["full", "60x50x40", "8", "single", "2", "150.0", "120", "300.0", "50%"]
     assert rows[2].split()[-1] == "91%" and "(a processor, single): copy 20 GB/s, update 25 GB/s" in rows[3]
@@ -334,6 +373,8 @@ def test_bench_tells_what_local_time_steps_bring(monkeypatch):
         (["--method", "spectral_elements"], "did you mean 'spectral_element'?"),
         (["--degree", "4,9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
         (["--degree", "four"], "'four' is no whole number"),
+        (["--order", "4,five"], "--order: 'five' is no whole number"),
+        (["--case", "full,lokal"], "did you mean 'local'?"),
         (["--method", "spectral_element", "--size", "3"], "3 elements are too few to measure anything; at least 4"),
         (["--method", "spectral_element", "--size", "8", "--order", "4"], "orders is nothing of spectral_element"),
         (["--case", "ful"], "did you mean 'full'?"),
@@ -353,6 +394,39 @@ def test_doctor_answers_on_any_machine(tmp_path, monkeypatch):
         found["packages"]["numba"] and found["cpu"]["usable_cores"] >= 1 and found["memory"]["free_bytes"] > 0
     )
     assert found["cpu"]["threading_layer"] in ("omp", "tbb", "workqueue") and found["cpu"]["cache_writable"]
+
+
+def test_a_title_that_the_terminal_cannot_show_is_replaced(tmp_path):
+    file = write_small(tmp_path, ("title: small", "title: 'Übung π 地震'"), ("duration: 0.8", "duration: 0.05"))
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    folder = tmp_path / "run"
+    for arguments in (
+        ("check", file, "--no-measure"), ("run", file, "--output", folder), ("status", folder), ("plot", folder),
+        ("compare", folder, folder), ("check", file, "--no-measure", "--json"),
+    ):  # fmt: skip
+        command = [sys.executable, "-m", "lithowave", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, env={**os.environ, **locale})
+        assert done.returncode == 0, done.stderr.decode()
+        if arguments[0] in ("check", "run") and "--json" not in arguments:
+            assert b"?bung ? ??" in done.stdout
+    assert "title: Übung π 地震" in (folder / "simulation.yaml").read_text(encoding="utf-8")
+    assert lw.load_seismograms(folder).title == "Übung π 地震"
+
+
+def test_doctor_lists_all_packages_of_pyproject():
+    pyproject = Path(__file__).parents[1] / "pyproject.toml"
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+
+    def names(requirements):
+        return {re.match(r"[\w.-]+", text)[0] for text in requirements}
+
+    extras = {name: names(entries) for name, entries in project["optional-dependencies"].items()}
+    listed = {(extra, package) for package, (_, extra) in doctor.OPTIONAL.items()}
+    developers = {"test", "docs", "dev"}
+    assert listed == {(extra, name) for extra in extras.keys() - developers for name in extras[extra]}
+    assert names(project["dependencies"]) <= set(doctor.REQUIRED)
+    shown = lithowave("doctor")
+    assert all(re.search(rf"^ *{name}  ", shown, re.MULTILINE) for name in doctor.OPTIONAL)
 
 
 def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):

@@ -421,18 +421,19 @@ def test_an_event_alone_is_delayed_as_little_as_needed(tmp_path):
     simulation = event(tmp_path)
     assert simulation.sources[0].delay == 1.9
     assert simulation.point_sources()[0].time_function.onset_amplitude() <= 1e-3
-    assert simulation.origin_time == "2008-07-29T18:42:13.100000Z"
+    assert simulation.origin_time == "2008-07-29T18:42:15.000000Z"
+    assert simulation.start_time == "2008-07-29T18:42:13.100000Z" and simulation.origin_delay == 1.9
     (warning,) = (text for text in simulation.warnings() if "before the origin time" in text)
     assert "1.9 s later" in warning
     again = lw.Simulation.from_text(simulation.to_yaml())
     assert again == simulation
-    assert again.origin_time == simulation.origin_time
+    assert again.start_time == simulation.start_time
 
 
 def test_an_event_with_room_before_it_is_not_delayed(tmp_path):
     simulation = event(tmp_path, time_shift=3.0)
-    assert simulation.sources[0].delay == 0.0
-    assert simulation.origin_time == "2008-07-29T18:42:15.000000Z"
+    assert simulation.sources[0].delay == simulation.origin_delay == 0.0
+    assert simulation.start_time == simulation.origin_time == "2008-07-29T18:42:15.000000Z"
 
 
 def test_a_given_delay_and_time_function_are_kept(tmp_path):
@@ -482,6 +483,56 @@ def test_a_file_of_two_events_gives_two_sources(tmp_path):
 def test_what_may_not_be_meant_is_told(changes, words):
     warnings = small(**changes).warnings()
     assert any(all(word in warning for word in words) for warning in warnings), warnings
+
+
+def many(count=2000, **change):
+    """Sources that differ in the time function, the strongest offender in the middle."""
+    functions = [{"gaussian": {"sigma": 0.2 - 0.1 * (n == count // 2), "delay": 1.2}} for n in range(count)]
+    return [{**SMALL["sources"][0], "time_function": function, **change} for function in functions]
+
+
+def source_warnings(**changes):
+    """The warnings about sources."""
+    return [text for text in small(**changes).warnings() if text.startswith("sources")]
+
+
+def test_equal_warnings_of_many_sources_are_one_sentence():
+    assert source_warnings(sources=many(), solver={"max_frequency": 1.0}) == [
+        "sources: 2000 of 2000 time functions have spectra that fall to 5% only at up to 3.9 Hz, above the 1 Hz that "
+        "the grid resolves (first: sources[0], worst: sources[1000]). The higher part will be dispersed."
+    ]
+    early = [{**source, "time_function": {"gaussian": {"sigma": 0.2, "delay": 0.4}}} for source in many(2)]
+    assert source_warnings(sources=[*many(3), *early])[0] == (
+        "sources: 2 of 5 time functions are cut off at time 0, before which they reach up to 14% of their peak; these "
+        "jumps radiate frequencies above the 2 Hz that the grid resolves (first: sources[3], worst: sources[3]). Use a "
+        "longer delay."
+    )
+    late = [{"time_function": {"boxcar": {"duration": 1, "delay": delay}}} for delay in (4, 7, 5)]
+    assert source_warnings(sources=[*many(1), *({**many(1)[0], **change} for change in late)])[-1] == (
+        "sources: 3 of 4 time functions begin at up to 7 s, after the end of the simulation (first: sources[1], worst: "
+        "sources[2]). Use a longer duration or a shorter delay."
+    )
+    [lone] = source_warnings(sources=many(3), solver={"max_frequency": 3.0})
+    assert lone.startswith("sources[1].time_function: its spectrum falls to 5% only at 3.9 Hz")
+
+
+def test_equal_warnings_of_the_events_of_a_file_are_one_sentence(tmp_path):
+    second = "\n" + CMT.format(time_shift=1.0, half_duration=0.5).replace("ci14383980", "aftershock")
+    (tmp_path / "CMTSOLUTION").write_text(CMT.format(time_shift=5.0, half_duration=1.0) + second)
+    domain = {**SMALL["domain"], "crs": {"longitude": -117.766, "latitude": 33.949}}
+    [told] = source_warnings(
+        domain={**domain, "z": [-20000, 0]}, sources=[{"file": tmp_path / "CMTSOLUTION", "delay": 5}], duration=30,
+        solver={"max_frequency": 0.2},
+    )  # fmt: skip
+    assert "2 of 2 time functions" in told
+    assert "(first: sources[0] (ci14383980), worst: sources[0] (aftershock))" in told
+
+
+def test_many_sources_outside_are_not_listed_one_by_one():
+    with pytest.raises(lw.InputError) as refused:
+        small(sources=many(30, position=[0, 0, 10]))
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 6 and "sources: 25 more sources are outside the domain." in lines
 
 
 def test_a_sound_description_has_no_warning():

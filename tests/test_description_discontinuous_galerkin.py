@@ -20,7 +20,7 @@ SHEAR = {"position": [0, 0, -100], "moment_tensor": {"xy": 1e15}, "time_function
 @pytest.fixture
 def folder(tmp_path):
     x = np.linspace(-1200.0, 1200.0, 25)
-    np.savez(tmp_path / "ground.npz", x=x, y=x, elevation=np.full((25, 25), 100.0))
+    np.savez(tmp_path / "ground.npz", x=x, y=x, elevation=np.full((25, 25), 100.0), axes=["y", "x"])
     (tmp_path / "salt.msh").write_text("")
     return tmp_path
 
@@ -247,7 +247,7 @@ def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
     axes = {"x": [-1000.0, 1000.0], "y": [-1000.0, 1000.0], "z": [-1000.0, -500.0, 0.0]}
     ones = np.ones((2, 2, 3))
     values = {"vp": ones * [5000, 1500, 1500], "vs": ones * [3000, 0, 0], "rho": ones * [2600, 1000, 1000]}
-    np.savez(tmp_path / "sea.npz", **axes, **values)
+    np.savez(tmp_path / "sea.npz", **axes, **values, axes=["x", "y", "z"])
 
     def function(x, y, z):
         sea = z > -500.0
@@ -281,3 +281,9 @@ def test_shear_in_a_fluid_is_told(change, told):
     source = {key: value for key, value in {**SHEAR, **change}.items() if value is not None}
     expected = ["sources[0]: it stands in a fluid, where only the isotropic part of a moment tensor makes waves."]
     assert galerkin(material=SEA, sources=[source]).warnings() == (expected if told else [])
+
+
+def test_shear_of_many_sources_in_a_fluid_is_one_sentence():
+    solid = {**SHEAR, "position": [0, 0, -300]}
+    [told] = galerkin(material=SEA, sources=[solid, *[SHEAR] * 50]).warnings()
+    assert told.startswith("sources: 50 of 51 point sources (first: sources[1]) stand in a fluid")

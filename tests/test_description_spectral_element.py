@@ -32,7 +32,7 @@ def height(x, y):
 
 @pytest.fixture
 def folder(tmp_path):
-    np.savez(tmp_path / "ground.npz", x=X, y=Y, elevation=height(X, Y[:, None]))
+    np.savez(tmp_path / "ground.npz", x=X, y=Y, elevation=height(X, Y[:, None]), axes=["y", "x"])
     (tmp_path / "salt.msh").write_text("")
     return tmp_path
 
@@ -286,6 +286,10 @@ def test_elevations_far_from_the_surface_are_told(folder):
     [told] = hilly(folder, receivers=receivers).warnings()
     assert "receivers[0].file: the elevation of 1 of 2 stations" in told
     assert "XX.S2: 400 m, the surface is at 310 m" in told
+    more = folder / "MORE"
+    more.write_text("S3 XX 0.0 100.0 500.0 0.0\n")
+    [both] = hilly(folder, receivers=[*receivers, {"file": more, "coordinates": "cartesian"}]).warnings()
+    assert both.startswith("receivers: the elevation of 2 of 3 stations") and "XX.S3: 500 m" in both
     [flat] = spectral(receivers=receivers).warnings()
     assert "2 stations have an elevation" in flat and "flat" in flat
 

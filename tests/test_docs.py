@@ -93,6 +93,19 @@ def test_simulation_files_are_accepted_without_a_warning(page: Path, tmp_path: P
         assert lw.Simulation.from_text(text, tmp_path).warnings() == []
 
 
+def test_spectral_elements_that_are_compared_have_a_layer() -> None:
+    """README and tutorial promise agreement with finite differences, which Stacey's condition does not allow."""
+    [text] = [text for text in snippets(ROOT / "README.md", "yaml") if "spectral_element" in text]
+    simulation = lw.Simulation.from_text(text)
+    assert check_simulation(simulation, measure=False).warnings == []
+    stacey = simulation.with_overrides({"boundaries.absorption": "stacey"})
+    [told] = check_simulation(stacey, measure=False).warnings
+    assert "reflects part of the waves" in told and "absorption: layer" in told
+    commands = [words for page in PAGES for words in typed_commands(page) if "solver.method=spectral_element" in words]
+    tutorial = [words for words in typed_commands(DOCS / "getting_started.md") if words in commands]
+    assert tutorial and all("boundaries.absorption=layer" in words for words in tutorial)
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the snippets read, all of them smaller than they are shown."""
@@ -159,6 +172,16 @@ def test_the_dome_of_the_page_on_meshes_can_be_run(tmp_path: Path, monkeypatch: 
     report = check_simulation(lw.Simulation.from_text(snippets(page, "yaml")[1], tmp_path), measure=False)
     assert report.runnable and report.plan["fluid_elements"] > 1000 and report.plan["local_time_steps"]
     assert report.plan["faces"]["free"] == 2 * 12 * 12 and report.plan["points_per_wavelength"] > 6
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "getting_started.md"], ids=named)
+def test_the_shot_at_sea_takes_about_a_minute(page: Path, tmp_path: Path) -> None:
+    [text] = [text for text in snippets(page, "yaml") if "a shot at sea" in text]
+    report = check_simulation(lw.Simulation.from_text(text, tmp_path), measure=False)
+    updates = sum(cluster["elements"] / cluster["time_step_s"] for cluster in report.plan["clusters"]) * 2.5
+    assert all("reflects part of the waves" in text for text in report.warnings) and len(report.warnings) <= 1
+    assert report.plan["fluid_elements"] > 1000
+    assert updates < 35e6  # two cores update more than half a million elements of order 5 per second
 
 
 def typed_commands(page: Path) -> list[list[str]]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import lithowave as lw
 from lithowave.experiment.document import parse_overrides
+from test_bad_input import CMT
 
 GOOD = """\
 title: test
@@ -425,6 +430,89 @@ def test_python_objects_are_refused_without_a_file():
         lw.Material()
     with pytest.raises(lw.InputError, match=r"colour: unknown key"):
         lw.Solver(max_frequency=1, colour=2)
+
+
+def parts(**changes):
+    """The arguments of a simulation in geographic coordinates, with some replaced."""
+    crs = {"longitude": -117.766, "latitude": 33.949}
+    return {
+        "domain": {"x": [-5000, 5000], "y": [-5000, 5000], "z": [-20000, 0], "crs": crs},
+        "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+        "sources": [],
+        "duration": 10,
+        "solver": {"max_frequency": 0.5},
+    } | changes
+
+
+@pytest.mark.parametrize("entry", [name for name in lw.Simulation.model_fields if name != "schema_version"])
+@pytest.mark.parametrize("value", [object(), 5, "text", np.zeros((2, 3)), Path("a"), {"a": 1}.keys(), {1}, None])
+def test_a_wrong_type_is_not_an_unknown_key(entry, value):
+    allowed = {("title", "text"), ("survey", None), ("duration", 5)}
+    if isinstance(value, str | int | None) and (entry, value) in allowed:
+        lw.Simulation(**parts(**{entry: value}))
+        return
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(**{entry: value}))
+    for line in str(refused.value).splitlines():
+        assert line.startswith(entry) and "unknown key" not in line and "0x" not in line
+
+
+def test_obspy_objects_are_refused_with_what_to_give_instead(tmp_path, monkeypatch):
+    obspy = pytest.importorskip("obspy")
+    (tmp_path / "CMT").write_text(" " + CMT)
+    catalog, inventory = obspy.read_events(str(tmp_path / "CMT")), obspy.read_inventory()
+    monkeypatch.chdir(tmp_path)
+    refusals = {}
+    for entry, value in (
+        ("sources", catalog), ("sources", catalog[0]), ("sources", [catalog[0]]), ("receivers", inventory),
+        ("receivers", inventory[0]), ("receivers", inventory[0][0]), ("domain", catalog[0]), ("material", inventory),
+    ):  # fmt: skip
+        with pytest.raises(lw.InputError, match=rf"^{entry}(\[0\])?: an ObsPy \w+ is not a (list|group)") as refused:
+            lw.Simulation(**parts(**{entry: value}))
+        assert "unknown key" not in str(refused.value) and not refused.value.others
+        refusals.setdefault(type(value), refused.value.hint)
+    names = {"catalog": catalog, "event": catalog[0], "inventory": inventory, "network": inventory[0]}
+    for kind in (type(catalog), type(catalog[0])):
+        pattern = r"write events with .*, (\S+, .*\)), and give sources=(.*)"
+        written, given = re.fullmatch(pattern, refusals[kind]).groups()
+        eval(written, names)
+        sources = lw.Simulation(**parts(sources=eval(given))).point_sources()
+        assert [source.moment[0] for source in sources] == [4.19e16]
+    for kind in (type(inventory), type(inventory[0])):
+        given = eval(refusals[kind].removeprefix("give receivers="), names)
+        crs = {"crs": {"longitude": 12.0, "latitude": 48.5}}
+        wide = {"x": [-300e3, 300e3], "y": [-300e3, 300e3], "z": [-20e3, 0], **crs}
+        receivers = lw.Simulation(**parts(receivers=given[:2], domain=wide)).receiver_list()
+        assert [receiver.name for receiver in receivers] == ["GR.FUR", "GR.WET"]
+
+
+def test_an_array_is_refused_as_a_material_with_what_to_give_instead(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"numpy": np, "x": np.array([-1e4, 1e4]), "y": np.array([-1e4, 1e4]), "z": np.array([-3e4, 0.0])}
+    names |= {"vp": np.full((2, 2, 2), 5e3), "vs": np.full((2, 2, 2), 29e2), "rho": np.full((2, 2, 2), 26e2)}
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(material=names["vp"]))
+    written, given = re.fullmatch(r"write a file, (.*\)), and give material=(.*)", refused.value.hint).groups()
+    eval(written, names)
+    assert lw.Simulation(**parts(material=eval(given))).material_extremes["vs_min"] == 2900
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "hint"),
+    [
+        ("sources", "event.cmt", "did you mean [{file: event.cmt}]?"),
+        ("sources", ["event.cmt"], "did you mean {file: event.cmt}?"),
+        ("receivers", Path("STATIONS"), "did you mean [{file: STATIONS}]?"),
+        ("material", "model.nc", "did you mean {file: model.nc}?"),
+        ("output", "out", "did you mean {directory: out}?"),
+        ("receivers", {"name": "A"}, "put the group of keys into a list: [{...}]"),
+        ("material", lambda x, y, z: (x, y, z), 'give material={"function": f}'),
+    ],
+)
+def test_the_entry_that_was_meant_is_suggested(entry, value, hint):
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(**{entry: value}))
+    assert hint in str(refused.value)
 
 
 def test_a_simulation_built_in_python_is_checked_as_a_whole():

@@ -1,5 +1,6 @@
 """Figures: they are drawn, leave matplotlib as it was, and what they compute is right."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from lithowave.output.figures.beachball import polarity
 from lithowave.output.figures.description import domain_of, layers_of, read_description
 from lithowave.output.figures.geometry import azimuth, component, epicentral_distance
 from lithowave.output.figures.movie import nice_limit, snapshot_files
-from lithowave.output.figures.record_section import choose_traces, move_apart
+from lithowave.output.figures.record_section import choose_traces, move_apart, normalised
 from lithowave.output.figures.station_map import map_frame
 from lithowave.output.figures.style import readable_unit
 from lithowave.output.figures.travel_times import first_arrival
@@ -58,6 +59,60 @@ def test_plot_run_draws_all_there_is(run):
     for path in paths[:4]:
         # most of a figure is paper, and some of it is not
         assert 0.0005 < (picture(path) < 128).all(axis=-1).mean() < 0.5
+
+
+def texts_of(monkeypatch, run):
+    """All texts in the figures of a run, except those of wavefield movies."""
+    from matplotlib.text import Text
+
+    texts, save = [], style.save
+
+    def save_and_read(figure, path):
+        figure.canvas.draw()
+        texts.extend(artist.get_text() for artist in figure.findobj(Text))
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", save_and_read)
+    plot_run(run)
+    return [text for text in texts if text]
+
+
+@pytest.mark.parametrize(
+    ("z", "words"),
+    [
+        (0.0, "depth 0 m"), (-0.0, "depth 0 m"), (-0.04, "depth 0 m"), (-20.0, "depth 20 m"),
+        (-999.7, "depth 999.7 m"), (-15500.0, "depth 15.5 km"), (250.0, "elevation 250 m"),
+    ],
+)  # fmt: skip
+def test_depths_in_figures_have_no_negative_zero(tmp_path, monkeypatch, z, words):
+    sources = [SimpleNamespace(name="", position=(-0.0, 0.0, z), moment=None, force=(0.0, 0.0, 1e9))]
+    run = make_run_folder(
+        tmp_path, 3, samples=50, points=5, steps=1, geographic=False, vertical_plane=False, sources=sources
+    )
+    texts = texts_of(monkeypatch, run)
+    assert f"Chino Hills, {words}" in texts
+    assert [text for text in texts if re.search(r"[-\u2212]0(\.0*)?(?![.\d])", text)] == []
+
+
+@pytest.mark.parametrize(("pressure", "title"), [(True, "pressure and velocity"), (False, "ground velocity")])
+def test_the_pressure_has_a_panel_where_it_was_recorded(tmp_path, monkeypatch, pressure, title):
+    run = make_run_folder(tmp_path, 3, samples=50, points=5, steps=1, vertical_plane=False, pressure=pressure)
+    texts = texts_of(monkeypatch, run)
+    assert ("Pressure" in texts) is pressure and f"Chino Hills: {title}" in texts
+    seismograms = load_seismograms(run)
+    if pressure:
+        assert component(seismograms, "P") is seismograms.pressure
+        for normalise in ("trace", "receiver", "all"):
+            record_section(seismograms, tmp_path / "p.png", "PZ", normalise=normalise)
+    else:
+        with pytest.raises(ValueError, match="P if pressure was recorded"):
+            record_section(seismograms, tmp_path / "p.png", "P")
+
+
+def test_the_pressure_is_scaled_by_its_own_peaks():
+    data = np.array([[[1.0, -2.0]], [[0.5, 0.0]]])
+    assert normalised(data, data[:, 0], "all").tolist() == [[0.5, -1.0], [0.25, 0.0]]
+    assert normalised(1e6 * data, 1e6 * data[:, 0], "receiver").tolist() == [[0.5, -1.0], [1.0, 0.0]]
 
 
 def test_drawing_leaves_matplotlib_alone(run, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import permutations
 
 import h5py
 import numpy as np
@@ -104,10 +105,74 @@ def test_npz_with_descending_axes_and_depth(tmp_path):
     check(read_gridded_model(path))
 
 
+CUBE = {name: 100.0 * np.arange(3) for name in "xyz"}
+
+
+def cube(order):
+    """Arrays whose axes all have three points, with dimensions in an order; vp differs from point to point."""
+    vp = 4000.0 + np.arange(27.0).reshape(3, 3, 3)
+    values = {"vp": vp, "vs": vp / 2, "rho": np.full((3, 3, 3), 2500.0)}
+    return {name: array.transpose(["xyz".index(axis) for axis in order]) for name, array in values.items()}
+
+
+@pytest.mark.parametrize("order", list(permutations("xyz")), ids="".join)
+def test_axes_of_one_length_are_taken_by_name_only(tmp_path, order):
+    """Unequal axes, or names in npz, plain HDF5 and NetCDF, settle the order; equal ones without names are refused."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    arrays, expected = cube(order), cube("xyz")
+    np.savez(tmp_path / "named.npz", **CUBE, **arrays, axes=list(order))
+    with h5py.File(tmp_path / "named.h5", "w") as file:
+        for name, values in {**CUBE, **arrays}.items():
+            file[name] = values
+        file["axes"] = list(order)
+    with netCDF4.Dataset(tmp_path / "named.nc", "w") as file:
+        for name, values in CUBE.items():
+            file.createDimension(name, 3)
+            file.createVariable(name, "f8", (name,))[:] = values
+        for name, values in arrays.items():
+            file.createVariable(name, "f8", order)[:] = values
+    for name in ("named.npz", "named.h5", "named.nc"):
+        model = read_gridded_model(tmp_path / name)
+        assert all(np.array_equal(getattr(model, one), values) for one, values in expected.items()), name
+        assert model.unused == ()
+    np.savez(tmp_path / "bare.npz", **CUBE, **arrays)
+    told = r'vp: has the shape \(3, 3, 3\) and no names .*x, y and z have the same .*axes=\["x", "y", "z"\] in numpy'
+    with pytest.raises(InputError, match=told):
+        read_gridded_model(tmp_path / "bare.npz")
+
+
+@pytest.mark.parametrize("order", list(permutations("xyz")), ids="".join)
+def test_axes_of_different_lengths_need_no_names(tmp_path, order):
+    values = {"vp": velocity(), "vs": velocity() / 2, "rho": np.full((3, 2, 4), 2500.0)}
+    turned = {name: array.transpose(["xyz".index(axis) for axis in order]) for name, array in values.items()}
+    check(read_gridded_model(npz(tmp_path / "model.npz", **turned)))
+
+
+def test_two_axes_of_one_length_are_refused_without_names(tmp_path):
+    values = {name: velocity((3, 3, 4)) / divisor for name, divisor in (("vp", 1), ("vs", 2), ("rho", 2))}
+    with pytest.raises(InputError, match="x and y have the same number of points, so the order of the axes is unknown"):
+        read_gridded_model(npz(tmp_path / "model.npz", y=np.array([0.0, 1.0, 2.0]), **values))
+
+
+def test_variables_that_are_not_used_are_named(tmp_path):
+    model = read_gridded_model(npz(tmp_path / "model.npz", qp=velocity(), Qs=velocity(), note=np.zeros(2)))
+    assert model.unused == ("qp", "Qs", "note")
+
+    def add(file):
+        file["attenuation/qmu"] = velocity()
+        file["attenuation/linked"] = velocity()
+        file["note"] = h5py.SoftLink("/attenuation/linked")
+        file["VP"] = velocity() + 1.0  # one of the two must be named: only one can be used
+
+    path = hdf5(tmp_path / "model.h5", change=add)
+    assert set(read_gridded_model(path).unused) - {"vp", "VP"} == {"attenuation/qmu", "note"}
+    assert len(read_gridded_model(path).unused) == 3
+
+
 @pytest.mark.parametrize(
     "kind", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA", "NETCDF4_CLASSIC"]
 )
-@pytest.mark.parametrize("dimensions", [("z", "y", "x"), ("x", "y", "z"), ("y", "z", "x")])
+@pytest.mark.parametrize("dimensions", list(permutations("xyz")), ids="".join)
 def test_netcdf_by_dimension_names_and_units(tmp_path, kind, dimensions):
     check(read_gridded_model(netcdf(tmp_path / "model.nc", kind, dimensions=dimensions)))
 
@@ -191,9 +256,15 @@ def test_refused_netcdf(tmp_path, kind, change, pattern):
         ({"vs": None}, "vs: the variable is missing.*x, y, z, vp, rho"),
         ({"x": None}, "x: the axis has no coordinates"),
         ({"z": None}, "no vertical axis"),
+        (
+            {"y": None, "vp": velocity((3, 4)), "vs": velocity((3, 4)), "rho": velocity((3, 4))},
+            r"vp: has the shape \(3, 4\), not three dimensions; expected the dimensions x, y and one of z and depth",
+        ),
         ({"depth": -Z}, "both z and depth"),
-        ({"vp": velocity().T}, r"vp: has the shape \(4, 2, 3\).*expected \(3, 2, 4\).*order of axes"),
-        ({"vp": velocity((3, 2, 3))}, r"vp: has the shape \(3, 2, 3\)"),
+        ({"vp": velocity((3, 2, 3))}, r"vp: has the shape \(3, 2, 3\); expected \(3, 2, 4\).*x, y, z, or these in"),
+        ({"axes": ["z", "y", "x"]}, r"vp: has the shape \(3, 2, 4\); expected \(4, 2, 3\) for the axes z, y, x"),
+        ({"axes": ["x", "y", "time"]}, "has no vertical axis"),
+        ({"axes": [0, 1, 2]}, r'axes: does not hold text; expected names such as \["x", "y", "z"\]'),
         ({"x": np.array([0.0, 2.0, 1.0])}, "x: .*do not go one way: 1 m at index 2"),
         ({"x": np.array([0.0, 0.0, 1.0])}, "x: .*do not go one way: 0 m at index 1"),
         ({"x": np.array([0.0, np.nan, 1.0])}, "x: .*without a value"),
@@ -223,6 +294,34 @@ def test_geographic_dimensions_are_refused(tmp_path):
             file.createVariable(name, "f4", ("depth", "latitude", "longitude"))[:] = 5.0
     with pytest.raises(InputError, match="longitudes and latitudes"):
         read_gridded_model(tmp_path / "earth.nc")
+
+
+def flat(path, kind, dimensions, *, doubled=None):
+    """A two-dimensional model; `doubled` adds a third dimension of two points."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    axes = {"x": X, "y": Y, "z": Z, "depth": -Z}
+    names = (*dimensions, *([doubled] if doubled else []))
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        for name in names:
+            file.createDimension(name, axes[name].size)
+            file.createVariable(name, "f8", (name,))[:] = axes[name]
+        for name in ("vp", "vs", "rho"):
+            file.createVariable(name, "f8", names)[:] = 2500.0
+    return path
+
+
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
+@pytest.mark.parametrize("dimensions", [("z", "x"), ("x", "z"), ("y", "depth"), ("z",)])
+def test_the_missing_dimension_is_named(tmp_path, kind, dimensions):
+    missing = [axis for axis in "xy" if axis not in dimensions]
+    with pytest.raises(InputError) as refused:
+        read_gridded_model(flat(tmp_path / "flat.nc", kind, dimensions))
+    assert refused.value.where == "vp"
+    assert refused.value.got == f"has the dimensions {', '.join(dimensions)}, without {' and '.join(missing)}"
+    if len(missing) == 1:
+        assert refused.value.hint == f"repeat the values at two coordinates {missing[0]} that enclose the domain"
+        model = read_gridded_model(flat(tmp_path / "deep.nc", kind, dimensions, doubled=missing[0]))
+        assert model.vp.shape == tuple(axis.size for axis in model.axes.values())
 
 
 def test_axis_without_coordinates_in_netcdf4(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.check import check_simulation
 from lithowave.mesh.hexahedra import layered_box
 from lithowave.solvers.element_description import element_layers, element_size
 from water_waves import explosion_velocities
@@ -96,6 +97,14 @@ def test_the_built_mesh(files):
     mesh = layered_box(simulation.domain.x, simulation.domain.y, [*tops, simulation.domain.z[0]], sizes)
     assert np.abs(mesh.vertices[:, 2] + 450).min() < 2
     assert 12 * mesh.element_count == pytest.approx(380_000, rel=0.03)
+
+
+@pytest.mark.slow
+def test_the_readme_has_the_number_of_elements(files):
+    report = check_simulation(lw.Simulation.from_file(FILE, files), measure=False)
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"{report.plan['element_count']:,} elements, made in seconds" in text
+    assert f"takes {report.memory_bytes / 1e9:.1f} GB of memory" in text
 
 
 def test_the_first_waves_of_a_piece(files, tmp_path):

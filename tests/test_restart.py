@@ -6,9 +6,12 @@ import signal
 import time
 
 import pytest
+import yaml
 
 import lithowave as lw
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
+from lithowave.output.figures.description import domain_of, read_description
+from lithowave.output.figures.plot import plot_run
 from lithowave.run import restart_run, run_simulation
 from lithowave.signals import StopSignals
 from small_run import (
@@ -184,9 +187,42 @@ def test_input_files_must_be_those_of_the_beginning(tmp_path, monkeypatch):
 
 
 def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
-    simulation = lw.Simulation.from_file(write_small(tmp_path)).with_overrides(
-        {"material": lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2900.0, 2600.0))}
-    )
+    def ground(x, y, z):
+        return 5000.0 + 0 * x, 2900.0, 2600.0
+
+    material, folder = lw.Material(function=ground), tmp_path / "run"
+    original = lw.Simulation.from_file(write_small(tmp_path))
+    simulation = original.with_overrides({"material": material})
     stop_at(monkeypatch, 20)
-    assert not run_simulation(simulation, tmp_path / "run").complete
-    assert "was a Python function" in lithowave("restart", tmp_path / "run", status=2)
+    assert not run_simulation(simulation, folder).complete
+    assert "was a Python function" in lithowave("restart", folder, status=2)
+    assert lithowave("status", folder).endswith("stopped by SIGTERM at step 20; not restartable\n")
+    written = read_description(folder)
+    assert written["material"]["function"].endswith("ground")
+    expected = yaml.safe_load(original.with_overrides({"output.directory": str(folder)}).to_yaml())
+    assert written | {"material": None} == expected | {"material": None}
+    refused = lithowave("check", folder / "simulation.yaml", status=2)
+    assert "material.function: " in refused and "ground' is not a function" in refused
+
+
+def test_a_restart_asks_for_the_packages_of_its_formats(tmp_path, monkeypatch):
+    pytest.importorskip("obspy")
+    file = write_small(tmp_path, ("formats: []", "formats: [sac]"))
+    stop_at(monkeypatch, 20)
+    lithowave("run", file, "--output", tmp_path / "run", status=TERMINATED)
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+        text = lithowave("restart", tmp_path / "run", status=1)
+    assert "Writing SAC needs the package obspy" in text and "--set" not in text
+    assert report_of(tmp_path / "run")["exit_state"] == "stopped"
+
+
+def test_a_run_with_a_python_material_is_drawn_and_compared(tmp_path):
+    function = lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2900.0, 2600.0))
+    original = lw.Simulation.from_file(write_small(tmp_path, ("duration: 0.8", "duration: 0.1")))
+    original.run(output=tmp_path / "a")
+    original.with_overrides({"material": function}).run(output=tmp_path / "b")
+    assert domain_of(read_description(tmp_path / "b")) == (-600, 600, -600, 600)
+    assert (tmp_path / "b" / "figures" / "record_section.png") in plot_run(tmp_path / "b")
+    comparison = lw.compare_runs(tmp_path / "a", tmp_path / "b")
+    assert comparison.methods == ("finite difference (order 4)",) * 2 and comparison.overall_l2 < 1e-6

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.check import check_simulation
 from lithowave.formats.gmsh_writing import write_gmsh
 from lithowave.mesh.tetrahedra import face_vertices
 from water_waves import explosion_velocities
@@ -105,6 +106,21 @@ def test_the_example_is_accepted_without_a_warning(scripts, tmp_path):
     assert places.shape == (192, 3) and np.diff(places[:, 0]) == pytest.approx(50.0) and (places[:, 2] == -5).all()
     assert sum(places[:, 0]) == pytest.approx(0.0, abs=1e-6)
     assert simulation.shortest_wavelength == pytest.approx(1500 / 3.1)
+
+
+@pytest.mark.slow
+def test_the_readme_has_the_numbers_of_the_mesh(scripts, tmp_path):
+    _, make_mesh = scripts
+    mesh = make_mesh.sized(make_mesh.ELEMENTS)
+    text = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
+    for name, count in zip(mesh.groups, np.bincount(mesh.materials), strict=True):
+        assert re.search(rf"\| `{name}` \|.* {count:,} \|", (FOLDER / "README.md").read_text(encoding="utf-8"))
+    path = write_gmsh(tmp_path / "salt.msh", mesh)
+    report = check_simulation(lw.Simulation.from_file(FILE, {"solver.mesh": str(path)}), measure=False)
+    assert f"{report.plan['element_count']:,} tetrahedra" in text
+    *first, last = (cluster["elements"] for cluster in report.plan["clusters"])
+    assert f"four clusters, of {', '.join(f'{count:,}' for count in first)} and {last:,} elements" in text
+    assert f"by a factor of {report.plan['local_time_step_gain']:.1f}" in text
 
 
 def test_the_first_waves_of_a_piece(scripts, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import signal
 import struct
@@ -18,6 +19,8 @@ from lithowave.formats.segy_limits import interval_problem, microseconds
 from lithowave.output.seismograms import Seismograms
 from lithowave.output.source_table import SourceTable
 from lithowave.output.waveforms import check_names
+from lithowave.solvers.clock import make_schedule
+from small_run import lithowave, write_small
 
 COUNT, SAMPLES = 3, 40
 POSITIONS = np.array([[3000.0, 4000.0, 0.0], [-1000.25, 0.5, -50.0], [12.345, -7.0, 120.5]])
@@ -114,6 +117,10 @@ def test_obspy_reads_the_same(segyio, tmp_path):
         assert np.array_equal(trace.data, run.data[index, 2].astype(np.float32))
         assert trace.stats.delta == pytest.approx(0.002, rel=1e-9)
         assert trace.stats.starttime == obspy.UTCDateTime("2008-07-29T18:42:15")
+    late = write(seismograms(origin_delay=2.0), tmp_path)[0]
+    assert obspy.read(str(late), format="SEGY")[0].stats.starttime == obspy.UTCDateTime("2008-07-29T18:42:13")
+    text = late.read_bytes()[:3200].decode("cp037")
+    assert "FIRST SAMPLE: 2008-07-29T18:42:13.710000 UTC" in text and "THE ORIGIN TIME IS T = 2 S" in text
 
 
 def test_pressure_is_a_file_of_its_own(segyio, tmp_path):
@@ -167,7 +174,7 @@ def test_whole_microseconds(interval, whole):
 
 
 def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):
-    monkeypatch.setattr("lithowave.output.segy.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
     monkeypatch.setattr("lithowave.formats.segy_section.find_spec", lambda name: None)
     names = SimpleNamespace(network="LONGNET", station="LONG STATION", where="receivers[0]")
     install = r'SEG-Y needs the package segyio: pip install "lithowave\[formats\]"'
@@ -329,9 +336,10 @@ def test_a_simulation_with_a_section(segyio, tmp_path):
         ({"vp": "bare"}, ["section.vp: ", "CDP X is 0 m in all headers", "give spacing: [trace, sample] and origin"]),
         ({"along": "y"}, ["section.vp: ", "CDP Y is 0 m"]),
         ({"vp": "bare", "spacing": [1]}, ["section.spacing: ", "expected 2 numbers: [trace, sample]"]),
-        ({"speed_unit": "km/s"}, ["section.vp: the greatest value in ", "2075, which cannot be in km/s",
-                                  "did you mean speed_unit: m/s?"]),
-        ({"rho": "light"}, ["section.rho: ", "1.8125, which cannot be in kg/m^3", "density_unit: g/cm^3?"]),
+        ({"speed_unit": "km/s"}, ["section.vp: vp of ", "(speed_unit: km/s) is 2e+06 to 2.075e+06 m/s in the domain",
+                                  "is implausible", "allowed: 30 to 30000 m/s", "did you mean speed_unit: m/s?"]),
+        ({"rho": "light"}, ["section.rho: rho of ", "(density_unit: kg/m^3)", "to 1.8125 kg/m^3",
+                            "density_unit: g/cm^3?"]),
         ({"speed_unit": "kg"}, ["section.speed_unit: 'kg' is not a unit that fits", "m/s or km/s"]),
         ({"vp": "vs"}, ["section: ", "vp^2 must be greater than 4/3 vs^2"]),
         ({"origin": [2000, 0]}, ["material.section: ", "covers x = 2000 to 2050 m", "spacing and origin"]),
@@ -367,6 +375,76 @@ def test_intervals_are_checked_with_the_description(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             described(tmp_path, rock, output=output)
-    with pytest.raises(InputError, match="output.sampling_interval: none is given"):
-        described(tmp_path, rock, output={"formats": ["segy"]}, solver={"spacing": 40})
     assert described(tmp_path, rock, output={**wanted, "formats": ["sac"], "sampling_interval": 1 / 300})
+
+
+ROCK = {"homogeneous": {"vp": 3000, "vs": 1700, "rho": 2300}}
+SEGY = {"formats": ["segy"]}
+
+
+@pytest.mark.parametrize(
+    ("duration", "solver", "interval"),
+    [
+        (1.0, {"max_frequency": 4}, 0.02),
+        (1.0, {"max_frequency": 2}, 0.02),  # otherwise 0.05 s, too long
+        (40.0, {"max_frequency": 0.2}, 0.02),
+        (1 / 300, {"max_frequency": 2}, 0.002),
+        (100.0, {"max_frequency": 50}, 0.003052),  # otherwise 0.002 s, 50001 samples
+        (1e-3, {"max_frequency": 3e5}, 1e-6),
+        (1.0, {"spacing": 40}, 0.01),
+        (1.0, {"max_frequency": 2, "time_step": 0.003}, 0.018),
+        (1.0, {"max_frequency": 2, "time_step": 0.0002}, 0.02),
+        (1.0, {"max_frequency": 2, "time_step": 0.0003125}, 0.02),
+        (1.0, {"max_frequency": 20, "time_step": 0.0003125}, 0.005),
+        (0.1, {"max_frequency": 2, "time_step": 0.00125, "method": "spectral_element"}, 0.02),
+        (0.1, {"spacing": 40, "method": "discontinuous_galerkin"}, 0.002),
+    ],
+)
+def test_the_default_interval_is_one_that_fits(tmp_path, duration, solver, interval):
+    simulation = described(tmp_path, ROCK, output=SEGY, solver=solver, duration=duration)
+    chosen = simulation.output.sampling_interval
+    assert chosen == pytest.approx(interval, rel=1e-12)
+    schedule = make_schedule(solver.get("time_step", 1e-3), duration, 1.0, solver.get("time_step"), chosen)
+    assert interval_problem(schedule.sampling_interval, schedule.sample_count) is None
+    assert not [text for text in simulation.warnings() if "sampling_interval" in text]
+    assert lw.Simulation.from_text(simulation.to_yaml()).output.sampling_interval == chosen
+
+
+def test_a_default_interval_is_a_multiple_of_the_time_step(tmp_path):
+    for step, interval in ((0.003, 0.048), (0.0125, 0.05), (0.4, 0.4)):
+        simulation = described(tmp_path, ROCK, solver={"max_frequency": 2, "time_step": step})
+        assert simulation.output.sampling_interval == pytest.approx(interval, rel=1e-12)
+        assert make_schedule(step, 1.0, 1.0, step, simulation.output.sampling_interval).sample_every >= 1
+    assert described(tmp_path, ROCK, solver={"max_frequency": 2}).output.sampling_interval == 0.05
+    solver = {"max_frequency": 0.1, "time_step": 0.1}
+    assert described(tmp_path, ROCK, solver=solver, duration=0.3).output.sampling_interval == 0.3  # not 3 * 0.1
+
+
+def test_without_an_interval_that_fits_the_remedies_work(tmp_path):
+    dome = tmp_path / "dome.msh"
+    dome.touch()
+    mesh = {"method": "spectral_element", "mesh": dome}
+
+    def refused(duration=1.0, **solver):
+        with pytest.raises(InputError, match="^output.sampling_interval: is not given") as caught:
+            described(tmp_path, ROCK, output=SEGY, solver=solver, duration=duration)
+        return str(caught.value)
+
+    assert "sampling_interval: 0.002" in refused(**mesh)
+    assert described(tmp_path, ROCK, output={**SEGY, "sampling_interval": 0.002}, solver=mesh)
+    assert described(tmp_path, ROCK, output=SEGY, solver={**mesh, "max_frequency": 4})
+    example = re.search(r"sampling_interval: (\S+)\.$", refused(duration=200.0, **mesh))[1]
+    output = {**SEGY, "sampling_interval": float(example)}
+    assert described(tmp_path, ROCK, output=output, solver=mesh, duration=200.0)
+    with pytest.raises(InputError, match=r"^material\.function: ") as caught:
+        described(tmp_path, {"function": lambda x, y, z: (x, x, np.nan)}, output=SEGY, solver={"spacing": 40})
+    assert not caught.value.others
+    assert "no interval suits traces of 2000 s" in refused(duration=2000.0, max_frequency=1)
+    assert "whole microseconds, or omit it" in refused(max_frequency=4, time_step=0.0033333333)
+
+
+def test_a_run_writes_segy_at_the_interval_that_it_chose(segyio, tmp_path):
+    file = write_small(tmp_path, ("  sampling_interval: 0.02\n", ""), ("formats: []", "formats: [segy]"))
+    lithowave("run", file, "--output", tmp_path / "run")
+    with segyio.open(str(tmp_path / "run" / "segy" / "velocity_Z.segy"), ignore_geometry=True) as written:
+        assert segyio.tools.dt(written) == 20000.0 and written.samples.size == 41

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError, LithowaveWarning, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import attributes_of, standard_attributes
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
@@ -120,14 +121,39 @@ def test_units_axes_and_origins_stand_on_the_file(tmp_path):
 def test_the_attributes_of_a_simulation():
     crs = SimpleNamespace(longitude=-117.76, latitude=33.95)
     domain = SimpleNamespace(crs=crs)
-    simulation = SimpleNamespace(title="A", domain=domain, origin_time="2008-07-29T18:42:15.710000Z")
+    simulation = SimpleNamespace(title="A", domain=domain, origin_time="2008-07-29T18:42:15.710000Z", origin_delay=0.0)
     attributes = attributes_of(simulation)
-    assert attributes["time_origin"] == "t = 0 s is 2008-07-29T18:42:15.710000 UTC"
+    assert attributes["time_origin"] == "t = 0 s is 2008-07-29T18:42:15.710000 UTC, the origin time"
+    assert attributes["start_time"] == attributes["origin_time"] and attributes["origin_delay"] == 0.0
+    simulation.origin_delay = 3.5
+    attributes = attributes_of(simulation)
+    assert attributes["time_origin"] == "t = 0 s is 2008-07-29T18:42:12.210000 UTC, 3.5 s before the origin time"
+    assert attributes["start_time"] == "2008-07-29T18:42:12.210000Z" and attributes["origin_delay"] == 3.5
+    assert attributes["origin_time"] == "2008-07-29T18:42:15.710000Z"
     assert "+lat_0=33.95 +lon_0=-117.76" in attributes["crs"]
     domain.crs = simulation.origin_time = simulation.title = None
     attributes = attributes_of(simulation)
     assert "origin_time" not in attributes and "crs_longitude" not in attributes
-    assert "date is not known" in attributes["time_origin"] and "Cartesian" in attributes["crs"]
+    assert attributes["time_origin"] == "t = 0 s is 3.5 s before the origin time; its date is not known"
+    assert "Cartesian" in attributes["crs"]
+
+
+def test_files_of_earlier_versions_keep_their_start_time(tmp_path):
+    """Their origin_time is the UTC time of t = 0; where the event lies on the time axis is unknown."""
+    date = "2008-07-29T18:42:12"
+    writer_at(tmp_path / "s.h5", attributes={"origin_time": date, "origin_delay": 3.0}).close()
+    read = load_seismograms(tmp_path / "s.h5")
+    assert (read.origin_time, read.origin_delay, read.start_time) == (date, 3.0, "2008-07-29T18:42:09.000000")
+    with h5py.File(tmp_path / "s.h5", "a") as file:
+        del file.attrs["origin_delay"], file.attrs["start_time"]
+    with pytest.warns(LithowaveWarning, match="earlier version of lithowave, which stored the UTC time of t = 0"):
+        read = load_seismograms(tmp_path / "s.h5")
+    assert (read.origin_time, read.origin_delay, read.start_time) == (date, None, date)
+    with h5py.File(tmp_path / "s.h5", "a") as file:
+        del file.attrs["origin_time"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_seismograms(tmp_path / "s.h5").start_time is None
 
 
 def test_a_partial_file_gives_only_written_samples_while_it_is_open(tmp_path):

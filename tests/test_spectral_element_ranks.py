@@ -317,7 +317,7 @@ def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> Non
 def test_topography_on_ranks(tmp_path: Path) -> None:
     x = np.linspace(-1300, 1300, 27)
     height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
-    np.savez(tmp_path / "hill.npz", x=x, y=x, elevation=height)
+    np.savez(tmp_path / "hill.npz", x=x, y=x, elevation=height, axes=["y", "x"])
     receivers = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 0]}]
     changes = {"domain__topography": str(tmp_path / "hill.npz"), "receivers": receivers}
     assert_close(run(tmp_path, 4, **changes), run(tmp_path, 1, **changes))

@@ -187,7 +187,7 @@ def test_places_in_no_element_are_refused(tmp_path: Path, what: str) -> None:
 def hill(folder: Path, extent: float = 700.0) -> Path:
     x = np.linspace(-extent, extent, 29)
     height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
-    np.savez(folder / "hill.npz", x=x, y=x, elevation=height)
+    np.savez(folder / "hill.npz", x=x, y=x, elevation=height, axes=["y", "x"])
     return folder / "hill.npz"
 
 
@@ -212,7 +212,7 @@ def test_layers_above_the_ground_have_no_elements(
     tmp_path: Path, height: float, tops: list[float], materials: list[int]
 ) -> None:
     x = np.linspace(-700, 700, 8)
-    np.savez(tmp_path / "flat.npz", x=x, y=x, elevation=np.full((8, 8), height))
+    np.savez(tmp_path / "flat.npz", x=x, y=x, elevation=np.full((8, 8), height), axes=["y", "x"])
     layers = [{"top": top, **(SOFT if top > -300 else ROCK)} for top in tops]
     domain = {**content()["domain"], "topography": tmp_path / "flat.npz"}
     source = {**content()["sources"][0], "position": [30, -20, -410]}
@@ -232,7 +232,7 @@ def test_a_layer_that_comes_to_the_surface_is_refused(tmp_path: Path) -> None:
 
 def test_flat_topography_changes_nothing_and_a_hill_does(tmp_path: Path) -> None:
     domain, flat = content()["domain"], np.linspace(-700, 700, 5)
-    np.savez(tmp_path / "flat.npz", x=flat, y=flat, elevation=np.zeros((5, 5)))
+    np.savez(tmp_path / "flat.npz", x=flat, y=flat, elevation=np.zeros((5, 5)), axes=["y", "x"])
     stations = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 80]}]
     found = {
         name: velocities(small(domain={**domain, **more}, receivers=stations))[1]

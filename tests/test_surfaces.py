@@ -97,8 +97,13 @@ def test_netcdf_by_dimension_names_and_units(tmp_path, kind, dimensions):
     np.testing.assert_allclose(surface.elevation, heights())
 
 
-def test_npz_and_plain_hdf5_are_in_the_order_y_x(tmp_path):
+def test_npz_and_plain_hdf5_are_in_the_order_of_their_sizes_or_names(tmp_path):
     assert np.array_equal(read_surface(npz(tmp_path / "ground.npz")).elevation, heights())
+    assert np.array_equal(read_surface(npz(tmp_path / "turned.npz", elevation=heights().T)).elevation, heights())
+    square = np.arange(49.0).reshape(7, 7)
+    for axes, expected in ((["y", "x"], square), (["x", "y"], square.T)):
+        surface = read_surface(npz(tmp_path / "square.npz", y=X, elevation=square, axes=axes, slope=square))
+        assert np.array_equal(surface.elevation, expected) and surface.unused == ("slope",)
     with h5py.File(tmp_path / "ground.h5", "w") as file:
         for name, values in {"x": X, "y": Y, "Elevation": heights()}.items():
             file[name] = values
@@ -114,7 +119,9 @@ def test_npz_and_plain_hdf5_are_in_the_order_y_x(tmp_path):
         ({"y": np.zeros(5)}, "y: the coordinates do not rise: 0 m, then 0 m at index 1"),
         ({"y": np.array([0.0, np.nan, 1, 2, 3])}, "y: has a coordinate without a value"),
         ({"x": X[:1]}, r"x: has the shape \(1,\)"),
-        ({"elevation": heights().T}, r"elevation: has the shape \(7, 5\).*\(5, 7\).*must be y, x"),
+        ({"elevation": heights()[:4]}, r"elevation: has the shape \(4, 7\); expected \(5, 7\) for the axes y, x, or"),
+        ({"axes": ["x", "y"]}, r"elevation: has the shape \(5, 7\); expected \(7, 5\) for the axes x, y"),
+        ({"y": X, "elevation": np.zeros((7, 7))}, r'elevation: .*y and x have the same .*axes=\["y", "x"\] in'),
         ({"elevation": np.where(heights() == heights()[1, 2], np.nan, heights())},
          "elevation: has no value at x = -700 m, y = -200 m .1 of 35 points"),
         ({"elevation": np.full((5, 7), "a")}, "elevation: cannot be read"),

@@ -199,11 +199,31 @@ def test_finished_shots_are_left_alone(done):
     folder, _, file = done
     before = (folder / "shot_0001" / "run.json").stat().st_mtime_ns
     assert "begins" not in lithowave("run", file, "--output", folder)
-    assert "complete" not in lithowave("run", file, "--output", folder, "--shot", 1)
+    text = lithowave("run", file, "--output", folder, "--shot", 1)
+    assert "shot 1 is finished already, nothing was computed; to repeat it, add --overwrite" in text
+    assert "done in" not in text and f"results: {folder / 'shot_0001'}" in text
     assert (folder / "shot_0001" / "run.json").stat().st_mtime_ns == before
     assert "all shots of this survey are finished" in lithowave("restart", folder, status=2)
     text = lithowave("run", file, "--output", folder, *settings("duration=0.5"), status=2)
     assert "holds another survey (it has another description)" in text and "--overwrite" in text
+
+
+def test_plot_draws_each_finished_shot(done, tmp_path):
+    folder, text, _ = done
+    assert f"next:    lithowave plot {folder}" in text
+    figures = lithowave("plot", folder).splitlines()
+    assert [path for path in figures if path.endswith("map.png")] == [
+        str(folder / f"shot_000{number}" / "figures" / "map.png") for number in (1, 2, 3)
+    ]
+    assert all(Path(path).is_file() for path in figures)
+    lithowave("run", write_survey(tmp_path), "--output", tmp_path / "some", "--shot", 2)
+    text = lithowave("plot", tmp_path / "some")
+    assert "shot_0002/figures/record_section.png" in text and "shot_0001" not in text
+    assert "2 of 3 shots are not finished and have no figures" in text
+    (tmp_path / "some" / "shot_0002" / "run.json").unlink()
+    text = lithowave("plot", tmp_path / "some", status=2)
+    assert "none of the 3 shots of this survey is finished" in text
+    assert f"run them with `lithowave restart {tmp_path / 'some'}`" in text
 
 
 def test_check_tells_of_a_shot_and_of_all(done, tmp_path):
@@ -281,6 +301,9 @@ def test_one_shot_alone(tmp_path, monkeypatch):
     status = json.loads(lithowave("status", folder, "--json"))
     assert [shot["state"] for shot in status["shots"]] == ["waiting", "finished", "waiting"]
     assert "SLURM_ARRAY_TASK_ID is not set" in lithowave("run", file, "--output", folder, "--shot", "array", status=2)
+    started = report_of(folder / "shot_0002")["setup_s"]
+    text = lithowave("run", file, "--output", folder, "--shot", 2, "--overwrite")
+    assert "done in" in text and report_of(folder / "shot_0002")["setup_s"] != started
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     lithowave("run", file, "--output", folder, "--shot", "array")
     assert report_of(folder / "shot_0003")["exit_state"] == "finished"

@@ -119,6 +119,11 @@ def test_limits_are_told(annotation, value, words):
         assert word in told
 
 
+def test_a_negative_zero_becomes_zero():
+    assert [str(parse_quantity(value, "length")) for value in (-0.0, "-0 km", "-0")] == ["0.0"] * 3
+    assert units.with_unit(-0.0, "length") == "0 m"
+
+
 def test_lists_and_arrays_become_tuples():
     position = TypeAdapter(units.Position).validate_python(np.array([1.0, 2.0, -3.0]))
     assert position == (1.0, 2.0, -3.0)

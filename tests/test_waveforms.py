@@ -145,6 +145,26 @@ def test_sac_headers_without_a_geographic_origin(obspy, tmp_path):
     assert abs(trace.stats.starttime - obspy.UTCDateTime("2020-01-01T00:00:00.000400")) < 1e-6
 
 
+def test_a_delayed_event_is_at_its_origin_time(obspy, tmp_path):
+    """Sample 0 is `origin_delay` before the event, in SAC, MiniSEED and streams."""
+    late = replace(seismograms(), origin_delay=3.0)
+    begin = obspy.UTCDateTime(ORIGIN_TIME) - 3.0
+    trace = obspy.read(str(write_sac(late, tmp_path / "sac")[0]))[0]
+    head = trace.stats.sac
+    reference = obspy.UTCDateTime(
+        year=head.nzyear, julday=head.nzjday, hour=head.nzhour, minute=head.nzmin, second=head.nzsec,
+        microsecond=1000 * head.nzmsec,
+    )  # fmt: skip
+    assert trace.stats.starttime == begin and reference + head.b == begin
+    assert reference + float(head.o) == obspy.UTCDateTime(ORIGIN_TIME) and head.o == 3.0
+    assert head.iztype == 9  # IB: the reference time is that of the first sample
+    assert obspy.read(str(write_miniseed(late, tmp_path / "mseed")[0]))[0].stats.starttime == begin
+    assert late.stream()[0].stats.starttime == begin
+    assert obspy.read(str(write_sac(seismograms(), tmp_path / "plain")[0]))[0].stats.sac.iztype == 11  # IO
+    unknown = obspy.read(str(write_sac(replace(late, origin_delay=None), tmp_path / "old")[0]))[0]
+    assert "o" not in unknown.stats.sac and unknown.stats.starttime == obspy.UTCDateTime(ORIGIN_TIME)
+
+
 def test_nothing_recorded_is_an_error(obspy, tmp_path):
     empty = replace(seismograms(), time=np.zeros(0), data=np.zeros((2, 3, 0), np.float32))
     for write in (write_miniseed, write_sac):

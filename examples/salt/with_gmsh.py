@@ -122,7 +122,7 @@ def meshed(gmsh: Any, axes: list[np.ndarray], sizes: np.ndarray) -> TetrahedralM
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sizes.txt"
         steps = [axis[1] - axis[0] for axis in axes]
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8") as file:
             for line in ([axis[0] for axis in axes], steps, sizes.shape):
                 file.write(" ".join(f"{value:.17g}" for value in line) + "\n")
             np.savetxt(file, sizes.reshape(-1, sizes.shape[2]), fmt="%.6g")

@@ -1,7 +1,7 @@
 """The mountain of this example: ``python make_topography.py`` writes mountain.npz beside this file.
 
-A file of real heights is made in the same way: `elevation` in m, of shape (ny, nx), on rising axes `x` (East) and `y`
-(North) in m. It has to cover the domain.
+A file of real heights is made in the same way: `elevation` in m, of shape (ny, nx), on ascending axes `x` (East) and
+`y` (North) in m, and `axes`, which names the dimensions of `elevation`. It must cover the domain.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ def main() -> None:
     """Write the file."""
     x, y = np.arange(-9000.0, 9001.0, STEP), np.arange(-7000.0, 7001.0, STEP)
     heights = elevation(*np.meshgrid(x, y)).round(1).astype(np.float32)
-    np.savez_compressed(Path(__file__).with_name("mountain.npz"), x=x, y=y, elevation=heights)
+    np.savez_compressed(Path(__file__).with_name("mountain.npz"), x=x, y=y, elevation=heights, axes=["y", "x"])
     print(f"{heights.size} heights, {heights.min():.0f} to {heights.max():.0f} m")
 
 

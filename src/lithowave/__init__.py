@@ -51,6 +51,7 @@ _HOMES = {
     "check_simulation": "check",
     "run_simulation": "run",
     "LithowaveError": "errors",
+    "LithowaveWarning": "errors",
     "InputError": "errors",
     "InstabilityError": "errors",
     "OutputError": "errors",

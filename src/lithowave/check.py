@@ -34,7 +34,7 @@ class CheckReport:
     free_... : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
     not measured); rate : points or elements (unit) in a second. output_bytes, free_disk_bytes. warnings : what may not
     be meant. problems : why the run would fail here. partition : of a run on several ranks, if asked for; memory and
-    times beside it are still those of one rank.
+    times beside it are still those of one rank. ranks_per_machine : how many of these ranks fit on this machine.
     """
 
     title: str
@@ -55,11 +55,26 @@ class CheckReport:
     warnings: list[str]
     problems: list[str]
     partition: Partition | None = None
+    ranks_per_machine: int | None = None
 
     @property
     def runnable(self) -> bool:
-        """Whether the run could be made here."""
+        """True if the run, with all of its ranks, would work on this machine."""
         return not self.problems
+
+    @property
+    def verdict(self) -> str:
+        """Whether the run would work on this machine, in one line."""
+        ranks = 1 if self.partition is None else self.partition.ranks
+        if self.runnable:
+            return "this run would work here" + (f", with all {ranks} ranks on this machine" if ranks > 1 else "")
+        fitting = self.ranks_per_machine or 0
+        if len(self.problems) > 1 or not 0 < fitting < ranks:
+            return "this run would fail here"
+        return (
+            f"this run would fail with all {ranks} ranks on this machine; it needs at least {-(-ranks // fitting)} "
+            f"machines like this one, with at most {fitting} rank{'s' * (fitting > 1)} on each"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """All entries, for JSON."""
@@ -89,6 +104,9 @@ class CheckReport:
             (f"memory{of}", about, one.memory_bytes, self.free_memory_bytes),
             ("output", "", self.output_bytes, self.free_disk_bytes),
         ]
+        if self.partition is not None:
+            all_ranks = self.partition.ranks * self.partition.memory_bytes
+            rows.insert(2, (f"memory of {self.partition.ranks} ranks", about, all_ranks, self.free_memory_bytes))
         present = (row for row in rows if row[2] is not None)
         return [(name, f"{how}{readable_size(size)}; {readable_size(free)} free") for name, how, size, free in present]
 
@@ -145,9 +163,13 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     except LithowaveError as error:
         problems.append(str(error))
     loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
-    warnings = [*simulation.warnings(), *_occupied(directory)]
+    warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    fitting = None
     if partition is not None:
-        warnings += _crowding(partition, free)
+        fitting = int(free // partition.memory_bytes)
+        fitting = min(fitting, backend.device_count) if partition.own_device else fitting
+        problems += _too_many_ranks(partition, fitting, free, backend)
+        warnings += _shared_cores(partition)
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
     return CheckReport(
         title=simulation.title,
@@ -168,6 +190,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         warnings=warnings,
         problems=problems,
         partition=partition,
+        ranks_per_machine=fitting,
     )
 
 
@@ -196,15 +219,28 @@ def _disk_problems(directory: Path, most: int) -> list[str]:
     return found
 
 
-def _crowding(partition: Partition, free: int) -> list[str]:
-    """What is too much where all ranks are on this machine."""
-    found, cores = [], usable_cores()
-    if partition.memory_bytes <= free < partition.ranks * partition.memory_bytes:
-        needed = readable_size(partition.ranks * partition.memory_bytes)
-        found.append(f"ranks: {partition.ranks} on this machine need {needed} of memory; {readable_size(free)} free")
-    if not partition.own_device and partition.ranks > cores:
-        found.append(f"ranks: {partition.ranks} on this machine share {cores} core{'s' * (cores > 1)}")
-    return found
+def _too_many_ranks(partition: Partition, fitting: int, free: int, backend: Any) -> list[str]:
+    """Return why the ranks, each of which fits, cannot all be on this machine.
+
+    fitting : how many of them can.
+    """
+    ranks = partition.ranks
+    if not 0 < fitting < ranks:
+        return []  # all fit, or a problem of a single rank is stated already
+    if partition.own_device and fitting == backend.device_count:
+        return [f"ranks: {ranks} ranks need {ranks} GPUs; this machine has {backend.device_count}"]
+    return [
+        f"not enough memory for all ranks on this machine: {readable_size(ranks * partition.memory_bytes)} needed by "
+        f"{ranks} ranks, {readable_size(free)} free, which is enough for {fitting}"
+    ]
+
+
+def _shared_cores(partition: Partition) -> list[str]:
+    """Return a warning if there are more ranks than cores."""
+    cores = usable_cores()
+    if partition.own_device or partition.ranks <= cores:
+        return []
+    return [f"ranks: {partition.ranks} on this machine share {cores} core{'s' * (cores > 1)}"]
 
 
 def _backend(simulation: Simulation) -> tuple[Any, list[str]]:

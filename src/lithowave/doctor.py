@@ -34,14 +34,21 @@ REQUIRED = (
 )
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
-    "netCDF4": ("material models in NetCDF 4", "formats"),
-    "meshio": ("meshes in Gmsh and VTU files", "meshes"),
-    "mpi4py": ("runs on more than one process", "mpi"),
-    "cupy-cuda13x": ("NVIDIA devices, CUDA 13", "cuda13"),
-    "cupy-cuda12x": ("NVIDIA devices, CUDA 12", "cuda12"),
+    "netCDF4": ("writing material models as NetCDF in Python; lithowave reads them without it", "formats"),
+    "segyio": ("SEG-Y seismograms and sections", "formats"),
+    "meshio": ("meshes of hexahedra from Gmsh, meshes from VTU", "meshes"),
+    "mpi4py": ("runs on several ranks", "mpi"),
+    "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),
+    "pymetis": ("partitions of meshes from files", "mpi"),
+    "cupy-cuda13x": ("NVIDIA GPUs, CUDA 13", "cuda13"),
+    "nvidia-cuda-nvrtc": ("compiler of CUDA 13 kernels", "cuda13"),
+    "cupy-cuda12x": ("NVIDIA GPUs, CUDA 12", "cuda12"),
+    "nvidia-cuda-nvrtc-cu12": ("compiler of CUDA 12 kernels", "cuda12"),
 }
+"""For each package of the extras of pyproject.toml its purpose and the extra that installs it."""
 VECTOR_UNITS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 SECONDS = 10.0
+TEXT = {"encoding": "utf-8", "errors": "replace"}  # of the output of other programs
 
 
 def examine() -> dict[str, Any]:
@@ -272,7 +279,7 @@ def mpi_library() -> tuple[str | None, str]:
     code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, **TEXT, timeout=SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return None, f"{type(error).__name__}: {error}"
     lines = [line.strip("\0 ") for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines()]
@@ -320,9 +327,7 @@ def output_of(program: str, *arguments: str) -> str:
     if shutil.which(program) is None:
         return ""
     try:
-        done = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=True
-        )
+        done = subprocess.run([program, *arguments], capture_output=True, **TEXT, timeout=SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout

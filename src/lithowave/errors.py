@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+
+class LithowaveWarning(UserWarning):
+    """A result that may be less accurate than the user expects, or an entry that may not be meant."""
+
+
+def issue_warning(text: str) -> None:
+    """Issue a `LithowaveWarning` with this text, in every run of a process: Python shows a text only once per line of
+    code otherwise. Filters of the `warnings` module apply."""
+    warnings.warn_explicit(text, LithowaveWarning, "lithowave", 1)
 
 
 class LithowaveError(Exception):
@@ -79,7 +90,11 @@ class KernelBuildError(LithowaveError):
 
 
 class MissingPackageError(LithowaveError):
-    """An optional package is needed for what was asked; the text names the extra that brings it."""
+    """An optional package is needed for what was asked; the text names the extra that brings it.
 
-    def __init__(self, package: str, purpose: str, extra: str) -> None:
-        super().__init__(f'{purpose} needs the package {package}: pip install "lithowave[{extra}]"')
+    without : options of a run that does without the package; may be empty.
+    """
+
+    def __init__(self, package: str, purpose: str, extra: str, without: str = "") -> None:
+        text = f'{purpose} needs the package {package}: pip install "lithowave[{extra}]"'
+        super().__init__(text + (f", or run without it: {without}" if without else ""))

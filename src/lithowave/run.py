@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError
+from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
 from lithowave.experiment.simulation import Simulation
+from lithowave.experiment.writing import recorded_yaml
 from lithowave.memory import memory_needed, require_memory
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, State, open_checkpoint, write_checkpoint
@@ -30,7 +31,7 @@ from lithowave.output.run_folder import (
 )
 from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import Seismograms, load_seismograms
-from lithowave.output.waveforms import check_names, write_miniseed, write_sac
+from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_of, require_own_device, sharers_of_cores
 from lithowave.parallel.ranks import Ranks, make_ranks
 from lithowave.progress import Progress, Show, rate_key
@@ -42,9 +43,6 @@ from lithowave.watch import InstabilityWatch
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
 FIRST_PART = "seismograms"
-NO_DESCRIPTION = (
-    "# The material was a Python function, which a file cannot hold: this run cannot be restarted.\n"
-)
 
 
 @dataclass
@@ -58,6 +56,11 @@ class Result:
     directory: Path
     report: dict[str, Any]
     complete: bool = True
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about the accuracy of the run, as they are in run.json."""
+        return self.report.get("warnings", [])
 
     @cached_property
     def seismograms(self) -> Seismograms:
@@ -98,7 +101,7 @@ def run_simulation(
     changes = _sorted_overrides(simulation, overrides, output)
     if changes:
         simulation = simulation.with_overrides(changes)
-    description, ranks = _description(simulation), make_ranks()
+    description, ranks = recorded_yaml(simulation), make_ranks()
     path = Path(simulation.output.directory)
     plan = load_method(simulation.solver.method).plan(simulation, ranks)
     check_names(simulation.receiver_list(), simulation.output.formats)
@@ -109,9 +112,10 @@ def run_simulation(
     summary = plan.summary()
     with RunFolder.create(path, description, overwrite) if ranks.is_root else FollowingFolder(path, ranks) as folder:
         ranks.barrier()  # the folder is there
-        folder.write_report(**provenance(simulation.input_files()), plan=summary, exit_state="running")
-        for text in simulation.warnings():
-            folder.log(f"warning: {text}")
+        restartable = simulation.material.function is None
+        inputs = simulation.input_files()
+        folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
+        _report_warnings(simulation, plan, ranks, folder)
         parts = Parts(simulation, plan, ranks, backend, folder, fingerprint(description))
         return _execute(parts, None, show)
 
@@ -138,18 +142,20 @@ def restart_run(
     with RunFolder.reopen(path) if ranks.is_root else FollowingFolder(path, ranks) as folder:
         folder.report = ranks.broadcast(folder.report)
         description = (path / DESCRIPTION).read_text(encoding="utf-8")
-        if description == NO_DESCRIPTION:
+        if not folder.report.get("restartable", True):
             raise InputError(
-                str(path), "the material of this run was a Python function", "No file holds it", "run it anew"
+                str(path), "the material of this run was a Python function", "A file cannot hold it", "run it again"
             )
         simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
         changes = {"compute.backend": backend, "compute.threads": threads}
         simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
+        require_packages(simulation.output.formats, replaceable=False)
         plan = load_method(simulation.solver.method).plan(simulation, ranks)
         device, plan = _on_device(simulation, plan, ranks, folder.report.get("plan", {}).get("passes"))
         checkpoint = open_checkpoint(path, fingerprint(description))
         folder.begin_again(checkpoint.step if checkpoint else 0)
+        _report_warnings(simulation, plan, ranks, folder)
         return _execute(Parts(simulation, plan, ranks, device, folder, fingerprint(description)), checkpoint, show)
 
 
@@ -182,6 +188,15 @@ def _on_device(simulation: Simulation, plan: Any, ranks: Ranks, before: str | No
     plan = plan.on(backend, simulation, before)
     require_memory(memory_needed(simulation, plan, backend), backend, plan.less_memory, ranks)
     return backend, plan
+
+
+def _report_warnings(simulation: Simulation, plan: Any, ranks: Ranks, folder: RunFolder) -> None:
+    """Issue all warnings of a run, and write them to its log and to run.json."""
+    texts = [*simulation.warnings(), *plan.warnings(simulation)]
+    folder.write_report(warnings=texts)
+    for text in texts if ranks.is_root else ():
+        folder.log(f"warning: {text}")
+        issue_warning(text)
 
 
 def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, str]) -> None:
@@ -367,11 +382,6 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
         seismograms = load_seismograms(folder.path)
         for name in simulation.output.formats:
             WAVEFORM_WRITERS[name](seismograms, folder.path / name)
-
-
-def _description(simulation: Simulation) -> str:
-    """The resolved description; for a material given as a Python function, a note in its place."""
-    return NO_DESCRIPTION if simulation.material.kind == "function" else simulation.to_yaml()
 
 
 def _sorted_overrides(

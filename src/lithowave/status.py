@@ -59,13 +59,16 @@ class RunState:
             return "running: " + (_progress_text(self.progress) or "preparing, no step is done yet")
         if self.state == FINISHED:
             return f"finished: {_finished_text(self.facts)}"
+        restartable = self.resumable_from is not None
         again = f"resumable from step {self.resumable_from}" if self.resumable_from else "to begin anew"
         if self.state == FAILED:
-            return f"failed{self._at()}: {self.error}" + (f" ({again})" if self.resumable_from is not None else "")
+            return f"failed{self._at()}: {self.error}" + (f" ({again})" if restartable else "")
         if self.state == STOPPED:
-            return f"stopped by {self.facts.get('stopped_by', 'a signal')}{self._at()}; {again}"
+            stopped = f"stopped by {self.facts.get('stopped_by', 'a signal')}{self._at()}"
+            return stopped + (f"; {again}" if restartable else "; not restartable")
         if self.state == LOST:
-            return f"ended without a word; lithowave restart goes on ({again}){self.facts.get('doubt', '')}"
+            how = f"lithowave restart goes on ({again})" if restartable else "not restartable"
+            return f"ended without a word; {how}{self.facts.get('doubt', '')}"
         return "waiting"
 
     def _at(self) -> str:
@@ -83,10 +86,10 @@ def run_state(path: Path) -> RunState:
         return RunState(path, FINISHED, facts=_facts(report, "wall_s", "loop_s", "unit"))
     if state == STOPPED:
         facts = _facts(report, "stopped_by", "stopped_at_step", "wall_s")
-        return RunState(path, STOPPED, None, last_checkpoint(path), facts=facts)
+        return RunState(path, STOPPED, None, _resumable_from(path, report), facts=facts)
     if state == FAILED:
         facts = _facts(report, "failed_at_step", "failed_on_rank", "wall_s")
-        return RunState(path, FAILED, report.get("error", ""), last_checkpoint(path), facts=facts)
+        return RunState(path, FAILED, report.get("error", ""), _resumable_from(path, report), facts=facts)
     progress = _read_progress(path)
     elsewhere = report.get("host") not in (None, platform.node())
     if held(path / LOG) or (elsewhere and _age(path / PROGRESS) < FRESH):
@@ -95,7 +98,12 @@ def run_state(path: Path) -> RunState:
     if elsewhere:
         silent = duration_text(_age(path / LOG))
         doubt = f"; or it goes on on {report['host']}, of which nothing was heard for {silent}"
-    return RunState(path, LOST, None, last_checkpoint(path), facts={"doubt": doubt} if doubt else {})
+    return RunState(path, LOST, None, _resumable_from(path, report), facts={"doubt": doubt} if doubt else {})
+
+
+def _resumable_from(path: Path, report: dict[str, Any]) -> int | None:
+    """Step of the last checkpoint; None for a run that `restart` refuses, with a Python function as its material."""
+    return last_checkpoint(path) if report.get("restartable", True) else None
 
 
 def held(path: Path) -> bool:

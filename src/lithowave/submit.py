@@ -182,7 +182,7 @@ def submit_script(script: str) -> str:
     program = shutil.which("sbatch")
     if program is None:
         raise ResourceError("sbatch is not here: this is no machine of a Slurm cluster. --print prints the script.")
-    done = subprocess.run([program], input=script, capture_output=True, text=True)
+    done = subprocess.run([program], input=script, capture_output=True, encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:
         raise ResourceError(f"sbatch refused the script: {(done.stderr or done.stdout).strip()}")
     return done.stdout.strip()

@@ -31,8 +31,11 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command and turn what it raises into a message and an exit status."""
+        from lithowave.cli.printing import printed_warnings
+
         try:
-            return super().invoke(ctx)
+            with printed_warnings():
+                return super().invoke(ctx)
         except MemoryError as error:
             failure: LithowaveError = ResourceError(f"there is not enough memory ({error}).")
         except LithowaveError as error:
@@ -71,6 +74,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def main() -> None:
     """Entry point of the command ``lithowave``. Of several ranks one that fails ends all: they would wait for it."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without a character of a title must not end a run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="lithowave")
     except SystemExit as end:
@@ -204,7 +210,6 @@ def run(
     ] = None,
 ) -> None:
     """Run a simulation, or all shots of a survey that are not finished."""
-    from lithowave.cli.printing import tell_warnings
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
     from lithowave.cli.survey import run_all_shots, run_one_shot
@@ -217,7 +222,6 @@ def run(
         "output.directory": output,
     }
     simulation, overrides = read_simulation(file, changes, options)
-    tell_warnings(simulation.warnings())
     if shot is not None:
         return run_one_shot(simulation, shot, overwrite, located(file, overrides))
     if simulation.survey is not None:
@@ -259,13 +263,19 @@ app.command()(submit)
 
 
 @app.command()
-def plot(directory: RunDirectory) -> None:
-    """Draw map, record section, traces and wavefield movies of a run into its folder."""
+def plot(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+) -> None:
+    """Draw map, record section, traces and wavefield movies of a run, or of each finished shot of a survey."""
     from lithowave.cli.printing import tell
     from lithowave.cli.reading import require_run
+    from lithowave.cli.survey import plot_shots
     from lithowave.output.figures import plot_run
+    from lithowave.surveys.folder import is_survey
 
     require_run(directory)
+    if is_survey(directory):
+        return plot_shots(directory)
     for path in plot_run(directory):
         tell(str(path))
 
@@ -309,8 +319,8 @@ def bench(
         typer.Option(
             "--method",
             metavar="NAME",
-            help="finite_difference, spectral_element or discontinuous_galerkin; may be repeated. Default: all to "
-            "which what else is given applies.",
+            help="finite_difference, spectral_element or discontinuous_galerkin; several with commas or repeated. "
+            "Default: all to which what else is given applies.",
         ),
     ] = None,
     sizes: Annotated[
@@ -325,12 +335,12 @@ def bench(
         ),
     ] = None,
     orders: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
             "--order",
             metavar="N",
-            help="2, 4, 6 or 8 of finite differences, 2 to 7 of discontinuous Galerkin; may be repeated. A method "
-            "without such an order is left out, or refused if it was named.",
+            help="2, 4, 6 or 8 of finite differences, 2 to 7 of discontinuous Galerkin; several with commas or "
+            "repeated. A method without such an order is left out, or refused if it was named.",
         ),
     ] = None,
     degrees: Annotated[
@@ -339,7 +349,7 @@ def bench(
     ] = None,
     precisions: Annotated[
         list[str] | None,
-        typer.Option("--precision", metavar="NAME", help="single or double; may be repeated."),
+        typer.Option("--precision", metavar="NAME", help="single or double; several with commas or repeated."),
     ] = None,
     cases: Annotated[
         list[str] | None,
@@ -347,7 +357,7 @@ def bench(
             "--case",
             metavar="NAME",
             help="interior, full or run of finite differences; affine, deformed or trilinear spectral elements; "
-            "global, local or anisotropic of discontinuous Galerkin; may be repeated.",
+            "global, local or anisotropic of discontinuous Galerkin; several with commas or repeated.",
         ),
     ] = None,
     backend: Backend = None,
@@ -379,12 +389,15 @@ def bench(
     from lithowave.cli.printing import tell, tell_benchmarks
     from lithowave.cli.reading import benchmark_choices
 
-    given = {
-        "methods": methods, "orders": orders, "precisions": precisions, "cases": cases, "backend": backend,
-        "threads": threads, "passes": passes, "moduli": moduli, "layer_cells": layer_cells, "receivers": receivers,
-        "deterministic": deterministic or None,
+    lists = {
+        "methods": methods, "sizes": sizes, "orders": orders, "degrees": degrees, "precisions": precisions,
+        "cases": cases,
     }  # fmt: skip
-    choices = benchmark_choices(sizes, degrees, given)
+    single = {
+        "backend": backend, "threads": threads, "passes": passes, "moduli": moduli, "layer_cells": layer_cells,
+        "receivers": receivers, "deterministic": deterministic or None,
+    }  # fmt: skip
+    choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
     records = run_benchmarks(**choices, json_path=json_path, tell=tell)

@@ -7,12 +7,15 @@ import math
 import os
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from lithowave.errors import LithowaveError
+from lithowave.errors import LithowaveError, LithowaveWarning
 from lithowave.parallel.ranks import ALONE, Ranks, make_ranks
 
 if TYPE_CHECKING:
@@ -70,10 +73,20 @@ def tell_error(error: Exception) -> None:
     _tell_marked(f"rank {ranks.rank} of {ranks.size}: error: ", "bold red", str(error), all_ranks=True)
 
 
-def tell_warnings(warnings: list[str]) -> None:
-    """Print warnings to standard error."""
-    for text in warnings:
-        _tell_marked("warning: ", "bold yellow", text)
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print each `LithowaveWarning` issued in this context to standard error as one line, without a source line."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, LithowaveWarning):
+                _tell_marked("warning: ", "bold yellow", str(message))
+            else:
+                show_others(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def tell_note(text: str) -> None:
@@ -94,13 +107,7 @@ def tell_check(report: CheckReport) -> None:
     if report.title:
         tell(report.title, "bold")
     tell_rows(rows)
-    tell(
-        *(
-            ("this run would fail here", "bold red")
-            if report.problems
-            else ("this run would work here", "green")
-        )
-    )
+    tell(report.verdict, "bold red" if report.problems else "green")
 
 
 def tell_rows(rows: list[tuple[str, str, str]]) -> None:

@@ -63,21 +63,27 @@ def require_run(path: Path) -> None:
         raise InputError(str(path), "there is no such folder", "expected the folder of a run")
 
 
-def benchmark_choices(
-    sizes: Sequence[str] | None, degrees: Sequence[str] | None, given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments of `lithowave.bench.run_benchmarks`, checked; what was not given is left to it."""
-    chosen = {name: value for name, value in given.items() if value is not None and value != []}
-    if degrees:
-        chosen["degrees"] = [whole_number("--degree", part) for text in degrees for part in text.split(",")]
+def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `lithowave.bench.run_benchmarks`, checked, without those that were not given.
+
+    Parameters
+    ----------
+    lists : options that may be repeated; each text may hold several values, separated by commas.
+    single : options with one value.
+    """
+    chosen = {name: value for name, value in single.items() if value is not None}
+    values = {name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()}
+    sizes = values.pop("sizes")
+    for name in ("orders", "degrees"):
+        values[name] = [whole_number(f"--{name.removesuffix('s')}", part) for part in values[name]]
+    chosen |= {name: parts for name, parts in values.items() if parts}
     _refuse_unknown_choices(chosen)
     for name in ("threads", "layer_cells", "receivers"):
         if chosen.get(name, 1) < 1:
             raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "expected at least 1")
-    texts = [part for text in sizes or () for part in text.split(",")]
-    if not texts:
+    if not sizes:
         return chosen
-    shapes = _sizes(texts, chosen)
+    shapes = _sizes(sizes, chosen)
     least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
     if "layer_cells" in chosen and min(map(min, shapes)) < least:
         raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"a grid of {least} points would do")

@@ -15,6 +15,7 @@ from lithowave.check import duration_text
 from lithowave.cli.printing import json_text, tell, tell_error, tell_note
 from lithowave.errors import InputError, LithowaveError
 from lithowave.experiment.simulation import Simulation
+from lithowave.status import FINISHED, run_state
 from lithowave.surveys import SurveyResult, restart_survey, run_shot, run_survey, state_of
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
@@ -48,6 +49,11 @@ def run_one_shot(
         single = simulation.shot(number)
         folder = single.output.directory
         assert folder is not None
+        if run_state(folder).state == FINISHED and not overwrite:
+            run_shot(simulation, number)  # refuses the folder of another survey
+            tell(f"shot {number} is finished already, nothing was computed; to repeat it, add --overwrite")
+            tell(f"results: {folder}")
+            return
         with kept(folder), progress_display(f"{single.title}: to {folder}", single.output.progress_interval) as show:
             result = run_shot(simulation, number, overwrite=overwrite, show=show)
     conclude(result)
@@ -95,6 +101,7 @@ def conclude_survey(result: SurveyResult) -> None:
     if result.complete:
         tell(f"all {finished} shots are finished")
         tell(f"results: {result.directory}")
+        tell(f"next:    lithowave plot {folder}")
         return
     failures = result.failures
     missing = ", ".join(map(str, failures)) or "some"
@@ -102,6 +109,24 @@ def conclude_survey(result: SurveyResult) -> None:
     tell_note(f"what each said is in {result.directory}/shot_.../output.txt; lithowave status {folder} tells more")
     tell_note(f"try those again, with the cause removed: lithowave restart {folder}")
     raise typer.Exit(1)
+
+
+def plot_shots(directory: Path) -> None:
+    """Draw the figures of all shots that are finished, each into its own folder."""
+    from lithowave.output.figures import plot_run
+
+    shots = state_of(directory).shots
+    finished = [shot.directory for shot in shots if shot.state == FINISHED]
+    if not finished:
+        raise InputError(
+            str(directory), f"none of the {len(shots)} shots of this survey is finished", "",
+            f"run them with `lithowave restart {quote(str(directory))}`",
+        )  # fmt: skip
+    for path in finished:
+        for figure in plot_run(path):
+            tell(str(figure))
+    if len(finished) < len(shots):
+        tell(f"{len(shots) - len(finished)} of {len(shots)} shots are not finished and have no figures")
 
 
 def tell_status(directory: Path, as_json: bool) -> None:

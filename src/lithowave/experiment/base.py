@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ..errors import InputError
+from .python_objects import is_obspy_object
 
 Result = TypeVar("Result")
 
@@ -53,14 +54,28 @@ def shown(value: Any, limit: int = 60) -> str:
         if isinstance(value, bool)
         else "null"
         if value is None
-        else repr(value)
+        else repr(str(value) if isinstance(value, Path) else value)
     )
+    if is_obspy_object(value):
+        text = f"an ObsPy {type(value).__name__}"
+    elif text.startswith("<"):  # the representation of an object without one of its own
+        text = f"an object of the type {type(value).__name__}"
+    text = " ".join(text.split())  # that of an array has several lines
     return text if len(text) <= limit else text[: limit - 4] + " ..."
+
+
+SYNONYMS = {
+    "gpu": "cuda", "nvidia": "cuda", "float32": "single", "float64": "double", "fd": "finite_difference",
+    "sem": "spectral_element", "dg": "discontinuous_galerkin",
+}  # fmt: skip
+"""Names of other programs, in lower case, with the choice that means the same but is not spelled alike."""
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """``did you mean 'duration'?`` for the choice most alike, or nothing when none is."""
     by_lower = {choice.lower(): choice for choice in choices}
+    if (meant := SYNONYMS.get(name.lower())) in by_lower:
+        return f"did you mean {meant!r}?"
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean {by_lower[found[0]]!r}?" if found else ""
 
@@ -84,6 +99,13 @@ class DescriptionModel(BaseModel):
     # Without this mark pydantic would call __init__ for nested parts as well, and only the first problem
     # would be told.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _group_of_keys(cls, value: Any) -> Any:
+        if is_obspy_object(value):  # pydantic would report each attribute of an event as an unknown key
+            raise PydanticKnownError("model_type", {"class_name": cls.__name__})
+        return value
 
 
 def _existing_file(value: Any, info: ValidationInfo) -> Path:

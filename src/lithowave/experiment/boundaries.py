@@ -67,7 +67,8 @@ class Boundaries(DescriptionModel):
         default="auto",
         description="How absorbing faces absorb. layer: by layers around the box, perfectly matched with "
         "finite_difference, damping with spectral_element; stacey: by a condition at the face (spectral_element, and "
-        "discontinuous_galerkin by its flux); auto: layer with finite_difference, else stacey.",
+        "discontinuous_galerkin by its flux), which reflects part of the waves: lithowave check estimates the error; "
+        "auto: layer with finite_difference, else stacey.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="The absorbing layers, where there are any."

@@ -1,22 +1,21 @@
-"""Checks that need several parts of a description: places, names, resolution, times.
-
-:func:`find_problems` tells what must be refused, :func:`find_warnings` what a user should know.
-"""
+"""Checks that need several parts of a description: places, names, resolution, times."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError
-from ..formats.segy_limits import interval_problem
+from ..formats.segy_limits import LARGEST, default_interval, interval_problem
 from .base import Problem
 from .document import parse_path
 from .domain import AXES, Domain
-from .method_limits import find_limits, find_unused_keys
+from .method_limits import find_limits
 from .places import Point
+from .plausibility import implausible_values
 from .receivers import Receiver, Receivers
 from .sources import ONSET_LIMIT, PointSource
 from .units import with_unit
@@ -25,14 +24,10 @@ if TYPE_CHECKING:
     from .simulation import Simulation
 
 _MOST_OF_A_KIND = 5
-"""How many receivers with the same trouble are listed one by one."""
+"""Number of sources, or of receivers, with the same problem that are listed one by one."""
 
 _ROUNDING = 1e-9
-"""Part of the depth of the box by which a point may lie above the topography, and of a moment tensor by which it may
-differ from an isotropic one: rounding of what it was made from."""
-
-_ELEVATION_DIFFERENCE = 50.0
-"""Difference (m) between a station's elevation and the topography from which on it is told."""
+"""Fraction of the depth of the domain by which round-off may place a point above the topography."""
 
 
 def find_problems(simulation: Simulation) -> list[Problem]:
@@ -85,6 +80,8 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
         _ = simulation.material_extremes
     except (ValueError, InputError) as error:
         yield refused(error, ("material",))
+        return
+    yield from implausible_values(simulation)
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
@@ -110,9 +107,9 @@ def misplacement(
     top = domain.z[1] if height is None else max(z, domain.z[0])
     for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, (domain.z[0], top)), strict=True):
         if not low <= value <= high:
-            upper = f"{high:.12g} m" if axis != "z" or height is None else f"the surface, {height:.6g} m"
+            upper = f"{high:z.12g} m" if axis != "z" or height is None else f"the surface, {height:z.6g} m"
             outside.append(
-                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:.12g} to {upper})"
+                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:z.12g} to {upper})"
             )
             beyond.append(f"{axis}_min" if value < low else f"{axis}_max")
     if outside:
@@ -121,12 +118,12 @@ def misplacement(
         return " and ".join(outside), allowed, ""
     if height is not None and z > height + _ROUNDING * (domain.z[1] - domain.z[0]):
         got = f"z = {with_unit(z, 'length')} is above the ground"
-        return got, f"The surface is at z = {height:.6g} m at x = {x:.12g} m, y = {y:.12g} m", ""
+        return got, f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m", ""
     return None
 
 
 def _sources(simulation: Simulation) -> Iterator[Problem]:
-    faces = simulation.boundaries.faces
+    faces, misplaced = simulation.boundaries.faces, 0
     for index, entry in enumerate(simulation.sources):
         path: tuple[str | int, ...] = ("sources", index)
         try:
@@ -138,13 +135,18 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
         heights = surface_heights(simulation.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
             trouble = misplacement(source.position, simulation.domain, faces, height)
-            if trouble is not None and simulation.solver.mesh is None:  # a mesh has its own ends
+            if trouble is None or simulation.solver.mesh is not None:  # a mesh has its own ends
+                continue
+            misplaced += 1
+            if misplaced <= _MOST_OF_A_KIND:
                 got, *rest = trouble
                 yield Problem(
                     (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
                 )
         if entry.file is not None:
             yield from _onset(simulation, index, sources)
+    if misplaced > _MOST_OF_A_KIND:
+        yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
 
 
 def _onset(simulation: Simulation, index: int, sources: list[PointSource]) -> Iterator[Problem]:
@@ -162,14 +164,15 @@ def _onset(simulation: Simulation, index: int, sources: list[PointSource]) -> It
             if given is not None and "delay" in simulation.sources[index].model_fields_set
             else "file",
         ),
-        f"the time function reaches {_percent(cut)} of its peak before time 0, where the simulation starts",
-        f"At most {_percent(ONSET_LIMIT)} may be cut off",
+        f"the time function reaches {percent(cut)} of its peak before time 0, where the simulation starts",
+        f"At most {percent(ONSET_LIMIT)} may be cut off",
         f"delay: {needed:.12g} would do"
         + ("" if alone else "; give it to every file, and start other sources later too"),
     )
 
 
-def _percent(part: float) -> str:
+def percent(part: float) -> str:
+    """Return a fraction as text, in percent with two digits."""
     return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
 
 
@@ -301,138 +304,32 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
             yield Problem(
                 ("output", "snapshots", index, "plane"),
                 f"{axis} = {with_unit(value, 'length')} is outside the domain",
-                f"{axis} from {low:.12g} to {high:.12g} m",
+                f"{axis} from {low:z.12g} to {high:z.12g} m",
             )
 
 
 def _segy(simulation: Simulation) -> Iterator[Problem]:
-    """A sampling interval that SEG-Y cannot hold."""
-    interval, path = simulation.output.sampling_interval, ("output", "sampling_interval")
-    if "segy" not in simulation.output.formats:
+    """A sampling interval that SEG-Y cannot hold, or the lack of one."""
+    output, solver, path = simulation.output, simulation.solver, ("output", "sampling_interval")
+    if "segy" not in output.formats:
         return
-    if interval is None:
-        got = "none is given, and without max_frequency it is the time step"
-        yield Problem(path, got, "segy has whole microseconds between two samples", "give one, such as 0.002")
+    interval, duration = output.sampling_interval, simulation.duration
+    if interval is not None:
+        trouble = interval_problem(interval, round(duration / interval) + 1)
+        if trouble is not None:
+            yield Problem(path, *trouble)
         return
-    trouble = interval_problem(interval, round(simulation.duration / interval) + 1)
-    if trouble is not None:
-        yield Problem(path, *trouble)
-
-
-def find_warnings(simulation: Simulation) -> list[str]:
-    """What is allowed but may not be meant, a sentence each."""
-    found: list[str] = []
-    for index, entry in enumerate(simulation.sources):
-        if entry.file is not None and entry.delay and "delay" not in entry.model_fields_set:
-            found.append(
-                f"sources[{index}].file: the time function begins before the origin time; everything happens "
-                f"{entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
-                "the origin time."
-            )
-        sources = entry.point_sources(simulation.domain, f"sources[{index}]")
-        for source in sources:
-            found.extend(_source_warnings(simulation, f"sources[{index}]", source))
-        found.extend(_fluid_warnings(simulation, f"sources[{index}]", sources))
-    receivers = simulation.receiver_list()
-    found.extend(_elevation_warnings(simulation, receivers))
-    if not simulation.sources:
-        found.append("sources: there are none, so nothing will move.")
-    if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
-        found.append(
-            "receivers: there are none, nor snapshots or peak motion: the run would leave no result."
-        )
-    found.extend(_resolution_warnings(simulation))
-    found.extend(find_unused_keys(simulation))
-    return found
-
-
-def _elevation_warnings(simulation: Simulation, receivers: list[Receiver]) -> Iterator[str]:
-    """Stations whose elevation is not that of the surface on which, or below which, they stand."""
-    surface, mesh = simulation.domain.surface, simulation.solver.mesh
-    if surface is None:
-        raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
-        if raised:
-            why = "the surface is flat, so they" if mesh is None else "they"
-            yield (
-                f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
-                f"{raised[0].elevation:g} m); {why} stand at their burial below z = 0."
-            )
+    try:
+        frequency = simulation.resolved_frequency
+    except (ValueError, InputError):
+        return  # the check of the material reports it
+    allowed = f"segy has 1 to {LARGEST} whole microseconds between two samples, and at most {LARGEST} samples"
+    example = default_interval(2e-3, math.inf, duration, solver.time_step)
+    if example is not None and frequency is None:
+        got = "is not given, nor is solver.max_frequency, from which it follows"
+        yield Problem(path, got, allowed, f"give one of them, for example sampling_interval: {example:g}")
         return
-    for index, entry in enumerate(simulation.receivers):
-        if entry.file is None:
-            continue
-        stations = entry.receivers(simulation.domain, f"receivers[{index}]")
-        x, y, _ = np.array([station.position for station in stations]).T
-        heights = surface(x, y)
-        differences = np.abs(heights - [station.elevation for station in stations])
-        apart = np.flatnonzero(differences > _ELEVATION_DIFFERENCE)
-        if apart.size:
-            worst = int(differences.argmax())
-            yield (
-                f"receivers[{index}].file: the elevation of {apart.size} of {len(stations)} stations differs by more "
-                f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they stand (most at "
-                f"{stations[worst].name}: {stations[worst].elevation:g} m, the surface is at {heights[worst]:.6g} m)."
-            )
-
-
-def _source_warnings(simulation: Simulation, where: str, source: PointSource) -> Iterator[str]:
-    function, highest = source.time_function, simulation.resolved_frequency
-    cut = function.onset_amplitude()
-    if cut > ONSET_LIMIT:
-        yield (
-            f"{where}.time_function: it is cut off at time 0, before which it reaches {_percent(cut)} of "
-            "its peak; a longer delay helps."
-        )
-    reaches = function.maximum_frequency()
-    if highest is not None and reaches > highest * (1.0 + 1e-6):
-        yield (
-            f"{where}.time_function: its spectrum falls to 5% only at {reaches:.3g} Hz, above the "
-            f"{highest:.3g} Hz that the grid resolves; the higher part will be dispersed."
-        )
-    start = function.support()[0]
-    if start >= simulation.duration:
-        yield f"{where}.time_function: it begins at {start:g} s, after the end of the simulation."
-
-
-def _fluid_warnings(simulation: Simulation, where: str, sources: list[PointSource]) -> Iterator[str]:
-    """Moment tensors with shear that stand in a fluid; of groups only the mesh knows where they are."""
-    sheared = [source for source in sources if source.moment is not None and _has_shear(source.moment)]
-    if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
-        return
-    vs = simulation.material.sample(*np.array([source.position for source in sheared], dtype=float).T)[1]
-    count = int((vs == 0.0).sum())
-    if count:
-        one = "it stands" if len(sources) == 1 else f"{count} of {len(sources)} point sources stand"
-        yield f"{where}: {one} in a fluid, where only the isotropic part of a moment tensor makes waves."
-
-
-def _has_shear(moment: tuple[float, ...]) -> bool:
-    """Whether a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
-    mean = sum(moment[:3]) / 3.0
-    others = [abs(part - mean) for part in moment[:3]] + [abs(part) for part in moment[3:]]
-    return max(others) > _ROUNDING * max(abs(part) for part in moment)
-
-
-def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
-    solver = simulation.solver
-    wavelength = simulation.shortest_wavelength
-    points = solver.points_per_wavelength
-    if points is None and wavelength is not None:
-        points = solver.resolution_points(wavelength)
-    usual = solver.recommended_points
-    if points is not None and points < usual * (1.0 - 1e-6):
-        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at {solver.accuracy}."
-    interval = simulation.output.sampling_interval
-    if (
-        interval is not None
-        and solver.max_frequency is not None
-        and 2.0 * interval * solver.max_frequency > 1.0
-    ):
-        yield (
-            f"output.sampling_interval: {interval:g} s holds frequencies up to {0.5 / interval:.3g} Hz, "
-            "less than "
-            f"solver.max_frequency ({solver.max_frequency:g} Hz)."
-        )
-    for index, snapshots in enumerate(simulation.output.snapshots):
-        if snapshots.interval > simulation.duration:
-            yield f"output.snapshots[{index}].interval: {snapshots.interval:g} s is longer than the duration."
+    hint = "shorten the duration, lower solver.max_frequency, or use miniseed or sac, which hold any interval"
+    if solver.time_step is not None:
+        hint = f"use a solver.time_step of whole microseconds, or omit it; else {hint}"
+    yield Problem(path, f"is not given, and no interval suits traces of {duration:g} s", allowed, hint)

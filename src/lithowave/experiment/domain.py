@@ -49,7 +49,7 @@ class Ground:
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in metres; the flat free surface is z = 0.
 
-    Absorbing layers are added around the box, so that all of the box is free for sources and receivers. With a
+    Absorbing layers, if any, are added around the box, so that sources and receivers may be anywhere in it. With a
     ``topography`` z = 0 is the level that heights count from, and the ground ends at the surface, above or below.
     """
 
@@ -65,7 +65,8 @@ class Domain(DescriptionModel):
     topography: InputFile | None = Field(
         default=None,
         description="File with the height of the surface (not with finite_difference): `elevation` in m on axes x and "
-        "y (NetCDF, HDF5, .npz: order y, x). Material goes on above z = 0 as its description says.",
+        "y (NetCDF, HDF5, .npz). If x and y have the same number of points, an .npz or plain HDF5 file names the order "
+        "of the dimensions in an entry axes: [y, x]. Material goes on above z = 0 as its description says.",
     )
 
     @field_validator("x", "y", "z", mode="after")
@@ -101,7 +102,7 @@ class Domain(DescriptionModel):
             if first > low + tolerance or last < high - tolerance:
                 raise refusal(
                     f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
-                    f"it must cover the domain, {low:.12g} to {high:.12g} m",
+                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
                     at=("topography",),
                 )
         low, _ = self._surface_range

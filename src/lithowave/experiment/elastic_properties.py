@@ -25,6 +25,7 @@ from .anisotropy import (
 )
 from .base import DescriptionModel, refusal, shown
 from .media import value_problem
+from .plausibility import unit_question
 from .units import Direction, NonNegativeSpeed, Number, PositiveDensity, PositiveSpeed, Pressure
 
 
@@ -130,7 +131,8 @@ class ElasticProperties(DescriptionModel):
         problem = value_problem(*(np.array([value]) for value in (self.vp, self.vs, self.rho)), lambda _: "")
         if problem:
             least = 2.0 / np.sqrt(3.0) * self.vs
-            raise refusal(problem[0].strip(), problem[1], f"for this vs, vp must be above {least:.6g} m/s")
+            question = unit_question("vp", self.vp)
+            raise refusal(problem[0].strip(), problem[1], question or f"for this vs, vp must be above {least:.6g} m/s")
 
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

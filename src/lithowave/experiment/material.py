@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from ..formats.gridded_model import read_gridded_model
@@ -35,7 +35,9 @@ class Layer(ElasticProperties, _Top):
 class Material(DescriptionModel):
     """The ground, in exactly one way: layers, homogeneous, a gridded model, a section, groups of a mesh, or a function.
 
-    vs = 0 is a fluid, which only discontinuous_galerkin can have in the domain.
+    vs = 0 is a fluid, which only discontinuous_galerkin can have in the domain. Densities outside 300 to 25,000 kg/m^3
+    and wave speeds outside 30 to 30,000 m/s most often lack a unit; they are refused unless ``allow_implausible`` is
+    true.
 
     ``function`` (in Python) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives
     arrays of that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond
@@ -48,7 +50,8 @@ class Material(DescriptionModel):
     homogeneous: ElasticProperties | None = Field(default=None, description="The same everywhere.")
     file: InputFile | None = Field(
         default=None,
-        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth).",
+        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth). An .npz or plain "
+        "HDF5 file in which two axes have the same number of points names the order in an entry axes: [x, y, z].",
     )
     section: Section | None = Field(
         default=None, description="Two-dimensional model in SEG-Y files, the same everywhere across it."
@@ -56,6 +59,11 @@ class Material(DescriptionModel):
     groups: dict[str, ElasticProperties] | None = Field(
         default=None,
         description="With solver.mesh: a name and its properties for each group of elements of the mesh.",
+    )
+    allow_implausible: StrictBool = Field(
+        default=False,
+        description="true: accept densities and wave speeds outside the plausible range, such as those of a scaled "
+        "model.",
     )
     function: SkipJsonSchema[Callable[..., Any] | None] = Field(
         default=None, description="Python only: f(x, y, z) -> (vp, vs, rho)."
@@ -96,7 +104,7 @@ class Material(DescriptionModel):
 
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
+        return {key: value for key, value in handler(self).items() if value is not None and value is not False}
 
     @property
     def kind(self) -> str:

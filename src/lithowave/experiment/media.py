@@ -145,8 +145,8 @@ class LayeredMedium(Medium):
         if self.tops[0] < box.z[1]:
             raise InputError(
                 "material.layers[0].top",
-                f"the first layer begins at z = {self.tops[0]:.12g} m",
-                f"it must reach the top of the domain, z = {box.z[1]:.12g} m",
+                f"the first layer begins at z = {self.tops[0]:z.12g} m",
+                f"it must reach the top of the domain, z = {box.z[1]:z.12g} m",
                 "`top` is z of the layer's top, and layers are listed from the top down",
             )
 
@@ -159,8 +159,8 @@ class LayeredMedium(Medium):
         def place(index: int) -> str:
             if len(self.tops) == 1:
                 return "everywhere"
-            return f"layers[{inside[index]}], z = {max(tops[inside[index] + 1], box.z[0]):.12g} to " + (
-                f"{min(tops[inside[index]], box.z[1]):.12g} m"
+            return f"layers[{inside[index]}], z = {max(tops[inside[index] + 1], box.z[0]):z.12g} to " + (
+                f"{min(tops[inside[index]], box.z[1]):z.12g} m"
             )
 
         return (vp, vs, rho), place
@@ -218,7 +218,7 @@ class GriddedMedium(Medium):
 
         def place(index: tuple[int, ...]) -> str:
             coordinates = zip(model.axes.items(), index, strict=True)
-            return "at " + ", ".join(f"{name} = {axis[i]:.12g} m" for (name, axis), i in coordinates)
+            return "at " + ", ".join(f"{name} = {axis[i]:z.12g} m" for (name, axis), i in coordinates)
 
         # Between the points values are as good as at them: vp > sqrt(4/3) vs is kept by linear interpolation.
         problem = value_problem(model.vp, model.vs, model.rho, place)
@@ -274,7 +274,7 @@ class GriddedMedium(Medium):
                 raise InputError(
                     f"material.{self.key}",
                     f"{self.model.path} covers {name} = {axis[0]:.12g} to {axis[-1]:.12g} m",
-                    f"it must cover the domain, {low:.12g} to {high:.12g} m",
+                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
                     _AXIS_HINTS[self.key](name, axis, (low, high)),
                 )
 
@@ -312,7 +312,7 @@ class FunctionMedium(Medium):
 
         def place(index: tuple[int, ...]) -> str:
             return "at " + ", ".join(
-                f"{name} = {p[index]:.12g} m" for name, p in zip("xyz", points, strict=True)
+                f"{name} = {p[index]:z.12g} m" for name, p in zip("xyz", points, strict=True)
             )
 
         problem = value_problem(*values, place)
@@ -330,7 +330,7 @@ class FunctionMedium(Medium):
 
         def place(index: int) -> str:
             i, j, k = np.unravel_index(index, values[0].shape)
-            return f"x = {x[i]:.12g} m, y = {y[j]:.12g} m, z = {z[k]:.12g} m"
+            return f"x = {x[i]:z.12g} m, y = {y[j]:z.12g} m, z = {z[k]:z.12g} m"
 
         return tuple(array.reshape(-1) for array in values), place  # type: ignore[return-value]
 

@@ -106,7 +106,8 @@ class Output(DescriptionModel):
     )
     sampling_interval: PositiveDuration | None = Field(
         default=None,
-        description="Time between two samples, s; default: a tenth of the shortest period or less.",
+        description="Time between two samples, s; default: a tenth of the shortest period or less, and with segy a "
+        "whole number of microseconds that it can hold.",
     )
     quantity: Quantity = Field(default="velocity", description="What the seismograms hold.")
     stress: StrictBool = Field(default=False, description="true: the six stresses at the receivers as well.")

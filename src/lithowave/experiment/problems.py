@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from ..errors import InputError
 from .base import nearest, shown
 from .document import Document, EntryPath, written_path
+from .python_objects import replacement
 
 _GROUP_ERRORS = {"model_type", "model_attributes_type", "dict_type", "mapping_type", "dataclass_type"}
 _LIST_ERRORS = {"list_type", "tuple_type", "sequence_type", "iterable_type"}
@@ -95,7 +96,7 @@ def _user_path(details: Mapping[str, Any], data: Any) -> EntryPath:
             data = data[step]
         elif isinstance(data, BaseModel) and isinstance(step, str) and hasattr(data, step):
             data = getattr(data, step)
-        elif not (details["type"] == "missing" and position == len(location) - 1):
+        elif not (details["type"] in ("missing", "extra_forbidden") and position == len(location) - 1):
             continue
         path.append(step)
     return (*path, *details.get("ctx", {}).get("at", ()))
@@ -135,10 +136,11 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
         return (
             f"{shown(value)} is not a group of keys",
             f"expected keys: {', '.join(keys)}" if keys else "",
-            "",
+            replacement(path, value),
         )
     if kind in _LIST_ERRORS:
-        return f"{shown(value)} is not a list", "expected a list: [..., ...] or lines that begin with '-'", ""
+        allowed = "expected a list: [..., ...] or lines that begin with '-'"
+        return f"{shown(value)} is not a list", allowed, replacement(path, value)
     if kind == "string_type":
         hint = "put it in quotes" if isinstance(value, (int, float)) else ""
         return f"{shown(value)} is not text", "expected text", hint
@@ -150,6 +152,10 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
             "expected true or false",
             f"did you mean {word}?" if word else "",
         )
+    if kind == "callable_type":
+        hint = "a file cannot hold one: use Material(function=f) in Python, or a gridded model (material.file)"
+        allowed = "expected a Python function f(x, y, z) that returns vp, vs and rho"
+        return f"{shown(value)} is not a function", allowed, hint
     if kind in {"too_short", "too_long"}:
         limits = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
         words, key = limits[kind]

@@ -17,9 +17,6 @@ from .units import Length, NumberList, PositiveLength
 
 _FILES = ("vp", "vs", "rho")
 
-_PLAUSIBLE = {"vp": (100.0, 1e5), "vs": (10.0, 1e5), "rho": (100.0, 1e5)}
-"""Range of the greatest value of a section, m/s and kg/m^3; beyond it the unit must be another one."""
-
 
 def _unit(exponents: Exponents, examples: str) -> BeforeValidator:
     def check(value: Any) -> Any:
@@ -128,23 +125,8 @@ class Section(DescriptionModel):
         unit = getattr(self, key)
         factor = si_factor(unit, exponents)
         assert factor is not None
-        values = section.values if factor == 1.0 else section.values * np.float32(factor)
-        least, most = _PLAUSIBLE[name]
-        greatest = float(values.max())
-        if 0.0 < greatest < least or greatest > most:
-            raise refusal(
-                f"the greatest value in {section.path} is {greatest / factor:.6g}, which cannot be in {unit}",
-                f"{key} is the unit of the numbers in the file",
-                f"did you mean {key}: {_other_unit(name, greatest < least)}?",
-                at=(name,),
-            )
-        return values
+        return section.values if factor == 1.0 else section.values * np.float32(factor)
 
     def input_files(self) -> list[Path]:
         """The three files."""
         return [getattr(self, name) for name in _FILES]
-
-
-def _other_unit(name: str, too_small: bool) -> str:
-    small, large = ("kg/m^3", "g/cm^3") if name == "rho" else ("m/s", "km/s")
-    return large if too_small else small

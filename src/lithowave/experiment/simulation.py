@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -18,19 +18,25 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
+from pydantic_core import PydanticKnownError
 
 from ..errors import InputError
+from ..formats.segy_limits import default_interval
+from ..utc import shifted_time
 from .base import DescriptionModel, refusal, refusals, shown
 from .boundaries import Boundaries
 from .compute import Compute
-from .consistency import find_problems, find_warnings
+from .consistency import find_problems
+from .description_warnings import find_warnings
 from .document import Document, parse_path, read_document
 from .domain import Domain
 from .material import Material
 from .outputs import Output
 from .problems import input_error
+from .python_objects import LISTS
 from .receivers import Receiver, Receivers
 from .solver import PARAMETERS_BY_METHOD, Solver
 from .sources import PointSource, Source
@@ -46,7 +52,7 @@ Part = TypeVar("Part", bound=BaseModel)
 
 
 def _schema_version(value: Any) -> Any:
-    if value != SCHEMA_VERSION or isinstance(value, bool):
+    if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
         raise refusal(
             f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
         )
@@ -121,6 +127,14 @@ class Simulation(DescriptionModel):
         simulation._directory = directory
         return simulation
 
+    @field_validator(*LISTS, mode="before")
+    @classmethod
+    def _is_list(cls, value: Any) -> Any:
+        # pydantic accepts every iterable, also ObsPy's catalogs, whose items then have no index in messages.
+        if not isinstance(value, (list, tuple)):
+            raise PydanticKnownError("list_type")
+        return value
+
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
         self._fill_in((info.context or {}).get("stem", ""))
@@ -135,11 +149,25 @@ class Simulation(DescriptionModel):
         if self.output.directory is None:
             name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
             output["directory"] = Path("out") / (name or "simulation")
-        if self.output.sampling_interval is None and self.solver.max_frequency is not None:
-            interval = _round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency))
-            output["sampling_interval"] = min(interval, self.duration)
+        if self.output.sampling_interval is None:
+            output["sampling_interval"] = self._default_interval()
         self.__dict__["output"] = _filled(self.output, output)
         self.__dict__["sources"] = [self._filled_source(source) for source in self.sources]
+
+    def _default_interval(self) -> float | None:
+        """The sampling interval, s, that follows from the frequency; None means that of the time steps."""
+        time_step, duration = self.solver.time_step, self.duration
+        if "segy" in self.output.formats:
+            with suppress(ValueError, InputError):  # the check of the material reports these
+                if (frequency := self.resolved_frequency) is not None:
+                    preferred = 1.0 / (SAMPLES_PER_PERIOD * frequency)
+                    return default_interval(_round_below(preferred), 0.5 / frequency, duration, time_step)
+        if self.solver.max_frequency is None:
+            return None
+        interval = min(_round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency)), duration)
+        if time_step is None:
+            return interval
+        return min(max(1, math.floor(interval / time_step * (1.0 + 1e-9))) * time_step, duration)
 
     def _filled_source(self, source: Source) -> Source:
         if source.file is None or source.delay is not None:
@@ -185,12 +213,18 @@ class Simulation(DescriptionModel):
 
     @property
     def origin_time(self) -> str | None:
-        """UTC time of t = 0 as ISO text: origin time of a source file minus its ``delay``; or None."""
-        for source in self.sources:
-            for stated in source.origin_times():
-                moment = datetime.fromisoformat(stated) - timedelta(seconds=source.delay or 0.0)
-                return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        return None
+        """UTC origin time of the event as ISO text, as the source files state it; None without such a file."""
+        return next((stated for source in self.sources for stated in source.origin_times()), None)
+
+    @property
+    def origin_delay(self) -> float:
+        """Origin time in s on the time axis of the simulation: the ``delay`` of the source files, else 0."""
+        return next((source.delay or 0.0 for source in self.sources if source.file is not None), 0.0)
+
+    @property
+    def start_time(self) -> str | None:
+        """UTC time of t = 0 as ISO text: ``origin_delay`` before the origin time; None if that has no date."""
+        return None if self.origin_time is None else shifted_time(self.origin_time, -self.origin_delay)
 
     def point_sources(self) -> list[PointSource]:
         """All sources in local coordinates."""

@@ -378,9 +378,9 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
                 x, y = moved[first]
                 yield Problem(
                     shot.where,
-                    f"shot {number} moves {receivers[first].name} to x = {x:.12g} m, y = {y:.12g} m, outside the "
-                    f"domain (x from {domain.x[0]:.12g} to {domain.x[1]:.12g} m, y from {domain.y[0]:.12g} to "
-                    f"{domain.y[1]:.12g} m)",
+                    f"shot {number} moves {receivers[first].name} to x = {x:z.12g} m, y = {y:z.12g} m, outside the "
+                    f"domain (x from {domain.x[0]:z.12g} to {domain.x[1]:z.12g} m, y from {domain.y[0]:z.12g} to "
+                    f"{domain.y[1]:z.12g} m)",
                     "receivers move with their shot (survey.moving_receivers)",
                 )
     if told > MOST_TOLD:

@@ -17,13 +17,13 @@ _TEMPLATE = """\
 schema_version: 1
 title: first steps
 
-domain:                                  # the box; absorbing layers are added around it
+domain:                                  # the box; absorbing layers, if any, are added around it
   x: [-3000, 3000]
   y: ["-3 km", "3 km"]
   z: [-3000, 0]
   # crs: {{longitude: -117.76, latitude: 33.95}}     # where x = y = 0 lies (origin of a local transverse
   #                                                # Mercator); needed for longitudes and latitudes below
-  # topography: ground.nc                # (elements) height of the surface: elevation(y, x) in m
+  # topography: ground.nc                # (elements) height of the surface: elevation on x and y, in m
 
 boundaries:                              # each: free | absorbing | rigid
   top: free
@@ -36,7 +36,7 @@ boundaries:                              # each: free | absorbing | rigid
   # y_max: absorbing                     # north
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
-  absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements)
+  absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements; reflects)
   layer:                                 # layers that absorb: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
     # elements: null                     # the same with spectral_element and absorption: layer; null: as needed
@@ -49,7 +49,7 @@ material:                                # exactly one of layers, homogeneous, f
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
-  # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz
+  # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
   # section:                             # SEG-Y files, traces along x, samples down; the same everywhere across
   #   vp: vp.segy
   #   vs: vs.segy                        # 0 is a fluid (discontinuous_galerkin), here and in any material
@@ -64,6 +64,7 @@ material:                                # exactly one of layers, homogeneous, f
   # Anisotropy (elements), in homogeneous, layers and groups; axis: the direction of symmetry:
   #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen's; vp, vs along axis
   #   stiffness: ["54 GPa", ...]         # in place of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
+  # allow_implausible: false             # true: accept values outside 300 to 25,000 kg/m^3 and 30 to 30,000 m/s
 
 sources:                                 # any number
   - name: earthquake                     # for messages and figures; may be left out
@@ -135,7 +136,6 @@ compute:
   threads: null                          # null: all cores, shared by the ranks of a machine
   # With several ranks (mpiexec -n 4 lithowave run FILE):
   # parts: [2, 2, 1]                     # along x, y, z (finite_difference); null: the best found
-  # exchange: auto                       # or wide, classic: see the documentation (finite_difference)
   # transport: auto                      # nccl | host, between GPUs
   # overlap: true                        # false: messages are not hidden behind work
   # patience: 600                        # s after which a rank that makes no step is taken for hung

@@ -82,7 +82,7 @@ def parse_quantity(value: Any, dimension: str) -> float:
     number = _parse_text(value, dimension) if isinstance(value, str) else _as_float(value, dimension)
     if not math.isfinite(number):
         raise refusal(f"{shown(value)} is not a finite number", _expectation(dimension))
-    return number
+    return number + 0.0  # makes a negative zero positive
 
 
 def _as_float(value: Real, dimension: str) -> float:
@@ -202,7 +202,7 @@ def quantity(
 
 def with_unit(number: float, dimension: str) -> str:
     """A number with its SI unit, for messages: ``15000 m``."""
-    return f"{number:.12g} {si_unit(dimension)}".rstrip()
+    return f"{number:z.12g} {si_unit(dimension)}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,27 @@ class _Dumper(yaml.SafeDumper):
 
 def resolved_yaml(simulation: Simulation) -> str:
     """See :meth:`Simulation.to_yaml`."""
-    if getattr(simulation.material, "function", None) is not None:
+    if simulation.material.function is not None:
         raise InputError(
             "material.function",
             "a Python function cannot be written to a file",
             "layers, homogeneous and file can",
         )
+    return _yaml(simulation.model_dump(by_alias=True), simulation)
+
+
+def recorded_yaml(simulation: Simulation) -> str:
+    """Return the YAML of :func:`resolved_yaml`, also for a material that is a Python function: with its name only."""
+    function = simulation.material.function
+    if function is None:
+        return resolved_yaml(simulation)
     data = simulation.model_dump(by_alias=True)
+    data["material"] = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
+    note = "# The material was a Python function, which a file cannot hold: this file cannot be run.\n"
+    return note + _yaml(data, simulation)
+
+
+def _yaml(data: dict[str, Any], simulation: Simulation) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}

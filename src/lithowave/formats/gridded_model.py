@@ -1,22 +1,23 @@
 """Gridded models of the ground: vp, vs and rho on rectilinear axes, from NetCDF, HDF5 or NumPy files.
 
 The file holds the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``y`` and ``z`` (or ``depth``),
-each axis with coordinates of its own name.  Where the file names the dimensions of a variable they may stand
-in any order; where it does not (``.npz``, plain HDF5) the order is x, y, z.  ``units`` attributes are
-honoured, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become z = -depth.  Axes
-may descend.
+each axis with coordinates of its own name.  The dimensions of a variable may be in any order if the file names
+them: NetCDF does, ``.npz`` and plain HDF5 files do by an entry ``axes``, for example ``["x", "y", "z"]``.
+Without names the order must follow from the shape, since the axes differ in their number of points.  ``units``
+attributes are honoured, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become
+z = -depth.  Axes may descend.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import InputError
-from .array_files import DAMAGE, ArrayEntry, open_arrays
+from .array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
 from .units_of_files import DENSITY, LENGTH, SPEED, Exponents, si_factor
 
 _PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
@@ -33,6 +34,11 @@ class GriddedModel:
     """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m).
 
     Along an axis of one point the model is the same everywhere; files have two or more.
+
+    Attributes
+    ----------
+    units : unit of each variable as the file states it; variables without one are missing.
+    unused : names of the other variables of the file.
     """
 
     path: Path
@@ -42,6 +48,8 @@ class GriddedModel:
     vp: np.ndarray
     vs: np.ndarray
     rho: np.ndarray
+    units: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
@@ -68,10 +76,14 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
             raise InputError(
                 missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
             )
+        for name in _PROPERTIES:
+            _require_dimensions(by_name[name], name, path)
         vertical = _vertical_axis(by_name, path)
         axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
         arrays = {name: _read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
-    return _ascending(path, axes, arrays)
+        units = {name: text for name in _PROPERTIES if (text := _units(by_name[name]))}
+        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES)])
+    return replace(_ascending(path, axes, arrays), units=units, unused=unused)
 
 
 def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
@@ -88,6 +100,21 @@ def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
             "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
             file=path,
         )
+
+
+def _require_dimensions(entry: ArrayEntry, name: str, path: Path) -> None:
+    """Refuse a variable without x or y, such as that of a two-dimensional model."""
+    expected = "expected the dimensions x, y and one of z and depth"
+    if not entry.dimensions:
+        if len(entry.shape) != 3:
+            raise InputError(name, f"has the shape {entry.shape}, not three dimensions", expected, file=path)
+        return
+    dimensions = [axis.lower() for axis in entry.dimensions]
+    missing = [axis for axis in ("x", "y") if axis not in dimensions]
+    if missing:
+        got = f"has the dimensions {', '.join(dimensions)}, without {' and '.join(missing)}"
+        hint = f"repeat the values at two coordinates {missing[0]} that enclose the domain" if len(missing) == 1 else ""
+        raise InputError(name, got, expected, hint, file=path)
 
 
 def _vertical_axis(entries: Mapping[str, ArrayEntry], path: Path) -> str:
@@ -139,9 +166,9 @@ def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.n
     if not ((steps > 0).all() or (steps < 0).all()):
         at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
         raise InputError(
-            name, f"the coordinates do not go one way: {values[at]:.12g} m at index {at}", file=path
+            name, f"the coordinates do not go one way: {values[at]:z.12g} m at index {at}", file=path
         )
-    return -values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
+    return 0.0 - values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
 
 
 def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -> bool:
@@ -160,22 +187,12 @@ def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -
 
 def _read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
     """The values in SI with axes in the order of ``axes``."""
-    order = tuple(axes)
-    dimensions = tuple(axis.lower() for axis in entry.dimensions) if entry.dimensions else order
-    if sorted(dimensions) != sorted(order):
-        raise InputError(
-            name, f"has the axes {', '.join(dimensions)}", f"expected {', '.join(order)}", file=path
-        )
-    expected = tuple(axes[axis].size for axis in dimensions)
-    if entry.shape != expected:
-        wanted = f"expected {expected} for the axes {', '.join(dimensions)}"
-        hint = "the order of axes must be x, y, z" if sorted(entry.shape) == sorted(expected) else ""
-        raise InputError(name, f"has the shape {entry.shape}", wanted, hint, file=path)
+    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
     values = _values(entry, name, path)
     factor = _factor(entry, name, _PROPERTIES[name], path)
     if factor != 1.0:
         values *= values.dtype.type(factor)
-    return values.transpose([dimensions.index(axis) for axis in order])
+    return values.transpose([dimensions.index(axis) for axis in axes])
 
 
 def _ascending(path: Path, axes: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> GriddedModel:

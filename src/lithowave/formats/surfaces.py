@@ -1,8 +1,9 @@
 """Surfaces of the ground: heights on a rectilinear grid, from NetCDF, HDF5 or NumPy ``.npz`` files.
 
-The file holds ``elevation`` (m, positive upwards) and its axes ``x`` (East) and ``y`` (North) in m, rising. Where the
-file names the dimensions of ``elevation`` they may stand in any order; where it does not (``.npz``, plain HDF5) the
-order is y, x. ``units`` attributes are honoured, without them numbers are metres.
+The file holds ``elevation`` (m, positive upwards) and its axes ``x`` (East) and ``y`` (North) in m, rising. The
+dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do by
+an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, since x and y differ
+in their number of points. ``units`` attributes are honoured, without them numbers are metres.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from .array_files import DAMAGE, ArrayEntry, open_arrays
+from .array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
 from .units_of_files import LENGTH, si_factor
 
 _WHAT = "surface"
@@ -36,12 +37,14 @@ class Surface:
     path : the file.
     x, y : the axes in m, rising.
     elevation : heights in m, of shape (ny, nx).
+    unused : names of the other variables of the file.
     """
 
     path: Path
     x: np.ndarray
     y: np.ndarray
     elevation: np.ndarray
+    unused: tuple[str, ...] = ()
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Height in m at points in m: an array of the broadcast shape of x and y."""
@@ -144,7 +147,8 @@ def read_surface(path: str | Path) -> Surface:
                 )
         x, y = (_read_axis(by_name[name], name, path) for name in ("x", "y"))
         elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y}, path)
-    return Surface(path, x, y, elevation)
+        unused = unused_names(entries, [by_name[name] for name in _NAMES])
+    return Surface(path, x, y, elevation, unused)
 
 
 def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
@@ -174,23 +178,14 @@ def _read_axis(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
     if not (steps > 0.0).all():
         at = int(np.flatnonzero(steps <= 0.0)[0]) + 1
         hint = "turn the axis and the heights around" if (steps < 0.0).all() else ""
-        got = f"the coordinates do not rise: {values[at - 1]:.12g} m, then {values[at]:.12g} m at index {at}"
+        got = f"the coordinates do not rise: {values[at - 1]:z.12g} m, then {values[at]:z.12g} m at index {at}"
         raise InputError(name, got, "each must be greater than the one before", hint, file=path)
     return values
 
 
 def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
     """Heights in metres of shape (ny, nx)."""
-    dimensions = tuple(axis.lower() for axis in entry.dimensions) if entry.dimensions else _SHAPE
-    if sorted(dimensions) != sorted(_SHAPE):
-        raise InputError(
-            "elevation", f"has the axes {', '.join(dimensions)}", f"expected {', '.join(_SHAPE)}", file=path
-        )
-    expected = tuple(axes[name].size for name in dimensions)
-    if entry.shape != expected:
-        wanted = f"expected {expected} for the axes {', '.join(dimensions)}"
-        hint = "the order of axes must be y, x" if sorted(entry.shape) == sorted(expected) else ""
-        raise InputError("elevation", f"has the shape {entry.shape}", wanted, hint, file=path)
+    dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE}, path)
     if str(entry.attributes.get("positive", "up")).strip().lower() != "up":
         raise InputError(
             "elevation", f"has positive = {entry.attributes['positive']!r}", "heights are positive up", file=path
@@ -200,7 +195,7 @@ def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Pat
     lacking = ~np.isfinite(heights)
     if lacking.any():
         j, i = np.unravel_index(int(lacking.argmax()), heights.shape)
-        place = f"x = {axes['x'][i]:.12g} m, y = {axes['y'][j]:.12g} m"
+        place = f"x = {axes['x'][i]:z.12g} m, y = {axes['y'][j]:z.12g} m"
         got = f"has no value at {place} ({int(lacking.sum())} of {lacking.size} points)"
         raise InputError("elevation", got, "every point needs one", file=path)
     return np.ascontiguousarray(heights)

@@ -138,7 +138,7 @@ def check_jacobians(mesh: HexahedralMesh) -> None:
     least = float(jacobians[worst].min())
     if least > 0:
         return
-    corners = ", ".join(f"({x:g}, {y:g}, {z:g})" for x, y, z in mesh.vertices[mesh.elements[worst]].tolist())
+    corners = ", ".join(f"({x:zg}, {y:zg}, {z:zg})" for x, y, z in mesh.vertices[mesh.elements[worst]].tolist())
     raise InputError(
         f"mesh: element {worst}",
         f"the Jacobian is {least:g} m3 at a corner; corners: {corners} m",
@@ -276,7 +276,7 @@ def check_box(
     """InputError: the extents, the number of layers or the sizes make no box."""
     for name, (low, high) in (("x", x), ("y", y)):
         if not (np.isfinite([low, high]).all() and low < high):
-            raise InputError(f"mesh: {name}", f"[{low:g}, {high:g}] m", "the first must lie below the second")
+            raise InputError(f"mesh: {name}", f"[{low:zg}, {high:zg}] m", "the first must lie below the second")
     if not sizes or len(interfaces) != len(sizes) + 1:
         got = f"{len(interfaces)} interfaces and {len(sizes)} layers"
         raise InputError("mesh: interfaces", got, "there must be one interface more than layers, and a layer")
@@ -300,8 +300,8 @@ def layer_thicknesses(
         if not (thickness > 0).all():  # not a number fails too
             place = np.unravel_index(np.argmax(~(thickness > 0)), thickness.shape)
             where = f"mesh: layer {layer}"
-            got = f"at x = {grid[0][place]:g} m, y = {grid[1][place]:g} m its top is at z = {top[place]:g} m"
-            got += f" and its bottom at z = {bottom[place]:g} m"
+            got = f"at x = {grid[0][place]:zg} m, y = {grid[1][place]:zg} m its top is at z = {top[place]:zg} m"
+            got += f" and its bottom at z = {bottom[place]:zg} m"
             raise InputError(where, got, "the bottom must lie below the top everywhere")
         found.append(float(thickness.max()))
     return found

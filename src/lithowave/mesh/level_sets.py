@@ -90,7 +90,7 @@ def level_values(level: Level, points: np.ndarray) -> np.ndarray:
     values = np.broadcast_to(np.asarray(level(*points.T), float), len(points))
     if not np.isfinite(values).all():
         x, y, z = points[np.argmin(np.isfinite(values))]
-        raise InputError("mesh: level", f"at ({x:g}, {y:g}, {z:g}) m it is not finite", "it must be so everywhere")
+        raise InputError("mesh: level", f"at ({x:zg}, {y:zg}, {z:zg}) m it is not finite", "it must be so everywhere")
     return values
 
 

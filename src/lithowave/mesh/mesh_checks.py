@@ -83,7 +83,7 @@ def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
 
 def place_text(position: np.ndarray) -> str:
     """A position in words."""
-    return "x = {:.6g} m, y = {:.6g} m, z = {:.6g} m".format(*np.asarray(position).tolist())
+    return "x = {:z.6g} m, y = {:z.6g} m, z = {:z.6g} m".format(*np.asarray(position).tolist())
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -100,7 +100,7 @@ def element_text(mesh: HexahedralMesh, element: int) -> str:
 def box_text(positions: np.ndarray) -> str:
     """The box that holds positions (n, 3)."""
     ends = zip("xyz", positions.min(axis=0).tolist(), positions.max(axis=0).tolist(), strict=True)
-    return ", ".join(f"{axis} from {low:.6g} to {high:.6g} m" for axis, low, high in ends)
+    return ", ".join(f"{axis} from {low:z.6g} to {high:z.6g} m" for axis, low, high in ends)
 
 
 def check_positions(mesh: HexahedralMesh, where: str) -> None:

@@ -130,7 +130,7 @@ def _answers(rows: list[np.ndarray]) -> list[np.ndarray]:
 def _require_pairs(mesh: TetrahedralMesh, lone: np.ndarray, ranks: Ranks) -> None:
     places = mesh.vertices[face_vertices(mesh, lone)].mean(axis=1)
     told = [
-        f"rank {ranks.rank}: face {face} of element {mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
+        f"rank {ranks.rank}: face {face} of element {mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
         for (element, face), (x, y, z) in zip(lone[:TOLD].tolist(), places[:TOLD].tolist(), strict=True)
     ]
     every = ranks.all_gather((len(lone), told))

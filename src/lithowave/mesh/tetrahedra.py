@@ -323,7 +323,7 @@ def matched_boundaries(
 def around(mesh: TetrahedralMesh, vertices: np.ndarray) -> str:
     """The mean place of some vertices, for a text."""
     x, y, z = mesh.vertices[vertices].mean(axis=0)
-    return f"around ({x:g}, {y:g}, {z:g}) m"
+    return f"around ({x:zg}, {y:zg}, {z:zg}) m"
 
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:

@@ -258,7 +258,7 @@ def check_handed(
     worst = int(np.argmin(relative))
     if relative[worst] > FLAT:
         return
-    corners = ", ".join(f"({x:g}, {y:g}, {z:g})" for x, y, z in vertices[elements[worst]].tolist())
+    corners = ", ".join(f"({x:zg}, {y:zg}, {z:zg})" for x, y, z in vertices[elements[worst]].tolist())
     count = np.count_nonzero(relative <= FLAT)
     raise InputError(
         f"mesh: element {worst if ids is None else ids[worst]}",

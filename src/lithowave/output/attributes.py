@@ -9,8 +9,11 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``tensor_components``                ``xx,yy,zz,xy,xz,yz``: the order along every axis of length 6
 ``crs``                              PROJ text of the local coordinates, or that they are plain metres
 ``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
-``time_origin``                      what t = 0 is: a UTC time where the event has one
-``origin_time``                      that UTC time alone (ISO 8601); only where it is known
+``time_origin``                      text: what t = 0 is
+``origin_delay``                     s: the origin time of the event on the time axis of the file
+``origin_time``, ``start_time``      UTC (ISO 8601) of the origin time and of t = 0; only if the event has a date
+
+Files without ``origin_delay`` come from versions of lithowave in which ``origin_time`` was the UTC time of t = 0.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lithowave.utc import shifted_time
 from lithowave.version import __version__
 
 COMPONENTS = "E,N,Z"
 TENSOR_COMPONENTS = "xx,yy,zz,xy,xz,yz"
 AXES = "x East, y North, z Up (right-handed); free surface at z = 0"
 PLAIN_COORDINATES = "local Cartesian, metres, without a geographic origin"
-PLAIN_TIME_ORIGIN = "t = 0 s is the origin time; its date is not known"
 MISSING_DATES = ("", None)
 
 UNITS = {
@@ -51,6 +54,7 @@ def standard_attributes(
     title: str = "",
     geographic_origin: tuple[float, float] | None = None,
     origin_time: str | None = None,
+    origin_delay: float = 0.0,
 ) -> dict[str, Any]:
     """The attributes common to all files of one run.
 
@@ -58,7 +62,8 @@ def standard_attributes(
     ----------
     title : title of the simulation.
     geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
-    origin_time : ISO 8601 UTC time of t = 0, or None where it has no date.
+    origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
+    origin_delay : the origin time on the time axis, s.
     """
     attributes: dict[str, Any] = {
         "software": "lithowave",
@@ -68,7 +73,8 @@ def standard_attributes(
         "components": COMPONENTS,
         "tensor_components": TENSOR_COMPONENTS,
         "crs": PLAIN_COORDINATES,
-        "time_origin": PLAIN_TIME_ORIGIN,
+        "origin_delay": float(origin_delay),
+        "time_origin": _time_origin(None if origin_time in MISSING_DATES else str(origin_time), origin_delay),
     }
     if geographic_origin is not None:
         longitude, latitude = (float(value) for value in geographic_origin)
@@ -76,15 +82,23 @@ def standard_attributes(
         attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
     if origin_time not in MISSING_DATES:
         attributes["origin_time"] = str(origin_time)
-        attributes["time_origin"] = f"t = 0 s is {str(origin_time).rstrip('Z')} UTC"
+        attributes["start_time"] = shifted_time(str(origin_time), -origin_delay)
     return attributes
+
+
+def _time_origin(origin_time: str | None, delay: float) -> str:
+    """Return what t = 0 is, as text."""
+    relation = f"{delay:.12g} s before the origin time" if delay else "the origin time"
+    if origin_time is None:
+        return f"t = 0 s is {relation}; its date is not known"
+    return f"t = 0 s is {shifted_time(origin_time, -delay).rstrip('Z')} UTC, {relation}"
 
 
 def attributes_of(simulation: Any) -> dict[str, Any]:
     """The standard attributes of the files of a `Simulation`."""
     origin = simulation.domain.crs
     place = None if origin is None else (origin.longitude, origin.latitude)
-    return standard_attributes(simulation.title or "", place, simulation.origin_time)
+    return standard_attributes(simulation.title or "", place, simulation.origin_time, simulation.origin_delay)
 
 
 def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -93,7 +107,8 @@ def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     origin = None
     if "crs_longitude" in given and "crs_latitude" in given:
         origin = (given["crs_longitude"], given["crs_latitude"])
-    standard = standard_attributes(given.get("title", ""), origin, given.get("origin_time"))
+    times = given.get("origin_time"), given.get("origin_delay", 0.0)
+    standard = standard_attributes(given.get("title", ""), origin, *times)
     return {**standard, **given}
 
 

@@ -373,7 +373,7 @@ def _table(comparison: Comparison) -> list[str]:
     for row in rows:
         misfits = (row.get(name) for name in WAVELET_MISFITS)
         columns = " ".join("        -" if value is None else f"{value:9.2%}" for value in misfits)
-        lines.append(f"{row['name']:<14} {row['relative_l2']:9.3%} {row['time_shift']:10.2g} {columns}")
+        lines.append(f"{row['name']:<14} {row['relative_l2']:9.3%} {row['time_shift']:z10.2g} {columns}")
     return [*lines, f"{'all':<14} {comparison.overall_l2:9.3%}"]
 
 
@@ -394,10 +394,10 @@ def _differences(
     for label, run in (("first", run_a), ("second", run_b)):
         if not run.complete:
             notes.append(f"The {label} run is not complete: {len(run.time)} of {run.sample_count} samples.")
-    if run_a.origin_time and run_b.origin_time and run_a.origin_time != run_b.origin_time:
+    if run_a.start_time and run_b.start_time and run_a.start_time != run_b.start_time:
         notes.append(
-            f"Times are counted from t = 0, which is {run_a.origin_time} in the first run and "
-            f"{run_b.origin_time} in the second."
+            f"Times are counted from t = 0, which is {run_a.start_time} in the first run and "
+            f"{run_b.start_time} in the second."
         )
     return notes
 

@@ -345,7 +345,7 @@ def snapshot_names(selections: Sequence[Any]) -> list[str]:
     names: list[str] = []
     for selection in selections:
         plane = selection.plane
-        stem = "volume" if plane is None else f"plane_{plane.axis}_{plane.coordinate:g}"
+        stem = "volume" if plane is None else f"plane_{plane.axis}_{plane.coordinate:zg}"
         stems = [stem, *(f"{stem}_{number}" for number in range(2, len(selections) + 1))]
         names.append(next(s for s in stems if f"{s}.vtkhdf" not in names) + ".vtkhdf")
     return names

@@ -31,7 +31,7 @@ ENDINGS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
-PARALLEL = ("parts", "exchange", "transport", "overlap", "patience")  # of `compute`: no run depends on them
+PARALLEL = ("parts", "transport", "overlap", "patience")  # of `compute`: no run depends on them
 PACKAGES = (
     "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "netCDF4", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
@@ -312,7 +312,7 @@ def source_commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        run = {"cwd": root, "capture_output": True, "text": True, "timeout": 10, "check": True}
+        run = {"cwd": root, "capture_output": True, "encoding": "utf-8", "timeout": 10, "check": True}
         commit = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()
         changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
     except (OSError, subprocess.SubprocessError):

@@ -146,7 +146,7 @@ def _trace_headers(seismograms: Seismograms) -> list[dict[int, int]]:
         Field.CoordinateUnits: METRES,
         Field.TRACE_SAMPLE_COUNT: len(seismograms.time),
         Field.TRACE_SAMPLE_INTERVAL: microseconds(seismograms.sampling_interval),
-        **_date(seismograms.origin_time),
+        **_date(seismograms.start_time),
     }
     return [
         {
@@ -174,13 +174,13 @@ def scalar(divisor: int) -> int:
     return -divisor if divisor > 1 else 1
 
 
-def _date(origin_time: str | None) -> dict[int, int]:
+def _date(start_time: str | None) -> dict[int, int]:
     """The headers for the date of t = 0, to the second; none where it is not known."""
     from segyio import TraceField as Field
 
-    if not origin_time:
+    if not start_time:
         return {}
-    moment = datetime.fromisoformat(origin_time)
+    moment = datetime.fromisoformat(start_time)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return {
         Field.YearDataRecorded: moment.year,
@@ -195,13 +195,13 @@ def _date(origin_time: str | None) -> dict[int, int]:
 def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
     """Lines of the textual header by number."""
     interval = microseconds(seismograms.sampling_interval)
-    origin = seismograms.origin_time
+    start = seismograms.start_time
     lines = [
         f"SYNTHETIC SEISMOGRAMS, LITHOWAVE {__version__}",
         f"TITLE: {seismograms.title}",
         f"{what}, UNIT {unit}; IEEE FLOATS, NOT RESCALED",
         f"{len(seismograms)} TRACES OF {len(seismograms.time)} SAMPLES, INTERVAL {interval} MICROSECONDS",
-        f"T = 0 IS THE FIRST SAMPLE: {f'{origin} UTC' if origin else 'THE ORIGIN TIME, OF UNKNOWN DATE'}",
+        f"T = 0 IS THE FIRST SAMPLE: {f'{start} UTC' if start else 'ITS DATE IS NOT KNOWN'}",
         "ONE TRACE A RECEIVER, IN THE ORDER OF THE DESCRIPTION AND OF SEISMOGRAMS.H5",
         "COMPONENTS: E (EAST, X, IN-LINE, CODE 14), N (NORTH, Y, CROSS-LINE, CODE 13),",
         "            Z (UP, VERTICAL, CODE 12); POSITIVE EAST, NORTH AND UP",
@@ -211,8 +211,10 @@ def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
     ]
     if seismograms.geographic_origin is not None:
         longitude, latitude = seismograms.geographic_origin
-        lines.append(f"X = Y = 0 IS LONGITUDE {longitude:.6f}, LATITUDE {latitude:.6f} (WGS 84),")
+        lines.append(f"X = Y = 0 IS LONGITUDE {longitude:z.6f}, LATITUDE {latitude:z.6f} (WGS 84),")
         lines.append("            TRANSVERSE MERCATOR ABOUT IT WITH SCALE 1")
+    if seismograms.origin_delay is not None:
+        lines.append(f"THE ORIGIN TIME IS T = {seismograms.origin_delay:.12g} S")
     named = {number: _plain(line) for number, line in enumerate(lines, 1)}
     return {**named, 39: "SEG Y REV1", 40: "END TEXTUAL HEADER"}
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError, OutputError, issue_warning
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
     COMPONENTS,
@@ -38,9 +38,10 @@ from lithowave.output.attributes import (
     write_attributes,
 )
 from lithowave.output.source_table import SourceTable
+from lithowave.utc import shifted_time
 
 FILE_NAME = "seismograms.h5"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
@@ -260,14 +261,16 @@ def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
 class Seismograms:
     """What was recorded, as far as it has been written.
 
-    time : (n_samples,) s from the origin time.
+    time : (n_samples,) s; the origin time of the event is at `origin_delay`.
     data : (n_receivers, 3, n_samples), components E, N, Z, in `units`.
     names : ``NETWORK.STATION`` of each receiver.
     positions : (n_receivers, 3), m.
     stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz, or None.
     pressure : (n_receivers, n_samples), Pa, or None.
     strain : (n_receivers, 6, n_samples), without unit, order as in stress, or None; xy is half of the shear angle.
-    origin_time : ISO 8601 UTC time of t = 0, or None where it has no date.
+    origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
+    origin_delay : s, the origin time on the time axis; None if unknown, since the file was written by a version of
+        lithowave in which `origin_time` was the UTC time of t = 0.
     geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
     sample_count : number of samples of the complete run.
     """
@@ -285,6 +288,7 @@ class Seismograms:
     pressure: np.ndarray | None = None
     strain: np.ndarray | None = None
     origin_time: str | None = None
+    origin_delay: float | None = 0.0
     geographic_origin: tuple[float, float] | None = None
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
     title: str = ""
@@ -294,6 +298,11 @@ class Seismograms:
     def names(self) -> list[str]:
         """``NETWORK.STATION`` of each receiver."""
         return [f"{network}.{station}" for network, station in zip(self.networks, self.stations, strict=True)]
+
+    @property
+    def start_time(self) -> str | None:
+        """ISO 8601 UTC time of t = 0, the first sample; None if the event has no date."""
+        return self.origin_time and shifted_time(self.origin_time, -(self.origin_delay or 0.0))
 
     @property
     def complete(self) -> bool:
@@ -353,9 +362,15 @@ def load_seismograms(path: str | Path) -> Seismograms:
         path = path / FILE_NAME
     with hdf5.open_file(path) as file:
         try:
-            return _read(file)
+            seismograms = _read(file)
         except (KeyError, OSError, UnicodeDecodeError) as error:
             raise OutputError(f"{path}: is damaged or not a lithowave seismogram file: {error}") from error
+    if seismograms.origin_time and seismograms.origin_delay is None:
+        issue_warning(
+            f"{path}: written by an earlier version of lithowave, which stored the UTC time of t = 0 as origin_time; "
+            "with sources[].delay the event is later by this delay."
+        )
+    return seismograms
 
 
 def _read(file: Any) -> Seismograms:
@@ -383,6 +398,7 @@ def _read(file: Any) -> Seismograms:
         pressure=samples("pressure"),
         strain=samples("strain"),
         origin_time=attributes.get("origin_time"),
+        origin_delay=float(attributes["origin_delay"]) if "origin_delay" in attributes else None,
         geographic_origin=geographic_origin(attributes),
         sources=SourceTable(
             _read_texts(sources, "name"), *(sources[name][:] for name in ("position", "moment", "force", "onset"))

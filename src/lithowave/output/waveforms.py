@@ -5,8 +5,8 @@ A; FDSN source identifiers 1.0), X for a synthetic ("derived") instrument, and t
 pressure have no place in these formats and are kept in ``seismograms.h5`` only. Samples are not rescaled: m,
 m/s or m/s^2.
 
-A run whose event has no date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since
-then.
+Records start at t = 0, which may be before the origin time (`Seismograms.origin_delay`). A run whose event has no
+date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import to_geographic
-from lithowave.output.segy import require_segyio
 from lithowave.output.seismograms import Seismograms
 
 # lowest sampling rate (Hz) that a band letter stands for, in the variant with a corner period of 10 s or more
@@ -65,6 +64,19 @@ def _require_obspy(purpose: str) -> None:
         raise MissingPackageError("obspy", purpose, "formats")
 
 
+def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> None:
+    """Raise MissingPackageError if a package that writes one of these formats is not installed.
+
+    replaceable : whether the formats can be replaced on the command line, which the error then states.
+    """
+    packages = {name: "obspy" if name in NAME_LIMITS else "segyio" for name in formats}
+    missing = [name for name in formats if find_spec(packages[name]) is None]
+    if missing:
+        others = ", ".join(name for name in formats if name not in missing)
+        purpose, without = f"Writing {FORMAT_NAMES[missing[0]]}", f"--set 'output.formats=[{others}]'"
+        raise MissingPackageError(packages[missing[0]], purpose, "formats", without if replaceable else "")
+
+
 def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     """Refuse, before a run, what could not be written after it.
 
@@ -85,9 +97,7 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     if problems:
         first, others = problems[0], problems[1:]
         raise InputError(first.where, first.got, first.allowed, first.hint, others=others)
-    for name in formats:
-        require = _require_obspy if name in NAME_LIMITS else require_segyio
-        require(f"Writing {FORMAT_NAMES[name]}")
+    require_packages(formats)
 
 
 def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
@@ -110,7 +120,7 @@ def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
 def _start_time(seismograms: Seismograms) -> Any:
     from obspy import UTCDateTime
 
-    return UTCDateTime(seismograms.origin_time) if seismograms.origin_time else UTCDateTime(0)
+    return UTCDateTime(seismograms.start_time) if seismograms.start_time else UTCDateTime(0)
 
 
 def to_stream(seismograms: Seismograms) -> Any:
@@ -163,11 +173,12 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
 def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     """One file ``NET.STA.CHA.sac`` for each component; returns the files.
 
-    Headers: reference time and `o` at the origin time (SAC resolves 1 ms; the rest stands in `b` and `o`),
-    `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees from vertical), `stdp` (m below the surface),
-    `evdp` (km below the surface), `mag` (Mw). With a geographic origin `stla`, `stlo`, `evla`, `evlo` (SAC
-    derives distances from them); without, `dist` (km), `az` and `baz` (degrees) of the plane. `user0` to
-    `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), where there is one.
+    Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
+    time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
+    from vertical), `stdp` (m below the surface), `evdp` (km below the surface), `mag` (Mw). With a geographic
+    origin `stla`, `stlo`, `evla`, `evlo` (SAC derives distances from them); without, `dist` (km), `az` and `baz`
+    (degrees) of the plane. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
+    there is a source.
 
     Raises
     ------
@@ -233,15 +244,16 @@ def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
         "nzsec": start.second,
         "nzmsec": start.microsecond // 1000,
         "b": microseconds * 1e-6,
-        "o": microseconds * 1e-6,
     }
-    if not microseconds:
-        header["iztype"] = "io"
+    if seismograms.origin_delay is not None:
+        header["o"] = microseconds * 1e-6 + seismograms.origin_delay
+    if not microseconds:  # SAC: the reference time is the origin time (o = 0), or the time of the first sample (b = 0)
+        header["iztype"] = "io" if header.get("o") == 0.0 else "ib"
     sources = seismograms.sources
     if sources.centroid is None:
         return header
     x, y, z = sources.centroid
-    header.update(user3=x, user4=y, user5=z, evdp=-z / 1000.0)
+    header.update(user3=x, user4=y, user5=z, evdp=(0.0 - z) / 1000.0)
     if sources.moment_magnitude is not None:
         header["mag"] = sources.moment_magnitude
     if seismograms.geographic_origin is not None:
@@ -251,7 +263,7 @@ def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
 
 def _sac_place(seismograms: Seismograms, index: int) -> dict[str, Any]:
     x, y, z = seismograms.positions[index]
-    header: dict[str, Any] = {"user0": x, "user1": y, "user2": z, "stdp": -z, "lcalda": False}
+    header: dict[str, Any] = {"user0": x, "user1": y, "user2": z, "stdp": 0.0 - z, "lcalda": False}
     if seismograms.geographic_origin is not None:
         header["stlo"], header["stla"] = to_geographic(x, y, seismograms.geographic_origin)
         header["lcalda"] = True

@@ -39,7 +39,7 @@ def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
         if tops[number] >= lowest:
             raise InputError(
                 f"material.layers[{number}].top",
-                f"{tops[number]:g} m crosses the topography, which goes down to {lowest:g} m",
+                f"{tops[number]:zg} m crosses the topography, which goes down to {lowest:zg} m",
                 "element faces follow the layers, which must lie below the surface everywhere",
                 "material.file holds a model of any shape",
             )

@@ -45,6 +45,11 @@ class SurveyReport:
         return not self.problems
 
     @property
+    def verdict(self) -> str:
+        """Whether the survey would work on this machine, in one line."""
+        return "this run would work here" if self.runnable else "this run would fail here"
+
+    @property
     def to_do(self) -> int:
         """Shots that are not finished."""
         return self.shots - self.finished

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import lithowave
-from lithowave.errors import InputError, LithowaveError
+from lithowave.errors import InputError, LithowaveError, issue_warning
 from lithowave.experiment.simulation import Simulation
 from lithowave.output.run_folder import PROGRESS, read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
@@ -95,7 +95,10 @@ def run_survey(
         part = "compute" if name in type(simulation.compute).model_fields else "output"
         changes[f"{part}.{name}"] = value
     simulation = simulation.with_overrides(changes) if changes else simulation
-    return _go_through(simulation, SurveyFolder.prepare(simulation, overwrite), overwrite, show)
+    folder = SurveyFolder.prepare(simulation, overwrite)
+    for text in simulation.warnings():
+        issue_warning(text)
+    return _go_through(simulation, folder, overwrite, show)
 
 
 def restart_survey(

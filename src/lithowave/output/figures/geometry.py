@@ -26,10 +26,12 @@ def azimuth(seismograms: Seismograms) -> np.ndarray:
 
 
 def component(seismograms: Seismograms, name: str) -> np.ndarray:
-    """(n_receivers, n_samples) of one component: E, N, Z, R (away from the source) or T (right of R).
+    """(n_receivers, n_samples) of one component: E, N, Z, R (away from the source), T (right of R) or P (pressure).
 
     R = E sin a + N cos a and T = E cos a - N sin a with the azimuth a from source to receiver.
     """
+    if name == "P" and seismograms.pressure is not None:
+        return seismograms.pressure
     east, north, up = (seismograms.data[:, index] for index in range(3))
     if name in "ENZ":
         return {"E": east, "N": north, "Z": up}[name]
@@ -38,4 +40,4 @@ def component(seismograms: Seismograms, name: str) -> np.ndarray:
         return east * np.sin(angle) + north * np.cos(angle)
     if name == "T":
         return east * np.cos(angle) - north * np.sin(angle)
-    raise ValueError(f"unknown component {name!r}; known: E, N, Z, R, T")
+    raise ValueError(f"unknown component {name!r}; known: E, N, Z, R, T, and P if pressure was recorded")

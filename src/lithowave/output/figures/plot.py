@@ -36,6 +36,8 @@ def plot_run(directory: str | Path) -> list[Path]:
     if len(seismograms) and len(seismograms.time):
         # without a source there is no direction from it
         components = "ZRT" if len(seismograms.sources) else "ENZ"
+        if seismograms.pressure is not None:
+            components = "P" + components
         written.append(record_section(seismograms, folder / "record_section.png", components, layers=layers))
         written += traces(seismograms, folder / "traces.png", layers=layers)
     for file in snapshot_files(directory):

@@ -37,9 +37,9 @@ def record_section(
 
     Parameters
     ----------
-    components : letters out of E, N, Z, R (radial, away from the source) and T (transverse).
+    components : letters out of E, N, Z, R (radial, away from the source), T (transverse) and P (pressure).
     normalise : ``trace`` (each by its own peak), ``receiver`` (by the peak of its three components) or
-        ``all`` (one scale for all).
+        ``all`` (one scale for all); the pressure always has a scale of its own.
     reduction_speed : m/s; the time axis then shows t - distance / reduction_speed.
     layers : (tops, vp, vs) of flat layers (m, m/s), for the curves of the first P and S arrivals.
     speeds : from label to speed (m/s): straight moveout lines at distance / speed.
@@ -60,14 +60,15 @@ def record_section(
         figure = style.new_figure(1.6 + 2.9 * len(components), 6.8, layout="constrained")
         panels = figure.subplots(1, len(components), sharex=True, sharey=True, squeeze=False)[0]
         for panel, name in zip(panels, components, strict=True):
-            traces = _normalised(seismograms, component(seismograms, name), normalise)[chosen]
+            values = component(seismograms, name)
+            traces = normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)[chosen]
             _draw_traces(panel, seismograms.time, distance[chosen] / 1000, traces, name, reduction_speed)
             _draw_curves(panel, curves, reduction_speed)
         _finish_axes(panels, seismograms, distance / 1000, reduction_speed)
         _label_stations(panels[-1], [seismograms.names[index] for index in chosen], distance[chosen] / 1000)
         shown = "" if len(chosen) == len(distance) else f"{len(chosen)} of {len(distance)} receivers, "
         title = f"{seismograms.title}: " if seismograms.title else ""
-        figure.suptitle(f"{title}ground {seismograms.quantity}", x=0.01, ha="left", size=12, weight="bold")
+        figure.suptitle(f"{title}{_recorded(seismograms, components)}", x=0.01, ha="left", size=12, weight="bold")
         figure.supxlabel(
             f"{shown}{NORMALISATIONS[normalise]}", size=7.5, color=style.MUTED, x=0.99, ha="right"
         )
@@ -86,11 +87,19 @@ def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
     return order[np.unique(bins, return_index=True)[1]][:most]
 
 
-def _normalised(seismograms: Seismograms, traces: np.ndarray, normalise: str) -> np.ndarray:
+def _recorded(seismograms: Seismograms, components: str) -> str:
+    """What the panels show: ground velocity, pressure, pressure and velocity."""
+    if "P" not in components:
+        return f"ground {seismograms.quantity}"
+    return "pressure" if components == "P" else f"pressure and {seismograms.quantity}"
+
+
+def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarray:
+    """The traces of one component over the peaks of it or, of (n_receivers, n_components, n_samples), of all."""
     if normalise == "trace":
         peaks = np.abs(traces).max(axis=1)
     else:
-        peaks = np.abs(seismograms.data).max(axis=(1, 2))
+        peaks = np.abs(data).max(axis=(1, 2))
         if normalise == "all":
             peaks = np.full_like(peaks, peaks.max())
     return traces / np.where(peaks > 0, peaks, 1.0)[:, None]

@@ -69,8 +69,14 @@ def _title(seismograms: Seismograms) -> str:
     if magnitude is not None:
         parts.append(f"Mw {magnitude:.1f}")
     if seismograms.sources.centroid is not None:
-        parts.append(f"depth {-seismograms.sources.centroid[2] / 1000:.1f} km")
+        parts.append(_depth_text(seismograms.sources.centroid[2]))
     return ", ".join(parts)
+
+
+def _depth_text(z: float) -> str:
+    """Depth below z = 0, or elevation above it: in m within 1 km."""
+    size = f"{abs(z) / 1000:.1f} km" if abs(z) >= 1000 else f"{round(abs(float(z)), 1):g} m"
+    return f"{'elevation' if z > 0 else 'depth'} {size}"
 
 
 def map_frame(

@@ -12,6 +12,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.solvers.absorption_warnings import flux_warnings
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
@@ -22,6 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.parts import make_part
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
+from lithowave.solvers.model_warnings import tetrahedra_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 
@@ -135,7 +137,7 @@ class DiscontinuousGalerkinPlan:
     def place_of(self, element: int) -> str:
         """Where an element is, for messages; with the number that its file gives it."""
         x, y, z = self.mesh.element_vertices(np.array([element]))[0].mean(axis=0)
-        return f"element {self.mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
+        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
 
     def points_per_wavelength(self) -> float | None:
         """Points in the shortest wavelength at max_frequency, where they are fewest."""
@@ -223,6 +225,10 @@ class DiscontinuousGalerkinPlan:
             ("local time steps", f"{clusters}: {summary['local_time_step_gain']:.3g} times fewer updates"),
             (steps[0], f"{steps[1]} (of the longest time step)"),
         ]
+
+    def warnings(self, simulation: Simulation) -> list[str]:
+        """See `lithowave.solvers.base.Plan`."""
+        return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation)]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

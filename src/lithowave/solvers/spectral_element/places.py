@@ -99,7 +99,7 @@ def refuse_missing(missing: np.ndarray, names: Sequence[str], positions: np.ndar
         x, y, z = positions[n]
         more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
         raise InputError(
-            where, f"{names[n]} at ({x:.12g}, {y:.12g}, {z:.12g}) m is in no element of the mesh{more}",
+            where, f"{names[n]} at ({x:z.12g}, {y:z.12g}, {z:z.12g}) m is in no element of the mesh{more}",
             "it must lie within the mesh, on its surface at most",
         )  # fmt: skip
 

@@ -16,7 +16,9 @@ from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
 from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.parallel.together import agreed
+from lithowave.solvers.absorption_warnings import stacey_warnings
 from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.model_warnings import hexahedra_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 from lithowave.solvers.spectral_element import memory
@@ -174,7 +176,7 @@ class SpectralElementPlan:
     def place_of(self, element: int) -> str:
         """Where an element is, for messages; with the number that its file gives it."""
         x, y, z = self.element_nodes(element)[:8].mean(axis=0)
-        return f"element {self.mesh.element_id(element)} at ({x:.6g}, {y:.6g}, {z:.6g}) m"
+        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
 
     def slowest(self, some: slice) -> np.ndarray:
         """Slowest wave in each of some elements, m/s."""
@@ -244,6 +246,10 @@ class SpectralElementPlan:
         if self.face_kinds:
             return face_line(summary, more)
         return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + more
+
+    def warnings(self, simulation: Simulation) -> list[str]:
+        """See `lithowave.solvers.base.Plan`."""
+        return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation)]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

@@ -1,0 +1,61 @@
+"""Hints for Python objects and text given as an entry that requires a list or a group of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+LISTS = ("sources", "receivers")
+_TEXT_KEYS = {
+    "sources": "file", "receivers": "file", "material": "file", "solver": "method", "compute": "backend",
+    "output": "directory",
+}  # fmt: skip
+"""For each entry the key that was most likely meant when the entry itself is text."""
+
+_CMTSOLUTION = (
+    'write events with moment tensors to a file, {name}.write("event.cmt", format="CMTSOLUTION"), and give '
+    'sources=[{{"file": "event.cmt"}}]'
+)
+_STATION = (
+    '{"network": network.code, "name": station.code, "longitude": station.longitude, "latitude": station.latitude}'
+)
+_OBJECTS = {
+    ("sources", "Catalog"): _CMTSOLUTION.format(name="catalog"),
+    ("sources", "Event"): _CMTSOLUTION.format(name="event"),
+    ("receivers", "Inventory"): f"give receivers=[{_STATION} for network in inventory for station in network]",
+    ("receivers", "Network"): f"give receivers=[{_STATION} for station in network]",
+    ("receivers", "Station"): f"give receivers=[{_STATION}] with the code of the network",
+    ("material", "ndarray"): (
+        'write a file, numpy.savez("model.npz", axes=["x", "y", "z"], x=x, y=y, z=z, vp=vp, vs=vs, rho=rho), and give '
+        'material={"file": "model.npz"}'
+    ),
+    ("material", "Dataset"): (
+        'write vp, vs and rho on the axes x, y and z to a file, dataset.to_netcdf("model.nc"), and give '
+        'material={"file": "model.nc"}'
+    ),
+    ("material", "function"): 'give material={"function": f} with a function f(x, y, z) that returns vp, vs and rho',
+}
+
+
+def is_obspy_object(value: Any) -> bool:
+    """True if a value is an object of ObsPy, whose events are mappings, and whose catalogs are iterable."""
+    return type(value).__module__.partition(".")[0] == "obspy"
+
+
+def replacement(path: tuple[str | int, ...], value: Any) -> str:
+    """The entry to give instead of a value of the wrong type, as a hint; empty if the type suggests none.
+
+    Parameters
+    ----------
+    path : keys and indices that lead to the value.
+    """
+    if not path or not all(isinstance(step, int) for step in path[1:]):
+        return ""
+    entry, in_list = path[0], len(path) == 1 and path[0] in LISTS
+    if (entry, type(value).__name__) in _OBJECTS:
+        return _OBJECTS[entry, type(value).__name__]
+    if isinstance(value, (str, Path)) and entry in _TEXT_KEYS:
+        group = f"{{{_TEXT_KEYS[entry]}: {value}}}"
+        return f"did you mean {f'[{group}]' if in_list else group}?"
+    return "put the group of keys into a list: [{...}]" if in_list and isinstance(value, Mapping) else ""

@@ -1,0 +1,207 @@
+"""Warnings where a discretization is less accurate than its description: reflections, layers, topography."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from fake_ranks import on_ranks
+from lithowave.solvers import load_method
+
+SE, DG, FD = "spectral_element", "discontinuous_galerkin", "finite_difference"
+ROCK = {"vp": 5000.0, "vs": 2800.0, "rho": 2600.0}
+SOFT = {"vp": 3200.0, "vs": 1600.0, "rho": 2300.0}
+DOUBLE_COUPLE = {"strike": 30, "dip": 60, "rake": 90, "mw": 4.0}
+
+
+def described(method=SE, *, solver=None, receivers=None, size=3000.0, duration=5.0, **changes):
+    """The tutorial's example: a source 1 km above the bottom, receivers 0.5 to 3 km from the sides."""
+    return lw.Simulation(
+        **{
+            "domain": {"x": [-size, size], "y": [-size, size], "z": [-size, 0]},
+            "material": {"layers": [{"top": 0, **SOFT}, {"top": -1000, **ROCK}]},
+            "sources": [
+                {
+                    "position": [0, 0, -2000], "double_couple": DOUBLE_COUPLE,
+                    "time_function": {"gaussian": {"sigma": 0.15, "delay": 0.9}},
+                }
+            ],
+            "receivers": receivers or [
+                {"name": "S01", "position": [1000, 1500, 0]},
+                {"line": {"prefix": "L", "start": [0, 0, 0], "end": [2500, 0, 0], "count": 11}},
+            ],
+            "duration": duration,
+            "solver": {"method": method, "max_frequency": 2.6, **(solver or {})},
+            **changes,
+        }
+    )  # fmt: skip
+
+
+def warnings_of(simulation):
+    return load_method(simulation.solver.method).plan(simulation).warnings(simulation)
+
+
+# --- absorbing faces
+
+
+@pytest.mark.parametrize(("method", "remedy"), [(SE, "Use absorption: layer, or faces 4100 m"), (DG, "Use faces 41")])
+def test_reflections_from_first_order_faces_are_estimated(method, remedy):
+    """Measured with spectral elements: 16% over all traces, 13% to 27% at single receivers."""
+    [text] = warnings_of(described(method))
+    assert text.startswith("boundaries.absorption: stacey (") and remedy in text
+    assert "19% (median), 32% at XX.L11, 500 m from x_max (wavelength 1078 m)" in text and "below 5%" in text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": FD},
+        {"boundaries": {"absorption": "layer"}},
+        {"boundaries": {"sides": "rigid", "bottom": "rigid"}},
+        {"duration": 1.0},  # no reflection arrives before the end
+        {"sources": []},
+    ],
+)
+def test_what_does_not_reflect_has_no_warning(changes):
+    assert warnings_of(described(**changes)) == []
+
+
+def test_faces_at_the_distance_that_is_recommended_have_no_warning():
+    far = {"x": [-7200, 7200], "y": [-7200, 7200], "z": [-7200, 0]}
+    assert warnings_of(described(domain=far, solver={"degree": 8})) == []
+    near = {name: [end + 300 * np.sign(end) * -1 for end in ends] for name, ends in far.items() if name != "z"}
+    assert len(warnings_of(described(domain={**near, "z": [-6900, 0]}, solver={"degree": 8}))) == 1
+
+
+def test_only_absorbing_faces_count():
+    """Without receivers the error is that at the source."""
+    boundaries = {"sides": "rigid", "bottom": "absorbing"}
+    [text] = warnings_of(described(boundaries=boundaries, receivers=[{"name": "A", "position": [2900, 0, 0]}]))
+    assert "at XX.A, 3000 m from z_min" in text
+    [text] = warnings_of(described(boundaries=boundaries, output={"peak_motion": True}, receivers=[
+        {"name": "B", "position": [2900, 0, -2900]}]))  # fmt: skip
+    assert "at XX.B, 100 m from z_min" in text
+    buried = {"position": [0, 0, -2990], "double_couple": DOUBLE_COUPLE, "time_function": {"gaussian": {"sigma": 0.15}}}
+    [text] = warnings_of(described(sources=[buried], receivers=[{"name": "C", "position": [0, 0, -2980]}]))
+    assert ": 100% (median), 100% at XX.C, 20 m from z_min" in text
+
+
+def test_all_outputs_tell_the_reflections(tmp_path: Path):
+    simulation = described(duration=1.5, solver={"max_frequency": 1.0, "degree": 3}, size=3000.0)
+    assert any("boundaries.absorption" in text for text in simulation.check().warnings)
+    with pytest.warns(lw.LithowaveWarning, match="boundaries.absorption: stacey"):
+        result = simulation.run(output=tmp_path / "out")
+    assert any("boundaries.absorption" in text for text in result.report["warnings"])
+    assert "warning: boundaries.absorption: stacey" in (tmp_path / "out" / "log.txt").read_text()
+
+
+# --- layers
+
+
+def layered(*tops_and_rocks, **changes):
+    layers = [{"top": top, **rock} for top, rock in tops_and_rocks]
+    return described(material={"layers": layers}, boundaries={"absorption": "auto"}, **changes)
+
+
+def about(texts, key):
+    return [text for text in texts if text.startswith(key)]
+
+
+def test_layers_thinner_than_the_grid_spacing_are_averaged():
+    thin = layered((0, SOFT), (-1000, ROCK), (-1060, SOFT), (-1200, ROCK), method=FD, solver={"spacing": 75})
+    [text] = warnings_of(thin)
+    assert "material.layers[1]: 60 m thick, 80% of the grid spacing (75 m)" in text and "solver.spacing: 60 or" in text
+    assert warnings_of(layered((0, SOFT), (-1000, ROCK), (-1075, SOFT), method=FD, solver={"spacing": 75})) == []
+    # Layers that are not in the domain, or that continue below it, are not thin.
+    assert warnings_of(layered((50, ROCK), (20, SOFT), (-2990, ROCK), (-4000, SOFT), method=FD)) == []
+
+
+@pytest.mark.parametrize("method", [SE, DG])
+def test_layers_thinner_than_the_elements_make_flat_elements(method):
+    thin = layered((0, SOFT), (-1000, ROCK), (-1100, SOFT), (-1600, ROCK), method=method)
+    [text] = about(warnings_of(thin), "material.layers")
+    assert "material.layers[1]: 100 m thick, less than the elements there" in text and "time step is about 0.1" in text
+    heights = load_method(method).plan(thin).summary()["element_size_m"]
+    assert heights[0] <= 100.0 + 1e-6
+    assert about(warnings_of(described(method)), "material.layers") == []
+
+
+# --- interfaces inside elements
+
+
+def step(x, y, z):
+    """The layers of `described`, but the interface is between element faces."""
+    upper = z > -870.0
+    return tuple(np.where(upper, SOFT[name], ROCK[name]) for name in ("vp", "vs", "rho"))
+
+
+def gradient(x, y, z):
+    vs = 2800.0 + 0.1 * z
+    return 1.8 * vs, vs, np.full_like(vs, 2500.0)
+
+
+@pytest.mark.parametrize("method", [SE, DG])
+def test_interfaces_that_the_elements_do_not_follow_are_reported(method):
+    [text] = about(warnings_of(described(method, material=lw.Material(function=step))), "material")
+    assert "vs changes by up to 43% inside an element" in text and "estimated error of the seismograms 9%" in text
+    count, total = (int(n.replace(",", "")) for n in re.search(r"in ([\d,]+) of ([\d,]+) elements", text).groups())
+    assert 0.02 < count / total < 0.4
+    assert about(warnings_of(described(method, material=lw.Material(function=gradient))), "material") == []
+    assert about(warnings_of(described(FD, material=lw.Material(function=step))), "material") == []
+
+
+def test_elements_across_a_sea_floor_are_reported():
+    def sea(x, y, z):
+        water = z > -700.0
+        return np.where(water, 1500.0, 3200.0), np.where(water, 0.0, 1600.0), np.where(water, 1000.0, 2300.0)
+
+    [text] = about(warnings_of(described(DG, material=lw.Material(function=sea))), "material")
+    assert "vs changes by up to 100% inside an element" in text
+    water = {"homogeneous": {"vp": 1500.0, "vs": 0.0, "rho": 1000.0}}
+    assert about(warnings_of(described(DG, material=water)), "material") == []
+
+
+# --- topography
+
+
+def hilly(folder, width, height=300.0, method=SE, **solver):
+    axis = np.linspace(-3200, 3200, 129)
+    heights = height * np.exp(-((axis - 150) ** 2 + (axis[:, None] + 70) ** 2) / width**2)
+    np.savez(folder / "hill.npz", x=axis, y=axis, elevation=heights, axes=["y", "x"])
+    domain = {"x": [-3000, 3000], "y": [-3000, 3000], "z": [-3000, 0], "topography": folder / "hill.npz"}
+    receivers = [{"name": "A", "position": [0, 0]}]
+    return described(method, domain=domain, receivers=receivers, material={"homogeneous": ROCK}, solver=solver)
+
+
+@pytest.mark.parametrize(("method", "wide", "narrow"), [(SE, 1500.0, 300.0), (DG, 4000.0, 500.0)])
+def test_hills_that_elements_do_not_resolve_are_reported(tmp_path, method, wide, narrow):
+    assert about(warnings_of(hilly(tmp_path, wide, method=method)), "domain") == []
+    simulation = hilly(tmp_path, narrow, method=method)
+    [text] = about(warnings_of(simulation), "domain.topography")
+    pattern = r"by up to ([\d.]+) m \(at x = (\S+) m, y = (\S+) m\), ([\d.]+) of the shortest .* near it (\d+)%"
+    largest, x, y, part, error = (float(found) for found in re.search(pattern, text).groups())
+    assert 20 < largest < 300 and np.hypot(x - 150, y + 70) < 2.5 * narrow
+    assert part == pytest.approx(largest / simulation.shortest_wavelength, rel=0.05)
+    assert error == pytest.approx(200 * part, abs=1.0)
+    finer = hilly(tmp_path, narrow, method=method, points_per_wavelength=30 if method == SE else 60)
+    assert part > 0.02 and about(warnings_of(finer), "domain") == []
+
+
+@pytest.mark.parametrize("method", [SE, DG])
+def test_several_ranks_report_what_one_does(tmp_path, method):
+    for simulation in (
+        hilly(tmp_path, 400.0, method=method), described(method, material=lw.Material(function=step)),
+    ):  # fmt: skip
+        expected = warnings_of(simulation)
+        plan = load_method(method).plan
+
+        def warnings(ranks, simulation=simulation, plan=plan):
+            return plan(simulation, ranks).warnings(simulation)
+
+        for found in on_ranks(3, warnings):
+            assert len(found) == len(expected) == 2 and found[0] == expected[0]
+            assert re.sub(r"\(.*?\)", "", found[1]) == re.sub(r"\(.*?\)", "", expected[1])
