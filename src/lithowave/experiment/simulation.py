@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -94,7 +95,7 @@ class Simulation(DescriptionModel):
         path : the file; names of files in it are taken from its folder.
         overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. With another
         ``solver.method`` the file's keys that tuned the other one (``order``, ``coefficients``, ``passes``, ``degree``,
-        ``local_time_steps``) are left out.
+        ``local_time_steps``, ``refine_sources``) are left out.
 
         Raises
         ------
@@ -233,6 +234,11 @@ class Simulation(DescriptionModel):
             for index, entry in enumerate(self.sources)
             for source in entry.point_sources(self.domain, f"sources[{index}]")
         ]
+
+    @property
+    def source_positions(self) -> np.ndarray:
+        """Positions of the point sources (n, 3), m."""
+        return np.array([source.position for source in self.point_sources()], float).reshape(-1, 3)
 
     def receiver_list(self) -> list[Receiver]:
         """All receivers in local coordinates, in the order of the description."""

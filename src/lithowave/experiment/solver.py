@@ -76,7 +76,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "spectral_element": MethodKeys(
         accuracy="degree",
         default=4,
-        tuning=("degree",),
+        tuning=("degree", "refine_sources"),
         recommended=RECOMMENDED_POINTS_BY_DEGREE,
         smallest=SMALLEST_POINTS_BY_DEGREE,
         in_elements=True,
@@ -86,7 +86,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "discontinuous_galerkin": MethodKeys(
         accuracy="order",
         default=5,
-        tuning=("order", "local_time_steps"),
+        tuning=("order", "local_time_steps", "refine_sources"),
         recommended=RECOMMENDED_POINTS_BY_ORDER,
         smallest=SMALLEST_POINTS_BY_ORDER,
         in_elements=True,
@@ -171,6 +171,11 @@ class Solver(DescriptionModel):
         default=None,
         description="true: small elements take small time steps and large ones large; null: where it pays "
         "(discontinuous_galerkin only).",
+    )
+    refine_sources: StrictBool | None = Field(
+        default=None,
+        description="Smaller elements around sources in generated meshes, where receivers are near (spectral_element, "
+        "discontinuous_galerkin); null: true.",
     )
     degree: Annotated[int, WholeNumber(ge=2, le=8)] | None = Field(
         default=None, description="Polynomial degree, 2 to 8 (spectral_element only); 4 unless given."

@@ -125,6 +125,7 @@ solver:
   # degree: 4                            # of the polynomials, 2 to 8
   # With discontinuous_galerkin in place of coefficients and passes:
   # local_time_steps: null               # true | false; null: where it pays
+  # refine_sources: null                 # false: no smaller elements around sources with receivers near
   # (elements) in place of points_per_wavelength and spacing:
   # mesh: model.msh                      # hexahedra with spectral_element, else tetrahedra
 

@@ -21,11 +21,14 @@ from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
 from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
 
-HALVINGS = 2  # of the elements around sources, in meshes that are built; one where they would shorten all time steps
+# Distance of a source from what is recorded over the edge of the cubes there, from which on these are small enough; of
+# smaller ones the elements are halved, so often at most.
+WANTED, MOST_HALVINGS = 1.75, 3
 SAMPLES = 3  # points of quadrature along each direction in which an element's material is sampled
 PART = 4096
 
@@ -130,18 +133,32 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
 
 
 def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = ALONE) -> TetrahedralMesh:
-    """With small elements around the sources.
+    """The mesh with smaller elements around sources that have receivers near, along a curve.
 
-    What a point source near a vertex is to the polynomials of an element is wrong by ten times as much as the waves
-    are, and its near field, in which neighbouring elements differ much, is of first order in their time steps only.
+    Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =
+    0.6, 2% for 1.0 and 0.3% for 2.0 (order 5).
     """
-    positions = np.array([source.position for source in simulation.point_sources()], float).reshape(-1, 3)
-    tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
-    if len(positions):
-        for _ in range(HALVINGS if simulation.solver.local_time_steps is not False else 1):
-            elements = place_points(mesh, positions, tolerance, ranks).places.element
-            mesh = refined(mesh, around(mesh, elements, ranks), ranks)
+    positions = simulation.source_positions
+    if len(positions) and simulation.solver.refine_sources is not False:
+        tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
+        size = element_sizes(mesh, positions, tolerance, ranks)
+        distance = recorded_distances(simulation, simulation.domain.z[1], size)
+        halvings = np.ceil(np.log2(np.maximum(WANTED * size / distance, 1.0)) - 1e-9)
+        for done in range(MOST_HALVINGS):
+            some = positions[halvings > done]
+            elements = place_points(mesh, some, tolerance, ranks).places.element
+            if len(some):
+                mesh = refined(mesh, around(mesh, elements, ranks), ranks)
     return mesh.along_curve()
+
+
+def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks) -> np.ndarray:
+    """Edges (n,), m, of cubes of twelve elements as large as those at positions (n, 3); infinite where there is none.
+    The same on all ranks, which call it together."""
+    places = place_points(mesh, positions, tolerance, ranks).places
+    vertices, found = mesh.element_vertices(places.element), np.full(len(positions), np.inf)
+    np.minimum.at(found, places.point, np.cbrt(2.0 * np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))))
+    return of_all_ranks(found, ranks)
 
 
 def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:

@@ -18,12 +18,13 @@ from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
+from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes
 from lithowave.solvers.discontinuous_galerkin.parts import make_part
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
 from lithowave.solvers.model_warnings import tetrahedra_warnings
+from lithowave.solvers.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 
@@ -228,7 +229,9 @@ class DiscontinuousGalerkinPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""
-        return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation)]
+        size = element_sizes(self.mesh, simulation.source_positions, self.tolerance, self.shared.ranks)
+        near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
+        return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

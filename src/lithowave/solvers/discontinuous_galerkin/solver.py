@@ -15,7 +15,7 @@ from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records, place_raster
-from lithowave.solvers.discontinuous_galerkin.sources import SourceList
+from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.pieces import Piece, Place, Rows
 from lithowave.solvers.rasters import select_raster, surface_grid
@@ -52,7 +52,7 @@ class DiscontinuousGalerkinSolver:
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         self._allocate()
         self.exchange = TraceExchange(self, self.halo)
-        self._prepare_sources([] if simulation is None else simulation.point_sources())
+        self._prepare_sources(simulation)
         receivers = [] if simulation is None else simulation.receiver_list()
         self.records_of = Records(self, receivers)
         self._magnitudes = backend.zeros(MAGNITUDES)
@@ -69,17 +69,18 @@ class DiscontinuousGalerkinSolver:
         self.even, self.odd = (self.backend.zeros((self.tables.slots, *trace)) for _ in range(2))
         self._pending, self._parity = False, 0  # whether a step is under way; of the number of steps
 
-    def _prepare_sources(self, sources: list) -> None:
+    def _prepare_sources(self, simulation: Simulation | None) -> None:
         plan, self.sources, self._next_step = self.plan, [], -1
+        sources = [] if simulation is None else simulation.point_sources()
         if not sources:
             return
-        positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        placed = place_points(plan.mesh, positions, plan.tolerance, self.halo.ranks)
+        spread = spread_of(plan, simulation)
+        placed = place_points(plan.mesh, spread.positions, plan.tolerance, self.halo.ranks)
         names = [getattr(source, "name", "") or f"source {number}" for number, source in enumerate(sources)]
-        require_places(placed.missing, names, positions, "sources")
+        require_places(placed.missing, [names[number] for number in spread.source], spread.positions, "sources")
         for cluster in np.unique(plan.clustering.cluster[placed.places.element]).tolist():
             for outer in (True, False):
-                made = SourceList(self.backend, plan, self.tables, sources, placed, cluster, outer)
+                made = SourceList(self.backend, plan, self.tables, sources, spread, placed, cluster, outer)
                 if made.count:
                     self.sources.append(made)
 

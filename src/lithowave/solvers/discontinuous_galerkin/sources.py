@@ -12,6 +12,7 @@ and sends, is found once: `step` knows nothing of sources, and these are added b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,17 @@ from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESS
-from lithowave.solvers.discontinuous_galerkin.places import SharedPlaces
+from lithowave.solvers.discontinuous_galerkin.meshing import element_sizes
+from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, SharedPlaces, find_places
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
 from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
 VELOCITY = slice(len(STRESS), QUANTITIES)
+MANY = 200  # sources, beyond which only those with receivers nearer than NEAR elements are spread
+NEAR = 3.0
+RADIUS = 0.6  # of the ball over which a source is spread, in sizes of the element
 
 
 class TaylorAmplitudes:
@@ -63,27 +69,29 @@ class SourceList:
 
     Parameters
     ----------
-    plan, tables : mesh, materials, places of elements. sources : all of them. placed : theirs. cluster, outer : whose
-    elements count here.
+    plan, tables : mesh, materials, places of elements. sources : all of them. spread, placed : points that represent
+    them, and where these are. cluster, outer : whose elements count here.
     """
 
     def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], placed: SharedPlaces, cluster: int,
-        outer: bool = False,
+        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], spread: SpreadSources, placed: SharedPlaces,
+        cluster: int, outer: bool = False,
     ) -> None:  # fmt: skip
         self.backend, self.cluster, self.outer = backend, cluster, outer
         step = plan.clustering.shortest * 2**cluster
         self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
         entries: dict[str, list] = {}
-        places = placed.places
-        own = (plan.clustering.cluster[places.element] == cluster) & (tables.outer[places.element] == outer)
-        for row in np.flatnonzero(own):
-            owner, element = int(places.point[row]), int(places.element[row])
+        own = np.flatnonzero(_chosen(plan, tables, placed.places.element, cluster, outer))
+        places = placed.places.rows(own)
+        weight, source = spread.weight[places.point] / placed.holders[own], spread.source[places.point]
+        pairs, pair = np.unique(np.column_stack([places.element, source]), axis=0, return_inverse=True)
+        for number, (element, owner) in enumerate(pairs.tolist()):
+            rows = np.flatnonzero(pair.ravel() == number)
             response = Response(plan, element, step)
-            shape = response.source_shape(sources[owner], places.reference[row]) / placed.holders[row]
+            shape = response.source_shape(sources[owner], places.reference[rows], weight[rows])
             for term in range(self._amplitudes.terms):
-                for name, target, weight in response.added(tables, shape, term):
-                    entries.setdefault(name, []).append((target, weight, owner * self._amplitudes.terms + term))
+                for name, target, added in response.added(tables, shape, term):
+                    entries.setdefault(name, []).append((target, added, owner * self._amplitudes.terms + term))
         self._lists = {name: self._uploaded(found) for name, found in entries.items()}
         self.count = sum(target.size for target, *_ in self._lists.values())
         self._table = backend.zeros((BLOCK, len(sources) * self._amplitudes.terms), np.float64)
@@ -116,6 +124,27 @@ class SourceList:
                 yield name, (*lists, self._table, self.row)
 
 
+def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
+    return (plan.clustering.cluster[element] == cluster) & (tables.outer[element] == outer)
+
+
+def spread_of(plan: Any, simulation: Any) -> SpreadSources:
+    """The points that represent the sources of a simulation: all are spread, or of many those with receivers near."""
+    reach = np.inf if len(simulation.point_sources()) <= MANY else NEAR
+    return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
+
+
+def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
+    """Slowest and fastest wave, m/s, and edge of the cube that twelve elements would fill, m, at positions; see
+    `spread_sources.Surroundings`."""
+    places = find_places(plan.mesh, positions)
+    found, materials = np.full((len(positions), 2), np.inf), plan.materials
+    speeds = materials.slowest_speed[places.element], materials.fastest_speed[places.element]
+    np.minimum.at(found, places.point, np.stack(speeds, axis=1))
+    sizes = element_sizes(plan.mesh, positions, TOLERANCE, plan.shared.ranks)
+    return np.column_stack([of_all_ranks(found, plan.shared.ranks), sizes])
+
+
 class Response:
     """What a source in an element does in a step, for a unit of one of its Taylor amplitudes."""
 
@@ -130,10 +159,10 @@ class Response:
             np.finfo(np.float32 if plan.value_bytes == 4 else np.float64).eps,
         )[0]  # fmt: skip
 
-    def source_shape(self, source: Any, reference: np.ndarray) -> np.ndarray:
+    def source_shape(self, source: Any, reference: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """(9, functions): the rate of the coefficients for a unit of the time function. In a fluid only the isotropic
-        part of a moment tensor acts."""
-        phi = basis_values(self.plan.order, reference[None])[:, 0] / self.geometry.jacobian[0]
+        part of a moment tensor acts. reference, weight : of the points of the source in the element."""
+        phi = basis_values(self.plan.order, reference) @ weight / self.geometry.jacobian[0]
         gains = np.zeros(QUANTITIES)
         if source.force is not None:
             gains[VELOCITY] = np.asarray(source.force, float) / self.plan.materials.rho[self.element]

@@ -23,6 +23,7 @@ from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
 from lithowave.solvers.model_warnings import grid_warnings
+from lithowave.solvers.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
@@ -198,7 +199,8 @@ class FiniteDifferencePlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""
-        return grid_warnings(self, simulation)
+        size = np.full(len(simulation.source_positions), self.grid.spacing)
+        return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

@@ -18,6 +18,7 @@ from lithowave.solvers.element_description import element_layers, element_size, 
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.parts import column_windows, element_parts, handed_out
+from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -145,7 +146,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
         for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
     )
     interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
-    return BuiltBox(plan_box(x, y, interfaces, sizes), tops, layer, sizes[0][0])
+    plan = refined_at_sources(plan_box(x, y, interfaces, sizes), simulation, tops, [size for size, _ in sizes])
+    return BuiltBox(plan, tops, layer, sizes[0][0])
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:

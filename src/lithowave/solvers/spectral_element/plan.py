@@ -19,6 +19,7 @@ from lithowave.parallel.together import agreed
 from lithowave.solvers.absorption_warnings import stacey_warnings
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.model_warnings import hexahedra_warnings
+from lithowave.solvers.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
 from lithowave.solvers.spectral_element import memory
@@ -26,6 +27,7 @@ from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
+from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
 from lithowave.solvers.spectral_element.whole import WholeMesh, survey_whole
@@ -178,12 +180,19 @@ class SpectralElementPlan:
         x, y, z = self.element_nodes(element)[:8].mean(axis=0)
         return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
 
-    def slowest(self, some: slice) -> np.ndarray:
+    def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Slowest wave in each of some elements, m/s."""
         if self.materials.values is None:
             return self.materials.slowest[self.materials.number[some]]
         _, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
         return np.sqrt(mu / rho).min(axis=1)
+
+    def fastest(self, some: slice | np.ndarray) -> np.ndarray:
+        """Fastest wave in each of some elements, m/s."""
+        if self.materials.values is None:
+            return self.materials.fastest[self.materials.number[some]]
+        lam, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
+        return np.sqrt((lam + 2 * mu) / rho).max(axis=1)
 
     def points_per_wavelength(self) -> float | None:
         """GLL points, on average, in the shortest wavelength at max_frequency, where they are fewest."""
@@ -249,7 +258,9 @@ class SpectralElementPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""
-        return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation)]
+        size = surroundings(self, simulation.source_positions)[:, 2]
+        near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
+        return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.base.Plan`."""

@@ -19,7 +19,7 @@ from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
-from lithowave.solvers.spectral_element.sources import SourceList
+from lithowave.solvers.spectral_element.sources import SourceList, spread_of
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -62,7 +62,7 @@ class SpectralElementSolver:
         self._allocate()
         self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
-        self._prepare_sources([] if simulation is None else simulation.point_sources())
+        self._prepare_sources(simulation)
         receivers = [] if simulation is None else simulation.receiver_list()
         self.records_of = Records(self, receivers)
         self.receiver_numbers = self.records_of.samples.point
@@ -92,10 +92,12 @@ class SpectralElementSolver:
         )  # fmt: skip
         self.history = self.backend.zeros((len(damping.point), 3))
 
-    def _prepare_sources(self, sources: list) -> None:
+    def _prepare_sources(self, simulation: Simulation | None) -> None:
+        sources = [] if simulation is None else simulation.point_sources()
+        spread = spread_of(self.plan, simulation)
         # A point of one element alone moves when that adds its forces: only then may sources act on it.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)
-        self.sources = [SourceList(self.backend, self.plan, sources, on_border) for on_border in parts]
+        self.sources = [SourceList(self.backend, self.plan, sources, spread, on_border) for on_border in parts]
         self._row = self.backend.zeros((1,), np.int64)
         self._next_step = -1
 

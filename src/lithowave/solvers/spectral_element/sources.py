@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
-from lithowave.solvers.spectral_element.places import inverse_jacobians, symmetric
+from lithowave.solvers.spectral_element.places import find_places, inverse_jacobians, symmetric
 from lithowave.solvers.spectral_element.shared_places import SharedPlaces, require_everywhere, share_places
+from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
+
+NEAR = 3.0  # sizes of the element: sources with receivers nearer than that are spread
+RADIUS = 1.0  # of the ball over which a source is spread, in sizes of the element
+ROWS = 1024  # places that are worked on at a time
 
 
 class SourceList:
@@ -22,21 +27,22 @@ class SourceList:
 
     Parameters
     ----------
-    plan : mesh, numbers of points, time step. on_border : only what acts on points that other ranks have, too (True),
-    or only the rest (False); None for all.
+    plan : mesh, numbers of points, time step. spread : points that represent the sources. on_border : only what acts
+    on points that other ranks have, too (True), or only the rest (False); None for all.
 
     Raises
     ------
     InputError : a source is in no element of any rank.
     """
 
-    def __init__(self, backend: Any, plan: Any, sources: Sequence[Any], on_border: bool | None = None) -> None:
-        self.backend, mesh, numbers = backend, plan.mesh, plan.numbers
-        positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        found = share_places(plan, positions, plan.tolerance)
+    def __init__(
+        self, backend: Any, plan: Any, sources: Sequence[Any], spread: SpreadSources, on_border: bool | None = None
+    ) -> None:
+        self.backend = backend
+        found = share_places(plan, spread.positions, plan.tolerance)
         names = [getattr(source, "name", "") or f"source {number}" for number, source in enumerate(sources)]
-        require_everywhere(found, plan.ranks, names, positions, "sources")
-        point, weight, owner = _source_entries(mesh, numbers, sources, found)
+        require_everywhere(found, plan.ranks, [names[n] for n in spread.source], spread.positions, "sources")
+        point, weight, owner = _source_entries(plan, sources, spread, found)
         if on_border is not None:
             some = np.isin(point, plan.border.points) == on_border
             point, weight, owner = point[some], weight[some], owner[some]
@@ -64,26 +70,55 @@ class SourceList:
         return *self._lists, self._table
 
 
+def spread_of(plan: Any, simulation: Any) -> SpreadSources:
+    """The points that represent the sources of a simulation, None for none: those with receivers near are spread."""
+    if simulation is None:
+        return SpreadSources(np.zeros((0, 3)), np.zeros(0, np.int64), np.zeros(0))
+    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan))
+
+
+def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
+    """Slowest and fastest wave, m/s, and size of the elements at positions; see `spread_sources.Surroundings`."""
+    places = find_places(plan.mesh, plan.degree, positions)
+    found = np.full((len(positions), 3), np.inf)
+    known, index = np.unique(places.element, return_inverse=True)
+    nodes = plan.mesh.element_nodes(known)[:, :8]
+    size = np.prod([np.linalg.norm(nodes[:, end] - nodes[:, 0], axis=1) for end in (1, 3, 4)], axis=0) ** (1 / 3)
+    facts = np.stack([plan.slowest(known), plan.fastest(known), size], axis=1).reshape(-1, 3)
+    np.minimum.at(found, places.point, facts[index])
+    return of_all_ranks(found, plan.ranks)
+
+
 def _source_entries(
-    mesh: HexahedralMesh, numbers: np.ndarray, sources: Sequence[Any], found: SharedPlaces
+    plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedPlaces
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Point, weight (3) and source of every entry."""
-    n, places, share = numbers.shape[1], found.places, 1.0 / found.sharing
-    inverse = inverse_jacobians(mesh, places)
+    source = spread.source[found.places.point]
+    order = np.lexsort((found.places.element, source))
     points, weights, owners = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
-    for row, owner in enumerate(places.point):
-        x, y, z = places.values[row]
-        source = sources[owner]
-        if source.force is not None:
-            shape = np.einsum("k,j,i->kji", z, y, x)
-            weight = shape[..., None] * np.asarray(source.force, float)
-        else:
-            sx, sy, sz = places.slopes[row]
-            slopes = np.stack([np.einsum("k,j,i->kji", *f) for f in ((z, y, sx), (z, sy, x), (sz, y, x))], axis=-1)
-            weight = slopes @ inverse[row] @ symmetric(source.moment)
-        points.append(numbers[places.element[row]].ravel())
-        weights.append(share[row] * weight.reshape(-1, 3))
-        owners.append(np.full(n**3, owner))
+    for first in range(0, len(order), ROWS):
+        rows = order[first : first + ROWS]
+        element, owner = found.places.element[rows], source[rows]
+        share = spread.weight[found.places.point[rows]] / found.sharing[rows]
+        weight = share[:, None, None] * _place_weights(plan.mesh, [sources[n] for n in owner], found.places.rows(rows))
+        begin = np.flatnonzero(np.append(True, (np.diff(element) != 0) | (np.diff(owner) != 0)))
+        points.append(plan.numbers[element[begin]].ravel())
+        weights.append(np.add.reduceat(weight, begin, axis=0).reshape(-1, 3))
+        owners.append(np.repeat(owner[begin], weight.shape[1]))
     point, weight, owner = (np.concatenate(parts) for parts in (points, weights, owners))
     acting = (weight != 0).any(axis=1)
     return point[acting], weight[acting], owner[acting]
+
+
+def _place_weights(mesh: Any, sources: Sequence[Any], places: Any) -> np.ndarray:
+    """Forces (rows, points, 3) at the points of elements, of the source of each row at its place."""
+    count = len(places.element)
+    (x, y, z), (sx, sy, sz) = (np.moveaxis(lines, 1, 0) for lines in (places.values, places.slopes))
+    shape, *slopes = (
+        np.einsum("mk,mj,mi->mkji", *lines).reshape(count, -1)
+        for lines in ((z, y, x), (z, y, sx), (z, sy, x), (sz, y, x))
+    )
+    gradient = np.stack(slopes, axis=-1) @ inverse_jacobians(mesh, places)
+    moments = np.array([np.zeros((3, 3)) if one.force is not None else symmetric(one.moment) for one in sources])
+    forces = np.array([np.zeros(3) if one.force is None else one.force for one in sources], float)
+    return gradient @ moments + shape[..., None] * forces[:, None]

@@ -1,0 +1,102 @@
+"""Smaller elements around sources that have receivers near: planes of a built mesh are put closer together there.
+
+The field near a source varies over the distance to it, and elements must resolve it where it is recorded. With sources
+spread over balls (`spread_sources`) the error of seismograms at a distance d from an explosion, at four points along an
+element of size h and 7 points per wavelength, was 26% for d / h = 0.2, 6% for 0.6, 2% for 1.2 and 0.6% for 1.75.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.mesh.hexahedra import BoxPlan, Slab
+from lithowave.solvers.spread_sources import recorded_distances
+
+if TYPE_CHECKING:
+    from lithowave.experiment.simulation import Simulation
+
+WANTED = 1.45  # distance to what is recorded over the size of the elements, from which on these are small enough
+MOST_PARTS = 3  # into which elements are divided along each axis
+LARGEST_GROWTH = 6.0  # of the number of elements
+
+
+def refined_at_sources(plan: BoxPlan, simulation: Simulation, tops: list[float], sizes: list[float]) -> BoxPlan:
+    """Return the plan of a mesh with smaller elements around sources near receivers.
+
+    Sources and receivers nearer to each other than `spread_sources.UNRESOLVED` elements do not count. Where the
+    elements would become more than `LARGEST_GROWTH` times as many they are divided into fewer parts, or not at all.
+
+    Parameters
+    ----------
+    tops, sizes : of the layers of elements, m.
+    """
+    sources = simulation.source_positions
+    if not len(sources) or simulation.solver.refine_sources is False:
+        return plan
+    size = np.array(sizes)[np.searchsorted(-np.array(tops), -sources[:, 2], side="right").clip(1) - 1]
+    distance = recorded_distances(simulation, simulation.domain.z[1], size)
+    near = distance < WANTED * size
+    sources, size, distance = _into_box(plan, simulation, sources[near]), size[near], distance[near]
+    reach = np.maximum(distance, 0.5 * size)
+    for most in range(MOST_PARTS, 1, -1):
+        parts = np.minimum(most, np.ceil(WANTED * size / distance - 1e-9)).astype(int)
+        refined = _refined(plan, sources, reach, parts)
+        if _count(refined) <= LARGEST_GROWTH * _count(plan):
+            return refined
+    return plan
+
+
+def _count(plan: BoxPlan) -> int:
+    return (len(plan.x) - 1) * (len(plan.y) - 1) * sum(map(len, plan.slabs))
+
+
+def _into_box(plan: BoxPlan, simulation: Simulation, sources: np.ndarray) -> np.ndarray:
+    """Positions (n, 3) before the mesh is stretched to the topography."""
+    surface, found = simulation.domain.surface, sources.copy()
+    if surface is not None:
+        top, below = plan.interfaces[:2]
+        ground = surface(sources[:, 0], sources[:, 1])
+        above = sources[:, 2] > below
+        found[above, 2] = below + ((sources[:, 2] - below) * (top - below) / (ground - below))[above]
+    return found
+
+
+def _refined(plan: BoxPlan, sources: np.ndarray, reach: np.ndarray, parts: np.ndarray) -> BoxPlan:
+    x, y = (
+        _lines(values, plan.unit, sources[:, axis] - reach, sources[:, axis] + reach, parts)
+        for axis, values in enumerate((plan.x, plan.y))
+    )
+    slabs = []
+    for top, layer in zip(plan.interfaces, plan.slabs, strict=False):
+        edges = top - np.concatenate([[0.0], np.cumsum([slab.height for slab in layer])])
+        number = _parts(edges[1:], edges[:-1], sources[:, 2] - reach, sources[:, 2] + reach, parts)
+        slabs.append([
+            Slab("even", slab.height / count)
+            if slab.kind == "even"
+            else slab
+            for slab, count in zip(layer, number.tolist(), strict=True)
+            for _ in range(count if slab.kind == "even" else 1)
+        ])  # fmt: skip
+    return replace(plan, x=x, y=y, slabs=slabs)
+
+
+def _lines(values: np.ndarray, unit: int, low: np.ndarray, high: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Lines with those cells divided that reach into intervals; `unit` cells belong together."""
+    groups = values[::unit]
+    number = np.repeat(_parts(groups[:-1], groups[1:], low, high, parts), unit)
+    steps = np.concatenate([np.arange(count) / count for count in number.tolist()])
+    first = np.repeat(np.arange(len(number)), number)
+    return np.append(values[first] + steps * np.diff(values)[first], values[-1])
+
+
+def _parts(begin: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Into how many parts each cell (n,) from `begin` to `end` is divided: the most of all intervals that it meets."""
+    margin = 1e-6 * (end - begin)
+    found = np.ones(len(begin), int)
+    for one_low, one_high, count in zip(low, high, parts, strict=True):
+        met = (begin + margin < one_high) & (end - margin > one_low)
+        found[met] = np.maximum(found[met], count)
+    return found
