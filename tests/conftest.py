@@ -8,8 +8,10 @@ import os
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A run may request up to four threads, also where there are fewer cores.
+os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
 
-# Tests of half a minute each whose like is tested by others here, or on a device: run with LITHOWAVE_ALL_TESTS=1.
+# Tests of half a minute each whose like is tested by others here, or on a device: run with ./test --all.
 LONG = (
     "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-order 6-single]",
     "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-rigid sides-single]",
@@ -47,10 +49,16 @@ def missing_gpu() -> str:
     return "" if count > 0 else "no CUDA device"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled CUDA emulations in pytest's cache, which all processes of the tests share."""
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        os.environ.setdefault("LITHOWAVE_EMULATION_CACHE", str(config.cache.mkdir("emulation")))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     everything = any(os.environ.get(f"LITHOWAVE_{name}") == "1" for name in ("ALL_TESTS", "WRITE_FIGURES"))
     if item.nodeid.endswith(LONG) and not everything:
-        pytest.skip("takes half a minute: with LITHOWAVE_ALL_TESTS=1")
+        pytest.skip("takes half a minute: with ./test --all")
     if item.get_closest_marker("gpu") is None:
         return
     reason = missing_gpu()
