@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A run may request up to four threads, also where there are fewer cores.
 os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
+# Tests start hundreds of processes; each would compile all modules again if the bytecode were not stored.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Tests of half a minute each whose like is tested by others here, or on a device: run with ./test --all.
 LONG = (

@@ -28,8 +28,8 @@ from small_run import assert_same_results, log_of, report_of, write_small
 
 METHODS: dict[str, dict[str, Any]] = {
     "finite_difference": {"order": 4, "spacing": 100},
-    "spectral_element": {"degree": 2, "spacing": 200},
-    "discontinuous_galerkin": {"order": 2, "spacing": 400},
+    "spectral_element": {"degree": 2, "spacing": 400},
+    "discontinuous_galerkin": {"order": 2, "spacing": 600},
 }
 CASES = [(method, backend) for method in METHODS for backend in ("cpu", "cuda")]
 PULSE = {"gaussian": {"sigma": 0.06, "delay": 0.1}}
@@ -49,10 +49,10 @@ def first(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def described(folder: Path, method: str, backend: str) -> lw.Simulation:
     """The small simulation with this method."""
-    changes = {"solver": {"method": method, **METHODS[method]}, "compute.backend": backend, "duration": 0.3}
+    changes = {"solver": {"method": method, **METHODS[method]}, "compute.backend": backend, "duration": 0.16}
     if method != "finite_difference":
         changes["boundaries"] = {}
-    return lw.Simulation.from_file(write_small(folder, ("interval: 0.3", "interval: 0.1")), changes)
+    return lw.Simulation.from_file(write_small(folder, ("interval: 0.3", "interval: 0.08")), changes)
 
 
 def device(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
