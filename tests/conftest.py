@@ -59,6 +59,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("LITHOWAVE_EMULATION_CACHE", str(config.cache.mkdir("emulation")))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: item.path.name != "test_processors.py")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     everything = any(os.environ.get(f"LITHOWAVE_{name}") == "1" for name in ("ALL_TESTS", "WRITE_FIGURES"))
     if item.nodeid.endswith(LONG) and not everything:

@@ -33,7 +33,7 @@ SELECTION = (
 )  # fmt: skip
 SHORT_SELECTION = (
     "test_finite_difference_ranks.py::test_results_do_not_depend_on_the_ranks[3-2]",
-    "test_restart.py::test_killed_after_a_checkpoint_what_came_later_is_done_again",
+    "test_restart.py::test_stopped_again_and_again[displacement]",
     "test_same_process.py::test_the_number_of_threads[finite_difference]",
 )
 
