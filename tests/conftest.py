@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A run may request up to four threads, also where there are fewer cores.
+os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
+# Tests start hundreds of processes; each would compile all modules again if the bytecode were not stored.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
-# Tests of half a minute each whose like is tested by others here, or on a device: run with LITHOWAVE_ALL_TESTS=1.
+# Tests of half a minute each whose like is tested by others here, or on a device: run with ./test --all.
 LONG = (
     "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-order 6-single]",
     "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-rigid sides-single]",
@@ -20,7 +26,16 @@ LONG = (
     "test_spectral_element_anisotropy.py::test_speeds_and_polarizations[tilted axis]",
     "test_cuda_twins.py::test_updates[ring-interior-6-double-emulated]",
     "test_discontinuous_galerkin_convergence.py::test_order_of_convergence[5-cpu]",
-    "test_spectral_element_laws.py::test_energy_over_fifty_thousand_steps[rigid]",
+    "test_spectral_element_laws.py::test_energy_over_many_steps[free-50000]",
+    "test_spectral_element_laws.py::test_energy_over_many_steps[rigid-50000]",
+    "test_spectral_element_convergence.py::test_order_in_the_element_size[3-triquadratic]",
+    "test_spectral_element_convergence.py::test_order_in_the_element_size[4-trilinear]",
+    "test_spectral_element_convergence.py::test_order_in_the_element_size[5-affine]",
+    "test_spectral_element_convergence.py::test_order_in_the_element_size[5-triquadratic]",
+    "test_spectral_element_twins.py::test_steps_of_every_degree[6-single-emulated]",
+    "test_spectral_element_twins.py::test_steps_of_every_degree[8-single-emulated]",
+    "test_spectral_element_twins.py::test_steps_of_every_kind"
+    "[Kind(map='affine', anisotropic=True, varying=False)-emulated]",
     "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[2]",
     "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[3]",
     "test_cuda_twins.py::test_updates[ring-surface-6-double-emulated]",
@@ -47,10 +62,21 @@ def missing_gpu() -> str:
     return "" if count > 0 else "no CUDA device"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled CUDA emulations in pytest's cache, which all processes of the tests share."""
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        os.environ.setdefault("LITHOWAVE_EMULATION_CACHE", str(config.cache.mkdir("emulation")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: item.path.name != "test_processors.py")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     everything = any(os.environ.get(f"LITHOWAVE_{name}") == "1" for name in ("ALL_TESTS", "WRITE_FIGURES"))
     if item.nodeid.endswith(LONG) and not everything:
-        pytest.skip("takes half a minute: with LITHOWAVE_ALL_TESTS=1")
+        pytest.skip("takes half a minute: with ./test --all")
     if item.get_closest_marker("gpu") is None:
         return
     reason = missing_gpu()

@@ -25,14 +25,16 @@ def find_mpiexec() -> str | None:
     return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
-def rank_command(size: int, arguments: Sequence[str], device: str = "plain") -> tuple[list[str], dict[str, str]]:
+def rank_command(
+    size: int, arguments: Sequence[str], device: str = "plain", threads: int = 1
+) -> tuple[list[str], dict[str, str]]:
     """Command and environment of `lithowave ARGUMENTS` on so many ranks; the test is skipped where MPI is missing."""
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     launcher = find_mpiexec()
     if launcher is None:
         pytest.skip("there is no mpiexec")
     environment = os.environ | {
-        "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(TESTS.parent / "src"), os.environ.get("PYTHONPATH")])),
         "LITHOWAVE_SHARED_DEVICES": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }  # fmt: skip
@@ -47,9 +49,12 @@ def launcher_version(launcher: str) -> str:
     return (told.stdout + told.stderr).lower()
 
 
-def on_ranks(size: int, *arguments: str, device: str = "plain", status: int = 0) -> str:
-    """Output of `lithowave ARGUMENTS` on so many ranks (1: without mpiexec), which must end with this status."""
-    command, environment = rank_command(size, arguments, device)
+def on_ranks(size: int, *arguments: str, device: str = "plain", status: int = 0, threads: int = 1) -> str:
+    """Output of `lithowave ARGUMENTS` on so many ranks (1: without mpiexec), which must end with this status.
+
+    threads : the maximum for `compute.threads` of each rank.
+    """
+    command, environment = rank_command(size, arguments, device, threads)
     if size == 1:
         command = command[command.index(sys.executable) :]
     done = subprocess.run(

@@ -6,10 +6,10 @@ import io
 import json
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,10 +54,16 @@ def test_help_is_quick_and_loads_nothing_heavy():
     assert python(code) == "[]\n"
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = children_time()
         python("import sys; sys.argv = ['lithowave', '--version']; from lithowave.cli import main; main()")
-        times.append(time.perf_counter() - begin)
+        times.append(children_time() - begin)
     assert min(times) < 1.0
+
+
+def children_time() -> float:
+    """Processor time of the processes that this one has waited for, s: other work on the machine does not count."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def test_version():

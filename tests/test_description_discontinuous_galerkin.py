@@ -140,6 +140,8 @@ def test_another_method_drops_the_parameters_of_this_one():
     assert given.with_overrides({"solver.method": "discontinuous_galerkin"}).solver.order == 5
     changes = {"solver.method": "discontinuous_galerkin", "solver.order": 6}
     assert given.with_overrides(changes).solver.order == 6
+    changes = {"solver": {"method": "discontinuous_galerkin", "max_frequency": 2.0, "order": 6}}
+    assert given.with_overrides(changes).solver.order == 6
 
 
 def test_a_mesh_with_groups(folder):

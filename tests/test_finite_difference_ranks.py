@@ -60,17 +60,20 @@ def reference(tmp_path_factory) -> Path:
     return folder / "run"
 
 
-def run(folder: Path, size: int, device: str = "plain", **changes: Any) -> Path:
-    description = write_description(folder / f"ranks_{size}.yaml", BASIN, **changes)
-    on_ranks(size, "run", str(description), "--output", str(folder / f"run_{size}"), device=device)
+def run(folder: Path, size: int, device: str = "plain", threads: int = 1, **changes: Any) -> Path:
+    description = write_description(folder / f"ranks_{size}.yaml", BASIN, compute__threads=threads, **changes)
+    output = ["--output", str(folder / f"run_{size}")]
+    on_ranks(size, "run", str(description), *output, device=device, threads=threads)
     return folder / f"run_{size}"
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [2, 3, 4, 7])
-def test_results_do_not_depend_on_the_ranks(tmp_path, reference, size) -> None:
+@pytest.mark.parametrize(("size", "threads"), [(1, 4), (2, 3), (3, 2), (7, 1)])
+def test_results_do_not_depend_on_the_ranks(tmp_path, reference, size, threads) -> None:
     """Every point is computed from the same numbers in the same order: the same bits."""
-    assert largest_difference(run(tmp_path, size), reference) == 0.0
+    folder = run(tmp_path, size, threads=threads)
+    assert json.loads((folder / "run.json").read_text())["threads"] == threads
+    assert largest_difference(folder, reference) == 0.0
 
 
 @pytest.mark.mpi

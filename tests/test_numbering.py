@@ -246,11 +246,11 @@ def test_outer_elements_have_a_shared_vertex() -> None:
 
 
 def test_a_hundred_thousand_elements_take_seconds() -> None:
-    """Some one and a half seconds on one core; the bound allows for a busy machine."""
-    start = time.perf_counter()
+    """Some one and a half seconds on one core; the bound allows for a slow machine."""
+    start = time.process_time()
     mesh = box(50, 50, 40).local()
     _, count = number_points(mesh.elements, 4)
     colors = color_elements(mesh.elements)
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
     assert count == 201 * 201 * 161
     assert colors.max() == 7

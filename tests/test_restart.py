@@ -13,7 +13,7 @@ from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.output.figures.description import domain_of, read_description
 from lithowave.output.figures.plot import plot_run
 from lithowave.run import restart_run, run_simulation
-from lithowave.signals import StopSignals
+from lithowave.signals import StopSignals, stop_signals
 from small_run import (
     EVERYTHING,
     assert_same_results,
@@ -148,6 +148,15 @@ def test_ctrl_c_typed_twice_does_not_wait():
     assert signals.pending and signals.stopped_by == "SIGTERM"
     with pytest.raises(KeyboardInterrupt):
         signals.receive(signal.SIGINT, None)
+
+
+def test_handlers_that_python_cannot_restore_remain(monkeypatch):
+    installed = []
+    monkeypatch.setattr(signal, "getsignal", lambda number: None if number == signal.SIGUSR1 else signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append((number, handler)))
+    with stop_signals():
+        assert [number for number, _ in installed] == [signal.SIGTERM, signal.SIGINT]
+    assert signal.SIGUSR1 not in dict(installed)
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):

@@ -58,8 +58,8 @@ def step_energy(solver: SpectralElementSolver, step: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sides", ["free", "rigid"])
-def test_energy_over_fifty_thousand_steps(sides: str) -> None:
+@pytest.mark.parametrize(("sides", "steps"), [("free", 10_000), ("free", 50_000), ("rigid", 50_000)])
+def test_energy_over_many_steps(sides: str, steps: int) -> None:
     """Deformed elements, a strong contrast, single precision, 0.95 of the largest time step: no drift, no growth."""
     mesh = box_mesh((3, 3, 3), SIZE, "trilinear")
     kinds = {name: sides for name in mesh.boundaries if name != "z_max"}
@@ -67,7 +67,7 @@ def test_energy_over_fifty_thousand_steps(sides: str) -> None:
     centre = point_positions(solver.plan) / SIZE - [0.5, 0.5, -0.5]
     hill = np.exp(-30 * (centre**2).sum(axis=1))[:, None] * [1.0, -0.7, 0.4]
     start_from(solver, hill, hill)
-    steps, every = 50_000, 500
+    every = steps // 100
     energies = []
     for step in range(steps):
         if step % every:
@@ -76,7 +76,8 @@ def test_energy_over_fifty_thousand_steps(sides: str) -> None:
             energies.append(step_energy(solver, step))
     change = np.array(energies) / energies[0] - 1
     drift, growth = float(np.abs(change).max()), float(change.max())
-    record(f"element_energy_{sides}", drift=drift, growth=growth, steps=steps, precision="single")
+    if steps == 50_000:
+        record(f"element_energy_{sides}", drift=drift, growth=growth, steps=steps, precision="single")
 
     def plot(figure: object) -> None:
         axis = figure.subplots()

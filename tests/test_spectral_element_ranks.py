@@ -309,7 +309,7 @@ def assert_close(folder: Path, reference: Path, precision: str = "double") -> No
 def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> None:
     changes = CHANGES[case]
     reference = run(tmp_path, 1, **changes)
-    for size in (2, 3, 4, 7) if case == "stacey" else (4,):
+    for size in (2, 7) if case == "stacey" else (4,):
         assert_close(run(tmp_path, size, **changes), reference, changes.get("compute__precision", "double"))
 
 

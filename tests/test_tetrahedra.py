@@ -200,9 +200,9 @@ def test_periodic_boxes_that_do_not_close_are_refused(counts: tuple[int, int, in
 
 
 def test_a_quarter_million_elements_take_seconds() -> None:
-    """About half a second on one core; the bound allows for a busy machine."""
-    start = time.perf_counter()
+    """About half a second on one core; the bound allows for a slow machine."""
+    start = time.process_time()
     mesh = tetrahedral_box((0, 28), (0, 28), (-28, 0), 1).local()
     assert mesh.volumes().sum() == pytest.approx(28**3)
     assert mesh.neighbors.shape == (12 * 28**3, 4)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

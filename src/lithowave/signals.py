@@ -41,7 +41,9 @@ def stop_signals() -> Iterator[StopSignals]:
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    before = {number: signal.signal(number, signals.receive) for number in (*STOPPING, signal.SIGUSR1)}
+    # A handler that was not installed from Python (None) could not be restored: it remains.
+    numbers = [number for number in (*STOPPING, signal.SIGUSR1) if signal.getsignal(number) is not None]
+    before = {number: signal.signal(number, signals.receive) for number in numbers}
     try:
         yield signals
     finally:

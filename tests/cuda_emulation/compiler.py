@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -66,7 +68,7 @@ def compile_for_host(
     definitions.append(f"-D__CUDA_ARCH__={100 * capability[0] + 10 * capability[1]}")
     switching = ["-DEMULATION_UCONTEXT"] if portable else []
     headers = (*read_headers(path.parent, INCLUDE).values(), *generated.values())
-    parts = [path.name, text, *headers, own, *definitions, *switching]
+    parts = [path.name, text, *headers, own, *definitions, *switching, COMPILER, *OPTIONS]
     return _library(path, text, "\0".join(parts), tuple(definitions), tuple(switching), tuple(generated.items()))
 
 
@@ -77,7 +79,9 @@ def _library(
 ) -> ctypes.CDLL:  # fmt: skip
     name = f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
     library = _cache() / f"{name}.so"
-    if not library.exists():
+    with _alone(library):
+        if library.exists():
+            return ctypes.CDLL(str(library))
         source = _cache() / f"{name}.cpp"
         kernels = "".join(f"EMULATED_KERNEL({kernel}, {most})\n" for kernel, most in _launch_bounds(text).items())
         source.write_text(f'#include "{path.resolve()}"\n\n{kernels}', encoding="utf-8")
@@ -100,10 +104,20 @@ def _scheduler(switching: tuple[str, ...]) -> Path:
     texts = [file.read_text(encoding="utf-8") for file in (FOLDER / "scheduler.cpp", FOLDER / "fibers.h")]
     texts += [(OWN_INCLUDE / "scheduler.h").read_text(encoding="utf-8"), *switching]
     made = _cache() / f"scheduler-{hashlib.sha256(''.join(texts).encode()).hexdigest()[:32]}.o"
-    if not made.exists():
+    with _alone(made):
+        if made.exists():
+            return made
         source = FOLDER / "scheduler.cpp"
         _compile(source, made, ["-O2", "-c", f"-I{OWN_INCLUDE}", f"-I{FOLDER}", *switching, str(source)])
     return made
+
+
+@contextmanager
+def _alone(made: Path) -> Iterator[None]:
+    """Let other processes wait until this one has compiled the file, so that each file is compiled once."""
+    with open(made.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _compile(path: Path, made: Path, arguments: list[str]) -> None:

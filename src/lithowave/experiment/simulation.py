@@ -333,9 +333,9 @@ def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
         solver = data.get("solver")
         methods.append(solver.get("method", "finite_difference") if isinstance(solver, Mapping) else None)
     old, new = methods
-    if old == new or not isinstance(old, str) or new is None:
-        return changed
     given = {parse_path(key) for key in overrides}
+    if old == new or not isinstance(old, str) or new is None or ("solver",) in given:
+        return changed
     foreign = {key for key in PARAMETERS_BY_METHOD.get(old, ()) if ("solver", key) not in given}
     kept = {key: value for key, value in changed.data["solver"].items() if key not in foreign}
     return replace(changed, data={**changed.data, "solver": kept})
