@@ -342,25 +342,28 @@ def _ending(parts: Parts, clock: Clock, stopwatch: Stopwatch, recorders: list[Re
     """Close the files and tell run.json how it ended, whatever happens."""
     try:
         yield
+    except MemoryError as problem:
+        text = f"there is not enough memory for the arrays of this run ({problem})."
+        _fail(parts, clock, stopwatch, text)
+        raise ResourceError(text) from problem
     except BaseException as problem:
-        error = problem
-        if isinstance(problem, MemoryError):
-            error = ResourceError(f"there is not enough memory for the arrays of this run ({problem}).")
-        what = (
-            str(error)
-            if isinstance(error, LithowaveError)
-            else f"{type(error).__name__}: {error}".rstrip(": ")
-        )
-        with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
-            parts.folder.fail(clock.step, what, stopwatch())
-        if error is problem:
-            raise
-        raise error from problem
+        known = isinstance(problem, LithowaveError)
+        _fail(parts, clock, stopwatch, str(problem) if known else f"{type(problem).__name__}: {problem}".rstrip(": "))
+        raise
     finally:
         parts.ranks.end_watch()
         parts.folder.end_progress()
         for recorder in recorders:
             recorder.close()
+
+
+def _fail(parts: Parts, clock: Clock, stopwatch: Stopwatch, text: str) -> None:
+    """Record the end of a run that failed, after its last copies: a copy must not arrive in memory that is freed."""
+    with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
+        parts.folder.fail(clock.step, text, stopwatch())
+    if parts.ranks.size == 1:  # otherwise the device may wait for a rank that has ended
+        with suppress(ResourceError):
+            parts.backend.synchronize()
 
 
 def _stopped(

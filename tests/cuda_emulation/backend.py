@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -237,7 +238,7 @@ class Program:
     def __init__(
         self, backend: EmulatedCudaBackend, path: Path, defines: Mapping[str, str | int], generated: Mapping[str, str]
     ) -> None:
-        self._backend, self._path = backend, path
+        self._backend, self._path = weakref.proxy(backend), path  # the backend has this program
         defines = {"REAL": "float" if backend.precision == "single" else "double", **defines}
         self._library = compile_for_host(path, defines, backend.capability, backend.portable, generated)
         try:

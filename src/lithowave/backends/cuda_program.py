@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,8 @@ class Program:
             raise KernelBuildError(f"{path}: {error}") from error
         with device_errors():
             self._module = backend.driver.moduleLoadData(code)
-        self._backend, self._path, self._signatures = backend, path, signatures
+        self._backend = weakref.proxy(backend)  # which has this program
+        self._path, self._signatures = path, signatures
         self._kernels: dict[str, _Kernel] = {}
 
     def launch(

@@ -20,6 +20,7 @@ from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.pieces import Piece, Place, Rows
 from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -124,11 +125,11 @@ class DiscontinuousGalerkinSolver:
             if underway and (message or now >= underway[0].due(underway[1])):
                 between(underway[0].finish, underway[1])
                 underway = None
-            work.append(partial(self._launch, now, last, pending or tick > 0, True))
+            work.append(weak_call(self._launch, now, last, pending or tick > 0, True))
             if message:
                 between(message.start, now)
                 underway = message, now
-            work.append(partial(self._launch, now, last, pending or tick > 0, False))
+            work.append(weak_call(self._launch, now, last, pending or tick > 0, False))
         if underway:
             between(underway[0].finish, underway[1])
         elif work:
@@ -195,7 +196,7 @@ class DiscontinuousGalerkinSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
-        self._repeat(("record", id(out), self._parity, self._pending), lambda: self._launch_record(out))
+        self._repeat(("record", self.records_of.filling, self._parity, self._pending), self._launch_record, out)
         self._next_slot = slot + 1
 
     def _launch_record(self, out: Any) -> None:
@@ -209,10 +210,10 @@ class DiscontinuousGalerkinSolver:
                 self.complete(group, blocks, samples.completed, first)
             self.kernels.sample(*samples.arguments(), out, slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:

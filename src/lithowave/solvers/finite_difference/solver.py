@@ -42,6 +42,7 @@ from lithowave.solvers.finite_difference.surface_reading import (
 )
 from lithowave.solvers.pieces import Piece, Place
 from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -285,17 +286,17 @@ class FiniteDifferenceSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         fields, arguments = self.fields_by_name, self.receivers.arguments()
-        self._repeat(("record", id(fields), self.receivers.room), lambda: self._launch_record(fields, arguments))
+        self._repeat(("record", self.scheme.turn, self.receivers.room), self._launch_record, fields, arguments)
         self._next_slot = slot + 1
 
     def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
         self.kernels.sample(*fields.values(), *arguments, self._slot)
         self.kernels.count_step(self._slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
@@ -370,8 +371,7 @@ class FiniteDifferenceSolver:
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
         if self._has_surface:
-            fields = self.fields_by_name
-            self._repeat(("peaks", id(fields)), lambda: self._launch_peaks(fields))
+            self._repeat(("peaks", self.scheme.turn), self._launch_peaks, self.fields_by_name)
 
     def _launch_peaks(self, f: dict[str, Any]) -> None:
         halo, whole = self.plan.halo, self.grid.whole

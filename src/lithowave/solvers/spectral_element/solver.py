@@ -20,6 +20,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 from lithowave.solvers.spectral_element.sources import SourceList
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -71,7 +72,7 @@ class SpectralElementSolver:
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
         launches = (self._launch, self._launch_outer, self._launch_inner, self.absorb)
-        self._step, self._outer, self._inner, self._absorb = map(backend.repeated, launches)
+        self._step, self._outer, self._inner, self._absorb = (backend.repeated(weak_call(one)) for one in launches)
 
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
@@ -184,7 +185,7 @@ class SpectralElementSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
-        self._repeat(("record", id(out)), lambda: self._launch_record(out))
+        self._repeat(("record", self.records_of.filling), self._launch_record, out)
         self._next_slot = slot + 1
 
     def _launch_record(self, out: Any) -> None:
@@ -196,10 +197,10 @@ class SpectralElementSolver:
         if samples.count:
             self.kernels.sample(self.displacement, self.momentum, self.points, *samples.arguments(), out, slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
