@@ -35,6 +35,11 @@ def no_collection() -> Iterator[None]:
     gc.enable()
 
 
+def is_referable(item: Any) -> bool:
+    """Whether there can be weak references to it."""
+    return hasattr(type(item), "__weakref__") or isinstance(item, np.ndarray)
+
+
 def watched(monkeypatch: pytest.MonkeyPatch, method: str) -> list[weakref.ref]:
     """References to what solvers that are made from now on consist of."""
     solver_type, found = load_method(method).Solver, []
@@ -43,7 +48,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, method: str) -> list[weakref.ref]:
     def make_and_watch(solver: Any, plan: Any, simulation: Any, backend: Any, halo: Any = None) -> None:
         make(solver, plan, simulation, backend, halo)
         parts = [solver, plan, backend, solver.kernels, *vars(solver).values()]
-        found.extend(weakref.ref(one) for one in parts if hasattr(type(one), "__weakref__") or isinstance(one, np.ndarray))
+        found.extend(weakref.ref(one) for one in parts if is_referable(one))
 
     monkeypatch.setattr(solver_type, "__init__", make_and_watch)
     return found

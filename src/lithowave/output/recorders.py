@@ -114,7 +114,7 @@ class SeismogramRecorder(Recorder):
         }
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
-        self.last_step = 0
+        self.last_step, self.moved = 0, False  # moved : whether a sample that was written differs from zero
         self.staggered = True  # whether the solver's tensors are those of half a step before
         self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
         if writer.samples_written == 0 and self.lag == 0:
@@ -151,6 +151,7 @@ class SeismogramRecorder(Recorder):
             coming, steps = self._coming
             self._coming = None
             block = self._converted(coming.wait(), steps)
+            self.moved |= bool(block["motion"].any())
             if block["motion"].shape[-1]:
                 self.writer.write(self.writer.samples_written, block)
 

@@ -53,6 +53,10 @@ class PlacedSamples:
         """Of `sample`, before `out`."""
         return self.completed, self._base, self._values
 
+    def shares(self) -> np.ndarray:
+        """Fraction (points,) of the elements that share each point which are on this rank."""
+        return np.diff(np.append(self._first, self.count)) / self._holders[:, 0]
+
     def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """From rows of `sample` (times, 3 or 9, places): velocity (times, points, 3) and, with 9, stress (times,
         points, 6)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Reco
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
@@ -173,6 +174,14 @@ class DiscontinuousGalerkinSolver:
         tick = self._parity * self.plan.clustering.ticks
         complete = self.kernels.complete(group.anisotropic, group.mixed)
         complete(*self._fields(group), blocks, tick, int(self._pending), out, out_first)
+
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`."""
+        found, samples = Placement.empty(len(receivers), len(sources)), self.records_of.samples
+        for one in self.sources:
+            one.sums.add_to(found)
+        found.receivers[samples.point] = samples.shares()
+        return found
 
     # --------------------------------------------------------------------------------------------- what is read
 

@@ -23,6 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS,
 from lithowave.solvers.discontinuous_galerkin.places import SharedPlaces
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
+from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.source_amplitudes import BLOCK
 
 VELOCITY = slice(len(STRESS), QUANTITIES)
@@ -75,12 +76,13 @@ class SourceList:
         step = plan.clustering.shortest * 2**cluster
         self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
         entries: dict[str, list] = {}
-        places = placed.places
+        places, self.sums = placed.places, SourceSums(plan)
         own = (plan.clustering.cluster[places.element] == cluster) & (tables.outer[places.element] == outer)
         for row in np.flatnonzero(own):
             owner, element = int(places.point[row]), int(places.element[row])
             response = Response(plan, element, step)
             shape = response.source_shape(sources[owner], places.reference[row]) / placed.holders[row]
+            self.sums.add(owner, element, response.geometry.jacobian[0], shape)
             for term in range(self._amplitudes.terms):
                 for name, target, weight in response.added(tables, shape, term):
                     entries.setdefault(name, []).append((target, weight, owner * self._amplitudes.terms + term))

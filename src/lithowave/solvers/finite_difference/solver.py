@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from lithowave.solvers.finite_difference.rasters import (
 )
 from lithowave.solvers.finite_difference.regions import Parts, Region
 from lithowave.solvers.finite_difference.schemes import make_scheme
+from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import Stored
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
@@ -41,6 +42,7 @@ from lithowave.solvers.finite_difference.surface_reading import (
     FreeSurface,
 )
 from lithowave.solvers.pieces import Piece, Place
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
@@ -261,6 +263,15 @@ class FiniteDifferenceSolver:
 
     def _layers(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
+
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`; the rank with the node nearest to a receiver has all of it."""
+        found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
+        add_sources(found, self, sources)
+        nearest = np.rint((self.receivers.positions - whole.origin) / whole.spacing).astype(np.int64)
+        nearest = np.clip(nearest, 0, np.array(whole.shape) - 1)
+        np.add.at(found.receivers, self.receivers.numbers, self.stencil.is_own(nearest).astype(float))
+        return found
 
     # --------------------------------------------------------------------------------------------- what is read
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
@@ -19,6 +20,7 @@ from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
+from lithowave.solvers.spectral_element.source_sums import add_sources
 from lithowave.solvers.spectral_element.sources import SourceList
 from lithowave.weak import weak_call
 
@@ -167,6 +169,15 @@ class SpectralElementSolver:
         """p -= dt C v, v the mean of before and after."""
         if len(self.history):
             self.kernels.damp(self.momentum, self.history, *self.damping)
+
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`."""
+        found = Placement.empty(len(receivers), len(sources))
+        for one in self.sources:
+            add_sources(found, self.plan, sources, one.entries())
+        shared = self.records_of.samples.shared
+        np.add.at(found.receivers, shared.places.point, 1.0 / shared.sharing)
+        return found
 
     # --------------------------------------------------------------------------------------------- what is read
 
