@@ -19,6 +19,7 @@ from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerki
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from small_run import SMALL, log_of, report_of
+from test_cuda_runs import emulate
 
 METHODS: dict[str, dict[str, Any]] = {
     "finite_difference": {},
@@ -75,7 +76,9 @@ def test_forces_on_a_rigid_face_may_move_nothing(tmp_path: Path, method: str) ->
 
 
 def test_a_shear_source_in_a_fluid_may_move_nothing(tmp_path: Path) -> None:
-    simulation = small(tmp_path, "discontinuous_galerkin", material={"homogeneous": {"vp": 1500, "vs": 0, "rho": 1000}})
+    water = {"homogeneous": {"vp": 1500, "vs": 0, "rho": 1000}}
+    source = {"position": [30, -20, -410], "moment_tensor": {"xy": 1e15}, "time_function": {"gaussian": {"sigma": 0.06}}}
+    simulation = small(tmp_path, "discontinuous_galerkin", material=water, sources=[source])
     with pytest.warns(LithowaveWarning, match="no source acts in this run"):
         run_simulation(simulation, tmp_path / "run")
 
@@ -189,3 +192,30 @@ def test_sums_of_sources_anywhere(tmp_path: Path, method: str, top: str) -> None
     simulation = small(tmp_path, method, sources=sources, boundaries={"top": top}, duration=0.02)
     run_simulation(simulation, tmp_path / "run")
     assert report_of(tmp_path / "run")["exit_state"] == "finished"
+
+
+# --- on a device
+
+
+def drop_a_launch(backend: Any) -> None:
+    """From now on a captured graph lacks its first kernel."""
+    capture = backend.capture
+    backend.capture = lambda function: capture(function)[1:]
+
+
+def lose_copies(backend: Any) -> None:
+    """From now on what is fetched does not arrive."""
+    backend.copy_to_host = nothing
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [(drop_a_launch, "a captured CUDA graph has"), (lose_copies, "bytes from the device did not arrive")],
+    ids=["graph", "copy"],
+)
+def test_faults_of_a_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, change: Callable[[Any], None], text: str
+) -> None:
+    emulate(monkeypatch, change, graphs=True)
+    assert text in failure(small(tmp_path, method, **{"compute.backend": "cuda"}), tmp_path / "run")

@@ -15,6 +15,7 @@ from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records, place_raster
+from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.pieces import Piece, Place, Rows
@@ -73,6 +74,7 @@ class DiscontinuousGalerkinSolver:
 
     def _prepare_sources(self, sources: list) -> None:
         plan, self.sources, self._next_step = self.plan, [], -1
+        self._source_sums: list[SourceSums] = []
         if not sources:
             return
         positions = np.array([source.position for source in sources], float).reshape(-1, 3)
@@ -82,6 +84,7 @@ class DiscontinuousGalerkinSolver:
         for cluster in np.unique(plan.clustering.cluster[placed.places.element]).tolist():
             for outer in (True, False):
                 made = SourceList(self.backend, plan, self.tables, sources, placed, cluster, outer)
+                self._source_sums.append(made.sums)
                 if made.count:
                     self.sources.append(made)
 
@@ -178,8 +181,8 @@ class DiscontinuousGalerkinSolver:
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
         """See `lithowave.solvers.base.Solver`."""
         found, samples = Placement.empty(len(receivers), len(sources)), self.records_of.samples
-        for one in self.sources:
-            one.sums.add_to(found)
+        for one in self._source_sums:
+            one.add_to(found)
         found.receivers[samples.point] = samples.shares()
         return found
 
