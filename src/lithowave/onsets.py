@@ -13,6 +13,7 @@ from lithowave.errors import InputError, SelfCheckError
 
 ACTED = 1e-6  # of the largest amplitude in the run: a source that has reached it has acted
 SMALLEST = 1e-15  # N or N m / s: waves of weaker sources may vanish in single precision
+NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200
@@ -69,7 +70,7 @@ def require_motion(onsets: Onsets, step: int) -> None:
     if found is not None:
         (source, onset), time = found, step * onsets.time_step
         raise SelfCheckError(
-            f"at step {step} (t = {time:.6g} s) all velocities are exactly zero, although the source "
+            f"at step {step} (t = {time:.6g} s) all velocities are zero, although the source "
             f"{source.name or source.where} has acted since t = {onset:.6g} s."
         )
 
@@ -98,12 +99,12 @@ def explain_zero_seismograms(onsets: Onsets, simulation: Any, faces: dict[str, A
         latest = min(latest, onset + SLOWER * ray + STEPS * onsets.time_step)
     if latest < end:
         raise SelfCheckError(
-            f"all seismograms are exactly zero, although a P wave has reached a receiver by t = {latest:.6g} s; the "
+            f"all seismograms are zero, although a P wave has reached a receiver by t = {latest:.6g} s; the "
             f"run ends at t = {end:.6g} s."
         )
     when = "no source acts in this run" if earliest == math.inf else f"the first P wave arrives after {earliest:.4g} s"
     return (
-        f"duration: all seismograms are exactly zero; {when} and the run ends at {end:.4g} s. Increase the duration, "
+        f"duration: all seismograms are zero; {when} and the run ends at {end:.4g} s. Increase the duration, "
         "or check the positions of sources and receivers."
     )
 

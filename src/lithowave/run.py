@@ -16,7 +16,7 @@ from lithowave.errors import InputError, LithowaveError, OutputError, ResourceEr
 from lithowave.experiment.simulation import Simulation
 from lithowave.experiment.writing import recorded_yaml
 from lithowave.memory import memory_needed, require_memory
-from lithowave.onsets import Onsets, explain_zero_seismograms
+from lithowave.onsets import NOTHING, Onsets, explain_zero_seismograms
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, State, open_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import require_space
@@ -288,7 +288,7 @@ def checked_sources(simulation: Simulation, solver: Any, ranks: Ranks) -> Onsets
 
 
 def check_seismograms(parts: Parts, recorder: Any, onsets: Onsets) -> None:
-    """Warn if all seismograms are exactly zero.
+    """Warn if all seismograms are zero.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def check_seismograms(parts: Parts, recorder: Any, onsets: Onsets) -> None:
     def explained() -> str:
         if not ranks.is_root or recorder.moved or not simulation.receivers:
             return ""
-        if load_seismograms(parts.folder.path).data.any():  # before a restart
+        if (np.abs(load_seismograms(parts.folder.path).data) > NOTHING).any():  # before a restart
             return ""
         return explain_zero_seismograms(onsets, simulation, parts.plan.summary()["faces"])
 

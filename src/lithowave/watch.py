@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithowave.errors import InstabilityError
-from lithowave.onsets import Onsets, require_motion
+from lithowave.onsets import NOTHING, Onsets, require_motion
 from lithowave.solvers.base import Solver
 from lithowave.solvers.clock import Clock, Schedule
 
@@ -46,7 +46,7 @@ class InstabilityWatch:
         if not math.isfinite(now) or grown:
             raise InstabilityError(self._report(solver, clock, now))
         self.largest = max(self.largest, now)
-        if self.largest == 0.0 and self.onsets is not None:
+        if self.largest <= NOTHING and self.onsets is not None:
             require_motion(self.onsets, clock.step)
 
     def _report(self, solver: Solver, clock: Clock, now: float) -> str:
