@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from lithowave.backends.cpu import CpuBackend
 from lithowave.backends.cuda import STAGED_BYTES, CudaBackend
 from lithowave.backends.cuda_copies import MOST_BUFFERS, merged_axes
 from lithowave.backends.tensor_map import map_geometry
-from lithowave.errors import InputError, KernelBuildError, MissingPackageError, ResourceError
+from lithowave.errors import InputError, KernelBuildError, MissingPackageError, ResourceError, SelfCheckError
 
 TESTS = Path(__file__).parent
 SHAPE, HALO = (5, 6, 37), 4
@@ -239,11 +242,100 @@ def test_a_failing_capture_is_ended(cupy) -> None:
     step = backend.repeated(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         step()
-    step._ran = True
+    step._launches = 0
     launches.append("before")
     with pytest.raises(ZeroDivisionError):
         step()
     assert launches == ["end"]
+
+
+def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
+    backend = CudaBackend()
+    program, array = backend.program("kernels", "add_one.cu", {}), backend.zeros(5, np.float64)
+
+    def launch(times: int) -> None:
+        for _ in range(times):
+            arguments = {"told": array, "number": 0.5, "whole": -7, "pair": np.zeros(16, np.uint8)}
+            program.launch("tell", (1,), (32,), arguments)
+
+    for nodes, counts, captured in ((1, (2, 2), 1), (None, (2, 1), 1), (2, (2, 2), None), (None, (2, 2), None)):
+        monkeypatch.setattr(cuda_program, "kernel_nodes", lambda graph, nodes=nodes: nodes)
+        remaining = iter(counts)
+        step = backend.repeated(lambda remaining=remaining: launch(next(remaining)))
+        step()
+        if captured is None:
+            step()
+            continue
+        with pytest.raises(SelfCheckError, match=f"CUDA graph has {captured} kernels; its function launched 2"):
+            step()
+
+
+def test_kernels_of_a_graph_are_counted(monkeypatch) -> None:
+    def get_nodes(_graph, nodes, count) -> int:
+        count._obj.value = 3
+        if nodes is not None:
+            nodes[:] = [1, 2, 3]
+        return 0
+
+    def get_type(node, kind) -> int:
+        kind._obj.value = {1: 0, 2: 1, 3: 0}[node.value]
+        return 0
+
+    monkeypatch.setattr(cuda_driver, "driver_library", lambda: None)
+    assert cuda_driver.kernel_nodes(5) is None
+    library = SimpleNamespace(cuGraphGetNodes=get_nodes, cuGraphNodeGetType=get_type)
+    monkeypatch.setattr(cuda_driver, "driver_library", lambda: library)
+    assert cuda_driver.kernel_nodes(5) == 2 and cuda_driver.kernel_nodes(0) is None
+    library.cuGraphGetNodes = lambda *_: 1
+    assert cuda_driver.kernel_nodes(5) is None
+
+
+def test_nothing_is_collected_in_a_capture(cupy) -> None:
+    backend, found = CudaBackend(), []
+    step = backend.repeated(lambda: found.append(gc.isenabled()))
+    step(), step()
+    assert found == [True, False] and gc.isenabled()
+
+
+@pytest.mark.gpu
+def test_the_driver_counts_the_kernels_of_a_graph() -> None:
+    backend = CudaBackend()
+    program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(5)
+    arguments = {"values": array, "count": array.size}
+    step = backend.repeated(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
+    step(), step()
+    assert cuda_driver.kernel_nodes(step._graph.graph) == 3
+
+
+# --- copies that do not arrive
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies_that_do_not_arrive_are_noticed(cupy, monkeypatch, dtype) -> None:
+    backend = CudaBackend()
+    array = backend.upload(np.full(5000, np.nan), dtype)
+    assert np.isnan(backend.fetch(array).wait()).all() and np.isnan(backend.download(array)).all()
+    move = cupy.cuda.runtime.memcpyAsync
+    for change in (lambda *_: None, lambda to, origin, size, *rest: move(to, origin, size - 8, *rest)):
+        monkeypatch.setattr(cupy.cuda.runtime, "memcpyAsync", change)
+        with pytest.raises(SelfCheckError, match="from the device did not arrive"):
+            backend.fetch(array).wait()
+        with pytest.raises(SelfCheckError, match="from the device did not arrive"):
+            backend.download(array)
+
+
+def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
+    backend, done = CudaBackend(), []
+    monkeypatch.setattr(cupy.cuda.Event, "done", property(lambda event: event in done))
+    first = weakref.ref(backend.fetch(backend.zeros(10)).wait().base)
+    events = backend._unfinished._copies
+    backend.fetch(backend.zeros(10))
+    assert first() is not None and len(events) == 2
+    done.append(events[0][0])
+    backend.fetch(backend.zeros(10))
+    assert first() is None and len(events) == 2
+    backend.synchronize()
+    assert not events
 
 
 def test_the_cpu_repeats_without_capture() -> None:

@@ -8,7 +8,6 @@ the method's `bench_cases` says must move.
 
 from __future__ import annotations
 
-import gc
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -169,7 +168,6 @@ def measure_task(task: BenchTask, bandwidth: dict[str, float]) -> Record:
     ------
     NoRoomError : the arrays do not fit into the memory.
     """
-    gc.collect()  # solvers and their graphs refer to one another
     needed, free = task.plan.memory_bytes(task.backend), task.backend.free_memory()
     if needed > free:
         raise NoRoomError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
@@ -192,7 +190,6 @@ def measure_run(task: BenchTask) -> tuple[float, Record]:
     """Rate in the time loop of a whole run, and its fraction of the bare kernels' rate, measured just after."""
     with tempfile.TemporaryDirectory() as folder:
         report = run_simulation(task.simulation, Path(folder) / "run").report
-    gc.collect()
     seconds, measured = task.measure_bare()
     bare = task.plan.unit_count / seconds
     rate = report[rate_key(task.plan.unit)]

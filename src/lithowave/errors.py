@@ -77,6 +77,16 @@ class InstabilityError(LithowaveError):
     """The fields grew without bound or turned into NaN; the text has step, time, place, likely causes."""
 
 
+class SelfCheckError(LithowaveError):
+    """A check of lithowave by itself failed: the results of the run cannot be trusted; the text names the check."""
+
+    def __str__(self) -> str:
+        return (
+            f"self-check failed: {super().__str__()} The results of this run cannot be trusted. Run it again; if the "
+            "error occurs again, report it with the simulation file."
+        )
+
+
 class OutputError(LithowaveError):
     """A result could not be written or read: disk full, folder in use, file damaged."""
 

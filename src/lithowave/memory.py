@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,13 +34,11 @@ def memory_needed(simulation: Simulation, plan: Any, backend: Any) -> MemoryNeed
 
 def free_main_memory() -> int:
     """Bytes of main memory that a run could take now."""
-    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of one that has ended
     return cpu.free_memory()
 
 
 def free_device_memory(backend: Any) -> int:
     """Bytes that a run could take on the device now."""
-    gc.collect()
     return backend.free_memory()
 
 

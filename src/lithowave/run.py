@@ -16,6 +16,7 @@ from lithowave.errors import InputError, LithowaveError, OutputError, ResourceEr
 from lithowave.experiment.simulation import Simulation
 from lithowave.experiment.writing import recorded_yaml
 from lithowave.memory import memory_needed, require_memory
+from lithowave.onsets import NOTHING, Onsets, explain_zero_seismograms
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, State, open_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import require_space
@@ -34,11 +35,13 @@ from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_of, require_own_device, sharers_of_cores
 from lithowave.parallel.ranks import Ranks, make_ranks
+from lithowave.parallel.together import agreed
 from lithowave.progress import Progress, Show, rate_key
 from lithowave.signals import Wishes, stop_signals
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
+from lithowave.solvers.placement import check_placement
 from lithowave.watch import InstabilityWatch
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
@@ -227,7 +230,8 @@ def _execute(parts: Parts, checkpoint: Checkpoint | None, show: Show | None) -> 
             recorders += make_recorders(
                 simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint
             )
-            watch = InstabilityWatch(schedule, simulation.point_sources())
+            onsets = checked_sources(simulation, own, ranks)
+            watch = InstabilityWatch(schedule, onsets.sources, onsets=onsets)
             keeper = CheckpointKeeper(parts, recorders, watch, own)
             if checkpoint is not None:
                 keeper.restore(clock, checkpoint)
@@ -259,6 +263,7 @@ def _execute(parts: Parts, checkpoint: Checkpoint | None, show: Show | None) -> 
                     folder.log(text)
             backend.synchronize()
             elapsed, rate = loop_time(), progress.rate(clock)
+            check_seismograms(parts, recorders[0], onsets)
         if ranks.is_root:
             _write_waveforms(simulation, folder)
         speed = {"unit": plan.unit, rate_key(plan.unit): rate}
@@ -266,6 +271,44 @@ def _execute(parts: Parts, checkpoint: Checkpoint | None, show: Show | None) -> 
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     ranks.barrier()
     return Result(folder.path, folder.report)
+
+
+def checked_sources(simulation: Simulation, solver: Any, ranks: Ranks) -> Onsets:
+    """Compare the sources and receivers of the solvers of all ranks with the description; return when sources act.
+
+    Raises
+    ------
+    SelfCheckError : a receiver or source is missing, or is represented more than once.
+    """
+    sources, receivers = simulation.point_sources(), simulation.receiver_list()
+    placement = solver.placement(sources, receivers).summed(ranks)
+    check_placement(placement, sources, receivers)
+    schedule = solver.plan.schedule
+    return Onsets(sources, placement.totals, placement.acts, schedule.time_step, schedule.steps)
+
+
+def check_seismograms(parts: Parts, recorder: Any, onsets: Onsets) -> None:
+    """Warn if all seismograms are zero.
+
+    Raises
+    ------
+    SelfCheckError : they are, and a wave must have reached a receiver.
+    """
+    simulation, ranks = parts.simulation, parts.ranks
+
+    def explained() -> str:
+        if not ranks.is_root or recorder.moved or not simulation.receivers:
+            return ""
+        if (np.abs(load_seismograms(parts.folder.path).data) > NOTHING).any():  # before a restart
+            return ""
+        return explain_zero_seismograms(onsets, simulation, parts.plan.summary()["faces"])
+
+    text = ranks.broadcast(agreed(ranks, explained))
+    if text:
+        parts.folder.write_report(warnings=[*parts.folder.report.get("warnings", []), text])
+        if ranks.is_root:
+            parts.folder.log(f"warning: {text}")
+            issue_warning(text)
 
 
 def take_first(recorders: list[Recorder], solver: Any, clock: Clock) -> None:
@@ -342,25 +385,28 @@ def _ending(parts: Parts, clock: Clock, stopwatch: Stopwatch, recorders: list[Re
     """Close the files and tell run.json how it ended, whatever happens."""
     try:
         yield
+    except MemoryError as problem:
+        text = f"there is not enough memory for the arrays of this run ({problem})."
+        _fail(parts, clock, stopwatch, text)
+        raise ResourceError(text) from problem
     except BaseException as problem:
-        error = problem
-        if isinstance(problem, MemoryError):
-            error = ResourceError(f"there is not enough memory for the arrays of this run ({problem}).")
-        what = (
-            str(error)
-            if isinstance(error, LithowaveError)
-            else f"{type(error).__name__}: {error}".rstrip(": ")
-        )
-        with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
-            parts.folder.fail(clock.step, what, stopwatch())
-        if error is problem:
-            raise
-        raise error from problem
+        known = isinstance(problem, LithowaveError)
+        _fail(parts, clock, stopwatch, str(problem) if known else f"{type(problem).__name__}: {problem}".rstrip(": "))
+        raise
     finally:
         parts.ranks.end_watch()
         parts.folder.end_progress()
         for recorder in recorders:
             recorder.close()
+
+
+def _fail(parts: Parts, clock: Clock, stopwatch: Stopwatch, text: str) -> None:
+    """Record the end of a run that failed, after its last copies: a copy must not arrive in memory that is freed."""
+    with suppress(OutputError):  # the disk may be what failed; the first error is the one to tell
+        parts.folder.fail(clock.step, text, stopwatch())
+    if parts.ranks.size == 1:  # otherwise the device may wait for a rank that has ended
+        with suppress(ResourceError):
+            parts.backend.synchronize()
 
 
 def _stopped(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithowave.errors import InstabilityError
+from lithowave.onsets import NOTHING, Onsets, require_motion
 from lithowave.solvers.base import Solver
 from lithowave.solvers.clock import Clock, Schedule
 
@@ -23,11 +24,13 @@ class InstabilityWatch:
     Parameters
     ----------
     schedule : for the report. sources : point sources, whose time functions tell when they end. every :
-    steps.
+    steps. onsets : of these sources; None: fields may stay zero.
     """
 
-    def __init__(self, schedule: Schedule, sources: Sequence[Any], every: int = EVERY) -> None:
-        self.schedule, self.every = schedule, every
+    def __init__(
+        self, schedule: Schedule, sources: Sequence[Any], every: int = EVERY, onsets: Onsets | None = None
+    ) -> None:
+        self.schedule, self.every, self.onsets = schedule, every, onsets
         self.quiet_after = max((source.time_function.support()[1] for source in sources), default=0.0)
         self.largest = 0.0
 
@@ -37,12 +40,14 @@ class InstabilityWatch:
             self.inspect(solver, clock)
 
     def inspect(self, solver: Solver, clock: Clock) -> None:
-        """Raise InstabilityError when the fields have gone wrong."""
+        """Raise InstabilityError when the fields have gone wrong, SelfCheckError when sources move nothing."""
         now = solver.largest_velocity()
         grown = clock.time > self.quiet_after and self.largest > 0 and now > GROWTH * self.largest
         if not math.isfinite(now) or grown:
             raise InstabilityError(self._report(solver, clock, now))
         self.largest = max(self.largest, now)
+        if self.largest <= NOTHING and self.onsets is not None:
+            require_motion(self.onsets, clock.step)
 
     def _report(self, solver: Solver, clock: Clock, now: float) -> str:
         seen = f"the largest before was {self.largest:.3g} m/s"

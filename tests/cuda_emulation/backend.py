@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 
 from lithowave.backends.cpu import free_memory
 from lithowave.backends.cuda import CudaBackend, padded_layout
+from lithowave.backends.cuda_copies import poison, require_arrival
+from lithowave.backends.cuda_program import require_whole_graph
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.backends.nvrtc import source_path
 from lithowave.backends.pending import Pending
@@ -183,7 +186,15 @@ class EmulatedCudaBackend:
 
     def fetch(self, array: DeviceArray) -> Pending:
         """A copy as the array is now."""
-        return Pending(self.download(array))
+        self._not_in_a_graph("fetch")
+        host = np.empty(array.shape, array.dtype)
+        poison(host)
+        self.copy_to_host(host, self._checked(array))
+        return Pending(host, lambda: require_arrival(host))
+
+    def copy_to_host(self, host: np.ndarray, array: DeviceArray) -> None:
+        """The copy of a `fetch`."""
+        host[...] = array.view(np.ndarray)
 
     def _checked(self, array: Any) -> DeviceArray:
         if not isinstance(array, DeviceArray):
@@ -237,7 +248,7 @@ class Program:
     def __init__(
         self, backend: EmulatedCudaBackend, path: Path, defines: Mapping[str, str | int], generated: Mapping[str, str]
     ) -> None:
-        self._backend, self._path = backend, path
+        self._backend, self._path = weakref.proxy(backend), path  # the backend has this program
         defines = {"REAL": "float" if backend.precision == "single" else "double", **defines}
         self._library = compile_for_host(path, defines, backend.capability, backend.portable, generated)
         try:
@@ -318,15 +329,18 @@ class _Graph:
 
     def __init__(self, backend: EmulatedCudaBackend, function: Callable[[], None]) -> None:
         self._backend, self._function = backend, function
-        self._calls, self._launches = 0, []
+        self._calls, self._launches, self._first = 0, [], 0
 
     def __call__(self) -> None:
         self._calls += 1
         if self._calls == 1:
+            before = len(self._backend.launches)
             self._function()
+            self._first = len(self._backend.launches) - before
             return
         if self._calls == 2:
             self._launches = self._backend.capture(self._function)
+            require_whole_graph(self._first, len(self._launches))
         for name, launch in self._launches:
             self._backend.run(name, launch)
 

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import tensor_map
-from lithowave.backends.cuda_copies import PinnedMirror, Staging, copy, pinned_array
+from lithowave.backends.cuda_copies import (
+    PinnedMirror,
+    Staging,
+    Unfinished,
+    copy,
+    pinned_array,
+    poison,
+    require_arrival,
+)
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
 from lithowave.backends.cuda_program import Program, Repeated
@@ -68,7 +76,8 @@ class CudaBackend:
         self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
         # Whether kernels may count on bulk tensor copies and room for them in shared memory; may be turned off.
         self.copy_engine = self.capability >= (9, 0) and self.shared_memory_limit >= RING_BYTES
-        self._staging = Staging(self.cupy.cuda)
+        self._staging, self._unfinished = Staging(self.cupy.cuda), Unfinished()
+        self.launch_count = 0
         self._programs: dict[tuple, Program] = {}
 
     # ------------------------------------------------------------------------------------------------ kernels
@@ -93,7 +102,7 @@ class CudaBackend:
         It must always launch the same kernels with the same arrays and numbers, and do nothing else: no arrays are
         made, uploaded, assigned or fetched in it.
         """
-        return Repeated(function, self.stream)
+        return Repeated(function, self)
 
     @contextmanager
     def beside(self, behind: bool = True) -> Iterator[None]:
@@ -184,7 +193,9 @@ class CudaBackend:
     def download(self, array: Any) -> np.ndarray:
         """A copy in main memory, once everything asked for before is done."""
         host = np.empty(array.shape, array.dtype)
+        poison(host)
         self._copy_and_wait(array, host, False)
+        require_arrival(host)
         return host
 
     def assign(self, array: Any, host: Any) -> None:
@@ -206,10 +217,12 @@ class CudaBackend:
         with device_errors(), self.stream:
             buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
+            poison(host)
             event = self.cupy.cuda.Event(disable_timing=True)
             copy(self._runtime, array, host, False, self.stream.ptr)
             event.record(self.stream)
-        return Pending(host, lambda: self._wait(event))
+            self._unfinished.add(event, host)
+        return Pending(host, lambda: self._arrived(event, host))
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:
@@ -265,9 +278,12 @@ class CudaBackend:
             if self._second is not None:
                 self._second.synchronize()
 
-    def _wait(self, event: Any) -> None:
+            self._unfinished.clear()
+
+    def _arrived(self, event: Any, host: np.ndarray) -> None:
         with device_errors():
             event.synchronize()
+        require_arrival(host)
 
 
 def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int, run_itemsize: int) -> tuple[int, int, int]:

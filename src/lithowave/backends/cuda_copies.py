@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors
+from lithowave.errors import SelfCheckError
 
 SMALLEST = 4096
+PAGE = 4096
+# Quiet NaNs with payloads that no arithmetic produces.
+POISON = {"float32": np.uint32(0x7FC5A5A5), "float64": np.uint64(0x7FF8A5A5A5A5A5A5)}
 MOST_BUFFERS = 32  # of one size: further back than this the host waits for the device
 
 
@@ -58,6 +62,48 @@ def merged_axes(
 def offsets(axes: Sequence[tuple[int, int]]) -> Iterator[int]:
     """Offsets in bytes of all elements of these axes, the last one fastest."""
     return map(sum, itertools.product(*(range(0, count * stride, stride) for count, stride in axes)))
+
+
+def poison(host: np.ndarray) -> None:
+    """Mark each page and the last element of a contiguous array of floating-point numbers, before a copy arrives."""
+    if (words := _marked(host)) is not None:
+        words[0][...] = words[1][...] = POISON[host.dtype.name]
+
+
+def require_arrival(host: np.ndarray) -> None:
+    """Check that a copy has replaced the marks of `poison`.
+
+    Raises
+    ------
+    SelfCheckError : at least one mark is still there.
+    """
+    if (words := _marked(host)) is not None and any((part == POISON[host.dtype.name]).any() for part in words):
+        raise SelfCheckError(f"a copy of {host.nbytes} bytes from the device did not arrive.")
+
+
+def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The first word of each page and the last word of an array; None if there is no pattern for its type."""
+    if host.dtype.name not in POISON or host.size == 0:
+        return None
+    words = host.reshape(-1).view(f"u{host.itemsize}")
+    return words[:: PAGE // host.itemsize], words[-1:]
+
+
+class Unfinished:
+    """Page-locked buffers that the device still writes: they must not be used for other copies."""
+
+    def __init__(self) -> None:
+        self._copies: deque[tuple[Any, np.ndarray]] = deque()
+
+    def add(self, event: Any, host: np.ndarray) -> None:
+        """Keep a buffer until the event, which was recorded after the copy, is done."""
+        while self._copies and self._copies[0][0].done:
+            self._copies.popleft()
+        self._copies.append((event, host))
+
+    def clear(self) -> None:
+        """The device has done everything."""
+        self._copies.clear()
 
 
 class Staging:

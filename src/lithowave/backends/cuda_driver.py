@@ -14,6 +14,7 @@ from lithowave.errors import MissingPackageError, ResourceError
 OUT_OF_MEMORY = 2
 REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is wrong; the device is well
 INSUFFICIENT_DRIVER, NO_DEVICE = 35, 100
+KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
 INSTEAD = "or set compute.backend: cpu"
 LOST = (
     "Nothing on the device can be trusted after this; what was written before stays. Go on from the last checkpoint "
@@ -130,6 +131,25 @@ def _out_of_memory(runtime: Any, asked: int) -> str:
         "(solver.max_frequency, points_per_wavelength), a smaller domain or single precision needs less; other "
         "programs on the device (nvidia-smi) take their share."
     )
+
+
+def kernel_nodes(graph: int) -> int | None:
+    """Number of kernels in a CUDA graph (a cudaGraph_t); None if the driver or CuPy does not report it."""
+    library = driver_library()
+    get_nodes, get_type = (getattr(library, name, None) for name in ("cuGraphGetNodes", "cuGraphNodeGetType"))
+    count, kind, kernels = ctypes.c_size_t(), ctypes.c_int(), 0
+    if not graph or get_nodes is None or get_type is None:
+        return None
+    if get_nodes(ctypes.c_void_p(graph), None, ctypes.byref(count)) != 0:
+        return None
+    nodes = (ctypes.c_void_p * count.value)()
+    if count.value and get_nodes(ctypes.c_void_p(graph), nodes, ctypes.byref(count)) != 0:
+        return None
+    for node in nodes:
+        if get_type(ctypes.c_void_p(node), ctypes.byref(kind)) != 0:
+            return None
+        kernels += kind.value == KERNEL_NODE
+    return kernels
 
 
 def parameter_sizes(function: int) -> list[int] | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.backends.cuda_driver import device_errors, parameter_sizes
+from lithowave.backends.cuda_driver import device_errors, kernel_nodes, parameter_sizes
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.backends.nvrtc import Defines, compile_source, source_path
-from lithowave.errors import KernelBuildError
+from lithowave.errors import KernelBuildError, SelfCheckError
 
 if TYPE_CHECKING:
     from lithowave.backends.cuda import CudaBackend
@@ -46,7 +48,8 @@ class Program:
             raise KernelBuildError(f"{path}: {error}") from error
         with device_errors():
             self._module = backend.driver.moduleLoadData(code)
-        self._backend, self._path, self._signatures = backend, path, signatures
+        self._backend = weakref.proxy(backend)  # which has this program
+        self._path, self._signatures = path, signatures
         self._kernels: dict[str, _Kernel] = {}
 
     def launch(
@@ -76,6 +79,7 @@ class Program:
         )
         if 0 in grid:
             return
+        self._backend.launch_count += 1
         with device_errors():
             kernel.allow(shared_bytes)
             self._backend.driver.launchKernel(
@@ -138,31 +142,62 @@ class _Kernel:
 class Repeated:
     """A function that always launches the same kernels, from its second call on as one CUDA graph."""
 
-    def __init__(self, function: Callable[[], None], stream: Any) -> None:
-        self._function, self._stream = function, stream
+    def __init__(self, function: Callable[[], None], backend: CudaBackend) -> None:
+        self._function, self._backend, self._stream = function, backend, backend.stream
         self._graph: Any = None
-        self._ran = False
+        self._launches: int | None = None  # of the first call
 
     def __call__(self) -> None:
-        if not self._ran:  # kernels are compiled and loaded in this call, which nothing could capture
-            self._function()
-            self._ran = True
+        if self._launches is None:  # kernels are compiled and loaded in this call, which nothing could capture
+            self._launches = self._counted()
             return
         if self._graph is None:
             self._graph = self._captured()
         with device_errors():
             self._graph.launch(self._stream)
 
+    def _counted(self) -> int:
+        """Call the function, and return the number of kernels that it launched."""
+        before = self._backend.launch_count
+        self._function()
+        return self._backend.launch_count - before
+
     def _captured(self) -> Any:
-        with device_errors(), self._stream:
+        with device_errors(), self._stream, no_collection():
             self._stream.begin_capture()
             try:
-                self._function()
+                launches = self._counted()
             except BaseException:
                 with suppress(Exception):  # the first error is the one to tell
                     self._stream.end_capture()
                 raise
-            return self._stream.end_capture()
+            graph = self._stream.end_capture()
+        nodes = kernel_nodes(getattr(graph, "graph", 0))
+        require_whole_graph(self._launches or 0, launches if nodes is None else nodes)
+        return graph
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Disable the garbage collector: freed arrays, streams and events of earlier runs must not enter a capture."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def require_whole_graph(launches: int, captured: int) -> None:
+    """Compare the number of kernels in a graph with that of the first, direct call of its function.
+
+    Raises
+    ------
+    SelfCheckError : kernels are missing.
+    """
+    if captured < launches:
+        raise SelfCheckError(f"a captured CUDA graph has {captured} kernels; its function launched {launches}.")
 
 
 def _three(sides: tuple[int, ...]) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.onsets import NOTHING
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
@@ -114,7 +115,7 @@ class SeismogramRecorder(Recorder):
         }
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
-        self.last_step = 0
+        self.last_step, self.moved = 0, False  # moved : whether a sample that was written exceeds `NOTHING`
         self.staggered = True  # whether the solver's tensors are those of half a step before
         self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
         if writer.samples_written == 0 and self.lag == 0:
@@ -151,6 +152,7 @@ class SeismogramRecorder(Recorder):
             coming, steps = self._coming
             self._coming = None
             block = self._converted(coming.wait(), steps)
+            self.moved |= bool((np.abs(block["motion"]) > NOTHING).any())
             if block["motion"].shape[-1]:
                 self.writer.write(self.writer.samples_written, block)
 

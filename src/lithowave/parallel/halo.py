@@ -218,14 +218,17 @@ class Halo:
     def message(self, sends: Mapping[int, int], receives: Mapping[int, int]) -> Message:
         """A message of so many numbers to and from each neighbouring rank. All ranks must make theirs alike."""
         kinds = {"peer": PeerMessage, "nccl": NcclMessage, "host": HostMessage, "mpi": DirectMessage, "none": Message}
-        self._messages.append(kinds[self.transport](self, sends, receives))
-        return self._messages[-1]
+        message = kinds[self.transport](self, sends, receives)
+        if not self.alone:  # without other ranks there is nothing to close, and no end of a run at which to do it
+            self._messages.append(message)
+        return message
 
     def __enter__(self) -> Halo:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Let go of messages and communicator; of a run that failed all ranks end at once instead."""
+        messages, self._messages = self._messages, []  # each of which has this halo
         if kind is not None:
             return
         self.backend.synchronize()
@@ -233,7 +236,7 @@ class Halo:
         if self.peers is not None:
             self.peers.close()
             self.ranks.barrier()
-        for message in self._messages:
+        for message in messages:
             message.close()
         if self.communicator is not None:
             self.communicator.destroy()  # NCCL hangs at exit otherwise

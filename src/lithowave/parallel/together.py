@@ -24,10 +24,13 @@ def agreed(ranks: Ranks, work: Callable[[], Found]) -> Found:
         found = work()
     except LithowaveError as error:
         problem = error
-    problems = [one for one in ranks.all_gather(problem) if one is not None]
-    if problems:
-        raise problems[0]
-    return found  # type: ignore[return-value]
+    try:
+        problems = [one for one in ranks.all_gather(problem) if one is not None]
+        if problems:
+            raise problems[0]
+        return found  # type: ignore[return-value]
+    finally:
+        problem, problems = None, []  # an error refers to this frame
 
 
 @contextmanager
@@ -46,8 +49,11 @@ def together(ranks: Ranks) -> Iterator[None]:
     except Exception as error:
         problem = error
     texts = ranks.all_gather(None if problem is None else str(problem) or type(problem).__name__)
-    if problem is not None:
-        raise problem
+    try:
+        if problem is not None:
+            raise problem
+    finally:
+        problem = None  # an error refers to this frame
     for rank, text in enumerate(texts):
         if text is not None:
             raise OutputError(f"rank {rank}: {text}")

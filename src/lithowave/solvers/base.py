@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.pieces import Piece, Place
+from lithowave.solvers.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,9 @@ class Solver(Protocol):
 
     def advance(self, step: int) -> None:
         """From step to step + 1."""
+
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """What the weights of this rank represent of the sources and receivers of the description."""
 
     def facts(self) -> dict[str, Any]:
         """What run.json is to say beyond the plan: the error of rounded numbers of the material."""

@@ -12,7 +12,6 @@ of the faces are read, with a slot number of 4 bytes for each face.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -144,7 +143,4 @@ class DiscontinuousGalerkinTask:
     def _seconds(self, plan: DiscontinuousGalerkinPlan) -> float:
         solver = DiscontinuousGalerkinSolver(plan, None, self.backend)
         fill_with_noise(solver)
-        seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        del solver
-        gc.collect()
-        return seconds
+        return call_time(Steps(solver), self.backend, minimum=2.0)

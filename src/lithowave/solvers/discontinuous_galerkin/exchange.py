@@ -8,6 +8,7 @@ a step there: there are as many messages as clusters, and at the ticks at which 
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,6 @@ class TraceExchange:
     """
 
     def __init__(self, solver: Any, halo: Any) -> None:
-        self.solver = solver
         self._messages: list[TraceMessage | None] = [None] * solver.plan.clustering.count
         if not halo.alone:
             modes = face_mode_count(solver.plan.order)
@@ -53,7 +53,8 @@ class TraceMessage:
     """What is exchanged at some of the ticks."""
 
     def __init__(self, solver: Any, halo: Any, sent: Traces, received: Traces, modes: int) -> None:
-        self._solver, self._modes, self._soonest = solver, modes, received.soonest
+        self._solver = weakref.proxy(solver)  # which has the exchange of this message
+        self._modes, self._soonest = modes, received.soonest
         self._sent, self._received = (solver.backend.upload(traces.slots, np.int32) for traces in (sent, received))
         sizes = ({rank: 3 * modes * count for rank, count in traces.counts.items()} for traces in (sent, received))
         self._message = halo.message(*sizes)

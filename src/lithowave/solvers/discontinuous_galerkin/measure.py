@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from dataclasses import replace
 from typing import Any
@@ -110,7 +109,6 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
 
 def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool) -> DiscontinuousGalerkinSolver:
     """A cube of elements of a kind, as many as are enough for this device and its memory."""
-    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
     affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
     most = min(plan.element_count, affordable) / IN_A_CUBE
     side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))

@@ -53,6 +53,10 @@ class PlacedSamples:
         """Of `sample`, before `out`."""
         return self.completed, self._base, self._values
 
+    def shares(self) -> np.ndarray:
+        """Fraction (points,) of the elements that share each point which are on this rank."""
+        return np.diff(np.append(self._first, self.count)) / self._holders[:, 0]
+
     def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """From rows of `sample` (times, 3 or 9, places): velocity (times, points, 3) and, with 9, stress (times,
         points, 6)."""
@@ -98,7 +102,7 @@ class Records:
     """Receivers and room for their records, twice: one fills while the other is brought to the host."""
 
     def __init__(self, solver: Any, receivers: Sequence[Any]) -> None:
-        self.solver, self.backend = solver, solver.backend
+        self.backend = solver.backend
         plan = solver.plan
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         placed = place_points(plan.mesh, positions, plan.tolerance, solver.halo.ranks)
@@ -109,15 +113,15 @@ class Records:
         """Make room for `capacity` records."""
         shape = (capacity, 9 if stress else 3, max(1, self.samples.count))
         self._rooms = [self.backend.zeros(shape) for _ in range(2)]
-        self._filling = 0
+        self.filling = 0  # which of them
 
     @property
     def room(self) -> Any:
         """Where records go now."""
-        return self._rooms[self._filling]
+        return self._rooms[self.filling]
 
     def fetch(self, count: int) -> Coming:
         """Begin to bring the first records to the host; further ones go elsewhere."""
-        full, self._filling = self._filling, 1 - self._filling
+        full, self.filling = self.filling, 1 - self.filling
         part = self.backend.fetch(self._rooms[full][:count])
         return Coming({"rows": part}, lambda parts: self.samples.motion(parts["rows"]))

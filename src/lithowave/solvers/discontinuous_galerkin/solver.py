@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,14 @@ from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Records, place_raster
+from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -72,6 +75,7 @@ class DiscontinuousGalerkinSolver:
     def _prepare_sources(self, simulation: Simulation | None) -> None:
         plan, self.sources, self._next_step = self.plan, [], -1
         sources = [] if simulation is None else simulation.point_sources()
+        self._source_sums: list[SourceSums] = []
         if not sources:
             return
         spread = spread_of(plan, simulation)
@@ -81,6 +85,7 @@ class DiscontinuousGalerkinSolver:
         for cluster in np.unique(plan.clustering.cluster[placed.places.element]).tolist():
             for outer in (True, False):
                 made = SourceList(self.backend, plan, self.tables, sources, spread, placed, cluster, outer)
+                self._source_sums.append(made.sums)
                 if made.count:
                     self.sources.append(made)
 
@@ -125,11 +130,11 @@ class DiscontinuousGalerkinSolver:
             if underway and (message or now >= underway[0].due(underway[1])):
                 between(underway[0].finish, underway[1])
                 underway = None
-            work.append(partial(self._launch, now, last, pending or tick > 0, True))
+            work.append(weak_call(self._launch, now, last, pending or tick > 0, True))
             if message:
                 between(message.start, now)
                 underway = message, now
-            work.append(partial(self._launch, now, last, pending or tick > 0, False))
+            work.append(weak_call(self._launch, now, last, pending or tick > 0, False))
         if underway:
             between(underway[0].finish, underway[1])
         elif work:
@@ -174,6 +179,14 @@ class DiscontinuousGalerkinSolver:
         complete = self.kernels.complete(group.anisotropic, group.mixed)
         complete(*self._fields(group), blocks, tick, int(self._pending), out, out_first)
 
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`."""
+        found, samples = Placement.empty(len(receivers), len(sources)), self.records_of.samples
+        for one in self._source_sums:
+            one.add_to(found)
+        found.receivers[samples.point] = samples.shares()
+        return found
+
     # --------------------------------------------------------------------------------------------- what is read
 
     def facts(self) -> dict[str, Any]:
@@ -196,7 +209,7 @@ class DiscontinuousGalerkinSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
-        self._repeat(("record", id(out), self._parity, self._pending), lambda: self._launch_record(out))
+        self._repeat(("record", self.records_of.filling, self._parity, self._pending), self._launch_record, out)
         self._next_slot = slot + 1
 
     def _launch_record(self, out: Any) -> None:
@@ -210,10 +223,10 @@ class DiscontinuousGalerkinSolver:
                 self.complete(group, blocks, samples.completed, first)
             self.kernels.sample(*samples.arguments(), out, slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:

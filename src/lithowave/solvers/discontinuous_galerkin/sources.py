@@ -25,6 +25,7 @@ from lithowave.solvers.discontinuous_galerkin.meshing import element_sizes
 from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, SharedPlaces, find_places
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
+from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
@@ -82,13 +83,14 @@ class SourceList:
         self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
         entries: dict[str, list] = {}
         own = np.flatnonzero(_chosen(plan, tables, placed.places.element, cluster, outer))
-        places = placed.places.rows(own)
+        places, self.sums = placed.places.rows(own), SourceSums(plan)
         weight, source = spread.weight[places.point] / placed.holders[own], spread.source[places.point]
         pairs, pair = np.unique(np.column_stack([places.element, source]), axis=0, return_inverse=True)
         for number, (element, owner) in enumerate(pairs.tolist()):
             rows = np.flatnonzero(pair.ravel() == number)
             response = Response(plan, element, step)
             shape = response.source_shape(sources[owner], places.reference[rows], weight[rows])
+            self.sums.add(owner, element, response.geometry.jacobian[0], shape)
             for term in range(self._amplitudes.terms):
                 for name, target, added in response.added(tables, shape, term):
                     entries.setdefault(name, []).append((target, added, owner * self._amplitudes.terms + term))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import math
 from typing import Any
 
@@ -47,7 +46,6 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
 
 def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
     """Seconds of a step, and of a record of so many receivers."""
-    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
     solver = FiniteDifferenceSolver(plan, None, backend)
     fill_with_noise(solver)
     step, record = typical_time(lambda: solver.advance(0), backend), 0.0

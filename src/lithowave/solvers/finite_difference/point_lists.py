@@ -60,6 +60,12 @@ class SourceList:
         if self.count:
             self.backend.assign(self._table, self.amplitudes.block(step))
 
+    def entries(self) -> tuple[np.ndarray, ...]:
+        """Index of the field, index in the field, weight and index of the source of every entry, as on the device."""
+        number, target, begin, weight, owner = map(self.backend.download, self._lists)
+        counts = np.diff(begin)
+        return np.repeat(number, counts), np.repeat(target, counts), weight, owner
+
     def arguments(self) -> tuple[Any, ...]:
         """Of `inject`, behind the fields and before the row."""
         return *self._lists, self._table

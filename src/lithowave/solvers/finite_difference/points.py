@@ -173,6 +173,23 @@ class PointStencil:
         places = (self.grid.whole.index(axis, position[axis]) for axis in range(3))
         return all(first - reach <= place < end + reach for place, (first, end) in zip(places, self.own, strict=True))
 
+    def nodes(self, index: np.ndarray) -> np.ndarray:
+        """Nodes (entries, 3) of the whole grid, along x, y and z, at indices in a flattened field."""
+        _, pitch, plane = self.strides
+        local = np.stack([index % plane % pitch, index % plane // pitch, index // plane], axis=-1)
+        return local - self.halo + np.array(self.grid.first)
+
+    def volumes(self, field: str, nodes: np.ndarray) -> np.ndarray:
+        """Volumes (entries,), m^3, that a field's points at nodes (entries, 3) stand for."""
+        lines = [volumes[half] for volumes, half in zip(self.line_volume, STAGGER[field], strict=True)]
+        parts = [line[nodes[:, axis]] for axis, line in enumerate(lines)]
+        return np.prod(parts, axis=0) * self.grid.whole.spacing**3
+
+    def is_own(self, nodes: np.ndarray) -> np.ndarray:
+        """Whether nodes (entries, 3) are those that no other rank has."""
+        low, end = np.array(self.own).T
+        return ((nodes >= low) & (nodes < end)).all(axis=1)
+
     def lie_in(self, index: np.ndarray, boxes: Sequence[Ranges]) -> np.ndarray:
         """Which places in a flattened field are points of one of some boxes (first, end along x, y, z)."""
         _, pitch, plane = self.strides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ class Parts:
     """
 
     def __init__(self, solver: Any, sources: Sequence[Any]) -> None:
-        self._solver, plan = solver, solver.plan
+        self._solver, plan = weakref.proxy(solver), solver.plan  # the solver has these parts
         self._moments = [source for source in sources if source.moment is not None]
         self._forces = [source for source in sources if source.force is not None]
         self._lists: list[SourceList] = []

@@ -5,6 +5,7 @@ Both leave the same numbers, to rounding. One pass moves 21 numbers a point inst
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELO
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.regions import box_table
 from lithowave.solvers.finite_difference.tiles import around
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -30,10 +32,15 @@ class TwoPasses:
     """Stress, then velocity, in place.
 
     Where ranks exchange messages, the points that others need come first, and the rest is done while they travel.
+
+    turn : which of several sets of fields holds the velocities; here there is one.
     """
 
+    turn = 0
+
     def __init__(self, solver: FiniteDifferenceSolver) -> None:
-        self.solver, self.fields = solver, new_fields(solver)
+        solver = weakref.proxy(solver)  # which has this scheme
+        self.fields = new_fields(solver)
         self._stages = [solver.backend.repeated(stage) for stage in self._stages_of(solver)]
         self._message = solver.plan.division and solver.field_message()
 
@@ -80,9 +87,9 @@ class OnePassScheme:
     """
 
     def __init__(self, solver: FiniteDifferenceSolver, box: Box) -> None:
-        self.solver, self.box = solver, box
+        self.solver, self.box = weakref.proxy(solver), box  # the solver has this scheme
         self._sets = (new_fields(solver), new_fields(solver))
-        self._turn = 0
+        self.turn = 0  # which of the two views of the fields is the present one
         self._ahead = False  # whether the stresses inside the box are half a step ahead of the velocities
         parts, whole = solver.parts, [(0, count) for count in solver.grid.shape]
         self._stress = replace(parts.stress, boxes=box_table(around(box, whole)))
@@ -93,24 +100,24 @@ class OnePassScheme:
         repeated = solver.backend.repeated
         self._message = solver.plan.division and solver.field_message()
         if self._message:
-            self._around = [repeated(lambda sets=sets: self._launch_around(*sets)) for sets in turns]
-            self._steps = [repeated(lambda sets=sets: self._launch_inside(*sets)) for sets in turns]
+            self._around = [repeated(weak_call(self._launch_around, *sets)) for sets in turns]
+            self._steps = [repeated(weak_call(self._launch_inside, *sets)) for sets in turns]
         else:
-            self._steps = [repeated(lambda sets=sets: self._launch(*sets)) for sets in turns]
+            self._steps = [repeated(weak_call(self._launch, *sets)) for sets in turns]
         self._views = tuple(_view(*sets) for sets in turns)
 
     @property
     def fields(self) -> Fields:
         """Velocities and the stresses half a step before them."""
-        return self._views[self._turn]
+        return self._views[self.turn]
 
     def advance(self) -> None:
         """One step."""
         if not self._ahead:
-            stresses = {name: self._sets[self._turn][name] for name in STRESSES}
+            stresses = {name: self._sets[self.turn][name] for name in STRESSES}
             self.solver.kernels.update_stress.into(stresses, *self.solver.stress_arguments(self.fields, self._inside))
             self._ahead = True
-        turn, self._turn = self._turn, 1 - self._turn
+        turn, self.turn = self.turn, 1 - self.turn
         if self._message:
             self._around[turn]()
             self._message.start(self.fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from lithowave.solvers.finite_difference.rasters import (
 )
 from lithowave.solvers.finite_difference.regions import Parts, Region
 from lithowave.solvers.finite_difference.schemes import make_scheme
+from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import Stored
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
@@ -41,7 +42,9 @@ from lithowave.solvers.finite_difference.surface_reading import (
     FreeSurface,
 )
 from lithowave.solvers.pieces import Piece, Place
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.source_amplitudes import BLOCK
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -261,6 +264,15 @@ class FiniteDifferenceSolver:
     def _layers(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`; the rank with the node nearest to a receiver has all of it."""
+        found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
+        add_sources(found, self, sources)
+        nearest = np.rint((self.receivers.positions - whole.origin) / whole.spacing).astype(np.int64)
+        nearest = np.clip(nearest, 0, np.array(whole.shape) - 1)
+        np.add.at(found.receivers, self.receivers.numbers, self.stencil.is_own(nearest).astype(float))
+        return found
+
     # --------------------------------------------------------------------------------------------- what is read
 
     @property
@@ -285,17 +297,17 @@ class FiniteDifferenceSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         fields, arguments = self.fields_by_name, self.receivers.arguments()
-        self._repeat(("record", id(fields), self.receivers.room), lambda: self._launch_record(fields, arguments))
+        self._repeat(("record", self.scheme.turn, self.receivers.room), self._launch_record, fields, arguments)
         self._next_slot = slot + 1
 
     def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
         self.kernels.sample(*fields.values(), *arguments, self._slot)
         self.kernels.count_step(self._slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
@@ -370,8 +382,7 @@ class FiniteDifferenceSolver:
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
         if self._has_surface:
-            fields = self.fields_by_name
-            self._repeat(("peaks", id(fields)), lambda: self._launch_peaks(fields))
+            self._repeat(("peaks", self.scheme.turn), self._launch_peaks, self.fields_by_name)
 
     def _launch_peaks(self, f: dict[str, Any]) -> None:
         halo, whole = self.plan.halo, self.grid.whole

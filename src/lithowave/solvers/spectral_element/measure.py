@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from dataclasses import replace
 from typing import Any
@@ -108,7 +107,6 @@ def sample_solver(
     plan: SpectralElementPlan, backend: Any, kind: Kind, count: int, *, absorbing: bool
 ) -> SpectralElementSolver:
     """A cube of at most `count` elements of a kind, as many as are enough for this device and its memory."""
-    gc.collect()  # a solver refers to itself through its step: only this frees the arrays of the one before
     affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
     most = max(1, min(count, SAMPLE_ELEMENTS[backend.name], affordable))
     side = max(4, math.ceil(most ** (1 / 3)))

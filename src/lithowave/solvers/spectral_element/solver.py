@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
@@ -19,7 +20,9 @@ from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import PlacedSamples, Records
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
+from lithowave.solvers.spectral_element.source_sums import add_sources
 from lithowave.solvers.spectral_element.sources import SourceList, spread_of
+from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.experiment.simulation import Simulation
@@ -71,7 +74,7 @@ class SpectralElementSolver:
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
         launches = (self._launch, self._launch_outer, self._launch_inner, self.absorb)
-        self._step, self._outer, self._inner, self._absorb = map(backend.repeated, launches)
+        self._step, self._outer, self._inner, self._absorb = (backend.repeated(weak_call(one)) for one in launches)
 
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
@@ -169,6 +172,15 @@ class SpectralElementSolver:
         if len(self.history):
             self.kernels.damp(self.momentum, self.history, *self.damping)
 
+    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+        """See `lithowave.solvers.base.Solver`."""
+        found = Placement.empty(len(receivers), len(sources))
+        for one in self.sources:
+            add_sources(found, self.plan, sources, one.entries())
+        shared = self.records_of.samples.shared
+        np.add.at(found.receivers, shared.places.point, 1.0 / shared.sharing)
+        return found
+
     # --------------------------------------------------------------------------------------------- what is read
 
     def facts(self) -> dict[str, Any]:
@@ -186,7 +198,7 @@ class SpectralElementSolver:
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
-        self._repeat(("record", id(out)), lambda: self._launch_record(out))
+        self._repeat(("record", self.records_of.filling), self._launch_record, out)
         self._next_slot = slot + 1
 
     def _launch_record(self, out: Any) -> None:
@@ -198,10 +210,10 @@ class SpectralElementSolver:
         if samples.count:
             self.kernels.sample(self.displacement, self.momentum, self.points, *samples.arguments(), out, slot)
 
-    def _repeat(self, key: tuple, function: Callable[[], None]) -> None:
-        """Call what always launches the same for this key."""
+    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(function)
+            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:

@@ -51,7 +51,7 @@ class SourceList:
         order = np.lexsort((owner, point))
         point, weight, owner = point[order], weight[order], owner[order]
         target, begin = np.unique(point, return_index=True)
-        self.count = len(target)
+        self.count, self.known = len(target), known
         self._lists = (
             backend.upload(target, np.int64), backend.upload(np.append(begin, len(point)), np.int64),
             backend.upload(weight, np.float64), backend.upload(owner, np.int64),
@@ -64,6 +64,11 @@ class SourceList:
         """Bring the amplitudes of the block of steps that holds this one."""
         if self.count:
             self.backend.assign(self._table, self._amplitudes.block(step))
+
+    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Point, weight (3) and index of the source of every entry, as they are on the device."""
+        target, begin, weight, owner = map(self.backend.download, self._lists)
+        return np.repeat(target, np.diff(begin)), weight.reshape(-1, 3), self.known[owner]
 
     def arguments(self) -> tuple[Any, ...]:
         """Of `inject`, behind the momenta and before the row."""

@@ -1,0 +1,50 @@
+"""Forces and moment tensors that the weights of sources at points of the mesh represent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lithowave.solvers.placement import FORCE, MOMENT, Placement
+from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.geometry import gll_positions
+
+CHUNK = 1 << 16  # elements that are searched at a time
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+
+
+def add_sources(placement: Placement, plan: Any, sources: Any, entries: Any) -> None:
+    """Add the forces, sum of w_a, or moment tensors, sum of w_a (x_a - x_s), of the weights w_a at the points x_a.
+
+    entries : point, weight (entries, 3) and index of the source of each entry.
+    """
+    point, weight, owner = entries
+    if not len(point):
+        return
+    points, row = np.unique(point, return_inverse=True)
+    centers = np.array([source.position for source in sources], float)
+    arms = point_positions(plan, points)[row] - centers[owner]
+    is_force = np.array([source.force is not None for source in sources])[owner]
+    for axis in range(3):
+        np.add.at(placement.totals[:, FORCE][:, axis], owner[is_force], weight[is_force, axis])
+    for column, (a, b) in enumerate(PAIRS):
+        moment = 0.5 * (weight[:, a] * arms[:, b] + weight[:, b] * arms[:, a])
+        np.add.at(placement.totals[:, MOMENT][:, column], owner[~is_force], moment[~is_force])
+    held = np.isin(point, face_points(plan.numbers, plan.faces["rigid"]))
+    placement.acts[owner[(weight != 0).any(axis=1) & ~held]] = True
+
+
+def point_positions(plan: Any, points: np.ndarray) -> np.ndarray:
+    """Positions (points, 3), m, of points of the mesh, by ascending index."""
+    requested = np.zeros(plan.total_points, bool)
+    requested[points] = True
+    found = np.full((len(points), 3), np.nan)
+    for first in range(0, len(plan.numbers), CHUNK):
+        numbers = plan.numbers[first : first + CHUNK]
+        elements = np.flatnonzero(requested[numbers].reshape(len(numbers), -1).any(axis=1))
+        positions = gll_positions(plan.mesh.element_nodes(first + elements), plan.degree).reshape(-1, 3)
+        own = numbers[elements].ravel()
+        inside = requested[own]
+        found[np.searchsorted(points, own[inside])] = positions[inside]
+    return found
