@@ -42,8 +42,8 @@ count from; `depth` of sources and receivers, and the burial of stations, count 
 
 **Methods.** `solver.method` is `finite_difference`, `spectral_element` or `discontinuous_galerkin`. A key that the
 tables give to some of them only is refused with the others; those of `boundaries.layer` are without effect, which is
-told. Where `--set` replaces the method, `order`, `coefficients`, `passes`, `degree`, `local_time_steps` or `refine_sources` of the file
-are left out.
+told. Where `--set` replaces the method, the keys `order`, `coefficients`, `passes`, `degree`, `local_time_steps` and
+`refine_sources` of the file are left out.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from lithowave.backends.kernel_cache import njit
 
 U = np.uint64
 # Everything but the assumption that infinities and NaN never occur: the watch must be able to see them. A dictionary,

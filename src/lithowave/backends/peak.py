@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from lithowave.backends.kernel_cache import njit
 
 CHAINS = 12  # multiply-adds under way at once: enough for two units with a latency of four or five cycles
 BYTES = 64  # of a vector

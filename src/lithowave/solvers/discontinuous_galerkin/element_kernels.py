@@ -28,8 +28,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows

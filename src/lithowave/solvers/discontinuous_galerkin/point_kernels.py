@@ -6,8 +6,9 @@ Coefficients are [block, mode, quantity, lane]; the quantities are stress (`mate
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import parallel, row
 
 VELOCITY = 6

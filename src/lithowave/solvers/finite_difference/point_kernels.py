@@ -7,8 +7,9 @@ number of the point each entry belongs to.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, parallel
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from lithowave.backends.kernel_cache import njit
 
 LIMIT = 64  # colours: a vertex keeps those of its blocks in one 64-bit word
 

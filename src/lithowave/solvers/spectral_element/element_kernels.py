@@ -20,8 +20,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.arrangement import Arrangement

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, parallel, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 
