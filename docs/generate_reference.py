@@ -17,7 +17,7 @@ from command_pages import commands_text
 from lithowave.experiment.schema import simulation_schema
 from lithowave.experiment.template import template_text
 from lithowave.experiment.units import unit_names
-from results_table import results_table
+from results_table import results_table, shallow_table
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -240,6 +240,9 @@ def generated_pages() -> dict[Path, str]:
         ROOT / "README.md": ("results", results_table(results)),
     }
     pages = {path: with_part(path.read_text(encoding="utf-8"), *part) for path, part in parts.items()}
+    shallow = json.loads((ROOT / "benchmarks" / "results" / "h200_shallow_sources.json").read_text(encoding="utf-8"))
+    verification = DOCS / "verification.md"
+    pages[verification] = with_part(pages[verification], "shallow", shallow_table(shallow["errors"]))
     return {DOCS / "simulation_file.md": simulation_page(), **pages}
 
 

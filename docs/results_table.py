@@ -159,3 +159,15 @@ def results_table(results: Results) -> str:
         if value is not None:
             lines.append(f"| {what} | {written(value)} | {limit} |")
     return "\n".join(lines)
+
+
+def shallow_table(errors: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """The errors of `benchmarks/shallow_sources.py`: a row for each depth, a column for each method and order."""
+    titles = [
+        f"{name.replace('_', ' ')}, {'degree' if name == 'spectral_element' else 'order'} {order}"
+        for name, order in (key.split(":") for key in errors)
+    ]
+    lines = [["depth, m", *titles], ["---:"] * (len(titles) + 1)]
+    for depth in next(iter(errors.values())):
+        lines.append([depth, *(percent(found[depth]["error"]) for found in errors.values())])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -85,6 +85,14 @@ def meshed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- what is told
 
 
+@pytest.mark.parametrize(("place", "told"), [("195, 6, 0", True), ("100, 45, 0", False)])
+def test_receivers_beside_a_vertex_of_an_imported_mesh_are_told(meshed: Path, place: str, told: bool) -> None:
+    """The cubes of the box have vertices at multiples of 200 m."""
+    meshed.write_text(meshed.read_text().replace("position: [100, 100, 0]", f"position: [{place}]"))
+    text = lithowave("check", meshed, "--no-measure")
+    assert ("beside a vertex of the mesh" in text) == told
+
+
 def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = write(tmp_path)

@@ -142,7 +142,11 @@ def momentum(plan: DiscontinuousGalerkinPlan, values: np.ndarray) -> np.ndarray:
 def experiment(sources: Sequence[Any] = (), receivers: Sequence[Sequence[float]] = ()) -> Any:
     """What a solver asks of a simulation."""
     named = [SimpleNamespace(name=f"R{number}", position=place) for number, place in enumerate(receivers)]
-    return SimpleNamespace(point_sources=lambda: list(sources), receiver_list=lambda: named)
+    positions = np.array([one.position for one in sources], float).reshape(-1, 3)
+    return SimpleNamespace(
+        point_sources=lambda: list(sources), receiver_list=lambda: named, source_positions=positions, domain=None,
+        output=SimpleNamespace(peak_motion=False), resolved_frequency=None,
+    )  # fmt: skip
 
 
 def source(position: Sequence[float], sigma: float, **what: Any) -> Any:

@@ -25,6 +25,7 @@ CONTRAST_FACTOR = 0.2
 SURFACE_ERROR = 0.02  # distance of the elements from the topography in shortest wavelengths, reported from here on
 SURFACE_FACTOR = 2.0  # error of seismograms beside the worst place over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
+BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
 
 
@@ -52,6 +53,29 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     if simulation.domain.surface is not None:
         found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)
     return found
+
+
+def receivers_at_vertices(plan: Any, simulation: Simulation, places: Any) -> list[str]:
+    """Return a warning if receivers lie beside vertices of an imported mesh of tetrahedra; all ranks call it together.
+
+    Parameters
+    ----------
+    places : of the receivers in the elements of this rank, see `discontinuous_galerkin.places`.
+    """
+    points, receivers = plan.points_per_wavelength(), simulation.receiver_list()
+    if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
+        return []
+    largest = np.maximum(places.reference.max(axis=1), 1.0 - places.reference.sum(axis=1))
+    beside = np.unique(places.point[largest > BESIDE_VERTEX])
+    every = np.unique(np.concatenate(plan.shared.ranks.all_gather(beside)))
+    if not every.size:
+        return []
+    return [
+        f"receivers: {every.size} of {len(receivers)} lie beside a vertex of the mesh (first: "
+        f"{receivers[every[0]].name}), where the polynomials of an element are least accurate; estimated error of "
+        f"their seismograms 2% to 3% at 7 points per wavelength (here: {points:.3g}). Use smaller elements there, or a "
+        "vertex farther away."
+    ]
 
 
 def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:

@@ -114,8 +114,7 @@ def spread_sources(
     here = surroundings(positions)
     slowest, _, size = here.T
     distances = recorded_distances(simulation, top, np.where(np.isfinite(size), size, 0.0))
-    max_frequency = simulation.solver.max_frequency
-    wavelength = slowest / max_frequency if max_frequency else np.full(len(size), np.inf)
+    wavelength = slowest / _frequency(simulation)
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
     offsets, weights = unit_ball()
@@ -134,6 +133,12 @@ def spread_sources(
         np.concatenate([np.ones(int((~some).sum())), np.tile(weights, int(some.sum()))]),
     )
     return _by_source(found)
+
+
+def _frequency(simulation: Simulation) -> float:
+    """Return the frequency, Hz, of the shortest wavelength that counts."""
+    every = [one.time_function.maximum_frequency() for one in simulation.point_sources()]
+    return simulation.resolved_frequency or max(every, default=1.0)
 
 
 def _by_source(points: SpreadSources) -> SpreadSources:

@@ -23,7 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.parts import make_part
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
-from lithowave.solvers.model_warnings import tetrahedra_warnings
+from lithowave.solvers.model_warnings import receivers_at_vertices, tetrahedra_warnings
 from lithowave.solvers.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.rasters import select_raster
@@ -231,6 +231,9 @@ class DiscontinuousGalerkinPlan:
         """See `lithowave.solvers.base.Plan`."""
         size = element_sizes(self.mesh, simulation.source_positions, self.tolerance, self.shared.ranks)
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
+        positions = np.array([one.position for one in simulation.receiver_list()], float).reshape(-1, 3)
+        places = place_points(self.mesh, positions, self.tolerance, self.shared.ranks).places
+        near += receivers_at_vertices(self, simulation, places)
         return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
