@@ -6,8 +6,8 @@
 Explosions at several depths of a homogeneous half-space (vp 3200 m/s, vs 1600 m/s, rho 2300 kg/m^3), recorded at four
 receivers at the free surface, the nearest almost above the source, and one at a depth of 77 m. Finite differences have
 10 points per wavelength of 1.3 Hz, the other methods as many as they recommend. Printed are relative L2 errors, per
-cent, of all receivers together; with --each also of each receiver. With --moment it is another moment tensor, and the
-reference finite differences on a grid four times finer, for which only a GPU has room and time.
+cent, of all receivers together; with --each also of each receiver. With --moment it is another moment tensor or a
+force, and the reference finite differences on a grid four times finer, for which only a GPU has room and time.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ MOMENTS = {
     "explosion": {"xx": 1e15, "yy": 1e15, "zz": 1e15}, "xy": {"xy": 1e15}, "xz": {"xz": 1e15},
     "dip": {"xx": -1e15, "zz": 1e15},
 }  # fmt: skip
+FORCES = {"fz": [0, 0, 1e12], "fx": [1e12, 0, 0]}
 FINE = {"points_per_wavelength": 40.0}  # of finite differences of order 8, the reference of other moment tensors
 
 
@@ -52,7 +53,8 @@ def experiment(
         domain=domain,
         material={"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
         sources=[{
-            "position": [0, 0, -depth], "moment_tensor": MOMENTS[moment],
+            "position": [0, 0, -depth],
+            **({"force": FORCES[moment]} if moment in FORCES else {"moment_tensor": MOMENTS[moment]}),
             "time_function": {"gaussian": {"sigma": 0.3, "delay": 1.5}},
         }],
         receivers=[{"name": f"R{n}", "position": reference["receivers"][n].tolist()} for n in receivers],
@@ -101,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--depths", type=float, nargs="+", default=np.load(REFERENCE)["depths"].tolist())
-    parser.add_argument("--moment", choices=list(MOMENTS), default="explosion")
+    parser.add_argument("--moment", choices=[*MOMENTS, *FORCES], default="explosion")
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the solver")
     parser.add_argument("--each", action="store_true", help="print the error of each receiver and the warnings")
@@ -122,7 +124,7 @@ def main() -> None:
     if chosen.json:
         facts = {"date": date.today().isoformat(), "commit": source_commit(), "versions": package_versions()}
         text = json.dumps({**facts, "moment": chosen.moment, "errors": table}, indent=1)
-        chosen.json.write_text(text + "\n")
+        chosen.json.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

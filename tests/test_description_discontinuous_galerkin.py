@@ -92,7 +92,7 @@ def test_the_size_of_elements_is_checked():
     ("method", "solver", "words"),
     [
         ("discontinuous_galerkin", {"degree": 4}, ["solver.degree: the key 'degree' does not apply to discontinuous",
-                                                   "order, local_time_steps, mesh, spacing"]),
+                                                   "order, local_time_steps, refine_sources, mesh, spacing"]),
         ("discontinuous_galerkin", {"coefficients": "taylor"}, ["'coefficients' does not apply to discontinuous"]),
         ("discontinuous_galerkin", {"passes": "one"}, ["'passes' does not apply to discontinuous"]),
         ("discontinuous_galerkin", {"order": 1}, ["solver.order: 1 is not an order of disc", "choose 2 to 7"]),
@@ -120,7 +120,7 @@ def test_local_time_steps_may_be_left_open():
 
 
 def test_keys_of_methods_agree():
-    assert PARAMETERS_BY_METHOD["discontinuous_galerkin"] == ("order", "local_time_steps")
+    assert PARAMETERS_BY_METHOD["discontinuous_galerkin"] == ("order", "local_time_steps", "refine_sources")
     fields = lw.Solver.model_fields
     for name, method in METHODS.items():
         assert set(method.keys) <= set(fields) and method.default in method.smallest

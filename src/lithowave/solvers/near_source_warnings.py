@@ -74,9 +74,10 @@ def near_source_warnings(
         return []
     ratio, count = distances[worst] / size[worst], int((errors > SMALL).sum())
     others = f" ({count:,} of {len(sources):,} sources are as near to a receiver)" if count > 1 else ""
-    resolved = f"estimated error there {errors[worst]:.0%}" if ratio > known.distances[0] else "not resolved there"
+    resolved = ratio > known.distances[0]
+    told = f"estimated error there {errors[worst]:.0%}" if resolved else "the near field is not resolved there"
     return [
         f"sources[{worst}]: {names[worst]} is at a distance of {distances[worst]:.4g} m, {ratio:.2g} {known.unit} of "
-        f"{size[worst]:.4g} m{others}: the near field is {resolved}. Records farther away are not affected. Use "
+        f"{size[worst]:.4g} m{others}; {told}. Records farther away are not affected. Use "
         f"{known.key}: {distances[worst] / known.enough:.3g} or less for an error below {SMALL:.0%}."
     ]

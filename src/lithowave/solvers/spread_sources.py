@@ -99,7 +99,7 @@ def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -
 
 
 def spread_sources(
-    simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings
+    simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings, forces: bool = True
 ) -> SpreadSources:
     """Return the points that represent the sources of a simulation; all ranks call it together.
 
@@ -109,6 +109,7 @@ def spread_sources(
     reach : sizes of the element; sources farther from what is recorded are not spread.
     largest : radius of a ball over the size of the element, at most.
     surroundings : what is known of the elements.
+    forces : whether forces are spread, too.
     """
     positions = simulation.source_positions
     here = surroundings(positions)
@@ -117,6 +118,7 @@ def spread_sources(
     wavelength = slowest / _frequency(simulation)
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
+    spread &= np.array([forces or one.force is None for one in simulation.point_sources()], bool)
     offsets, weights = unit_ball()
     balls, left = np.zeros((len(positions), 1, 1)), np.flatnonzero(spread)
     for part in SHRINK:

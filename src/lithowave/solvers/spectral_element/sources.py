@@ -76,10 +76,11 @@ class SourceList:
 
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
-    """The points that represent the sources of a simulation, None for none: those with receivers near are spread."""
+    """The points that represent the sources of a simulation, None for none: moment tensors with receivers near are
+    spread. Forces remain the transpose of receivers, which makes reciprocity exact."""
     if simulation is None:
         return SpreadSources(np.zeros((0, 3)), np.zeros(0, np.int64), np.zeros(0))
-    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan))
+    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=False)
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
