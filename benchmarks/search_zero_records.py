@@ -245,7 +245,9 @@ CASES: dict[str, dict[str, Any]] = {
     "grid rigid": {
         "solver": FD | {"spacing": 60, "order": 4}, "boundaries": {"top": "rigid", "sides": "rigid"},
     },
-    "grid one pass": {"solver": FD | {"spacing": 20, "order": 4, "passes": "one"}},
+    "grid one pass": {
+        "solver": FD | {"spacing": 20, "order": 4, "passes": "one"}, "sources": BASE["sources"][:1],
+    },
     "elements": {"solver": SEM | {"spacing": 150, "degree": 4}},
     "elements degree 5": {"solver": SEM | {"spacing": 200, "degree": 5}, "compute.precision": "double"},
     "elements deterministic": {"solver": SEM | {"spacing": 150, "degree": 4}, "compute.deterministic": True},
