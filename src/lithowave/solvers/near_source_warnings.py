@@ -17,8 +17,8 @@ SMALL = 0.02  # error up to which there is no warning
 
 @dataclass(frozen=True)
 class NearSourceErrors:
-    """Errors of seismograms near a source, measured with explosions below a free surface; of double couples,
-    above which the field is weak, up to three times as large.
+    """Errors of seismograms near a source, measured below a free surface, with explosions and, in grids, with
+    the worst of double couples.
 
     distances : to the nearest source in grid spacings or elements, rising. errors : relative L2 norms. unit : of the
     distances, plural. key : of the description, for a length of one unit.
@@ -39,7 +39,7 @@ class NearSourceErrors:
         return float(np.interp(-SMALL, [-error for error in self.errors], self.distances))
 
 
-GRID = NearSourceErrors((0.5, 1.2, 2.0, 3.2, 4.5), (0.3, 0.1, 0.05, 0.02, 0.01), "grid spacings", "solver.spacing")
+GRID = NearSourceErrors((0.5, 1.2, 2.0, 3.3, 4.5), (0.3, 0.12, 0.08, 0.06, 0.02), "grid spacings", "solver.spacing")
 HEXAHEDRA = NearSourceErrors((0.2, 0.7, 1.0, 1.45, 1.8), (0.5, 0.1, 0.08, 0.02, 0.005), "elements", "solver.spacing")
 TETRAHEDRA = NearSourceErrors((0.2, 0.6, 1.0, 1.5), (0.5, 0.15, 0.02, 0.005), "elements", "solver.spacing")
 
@@ -75,7 +75,9 @@ def near_source_warnings(
     ratio, count = distances[worst] / size[worst], int((errors > SMALL).sum())
     others = f" ({count:,} of {len(sources):,} sources are as near to a receiver)" if count > 1 else ""
     resolved = ratio > known.distances[0]
-    told = f"estimated error there {errors[worst]:.0%}" if resolved else "the near field is not resolved there"
+    told = "the near field is not resolved there"
+    if resolved:
+        told = f"estimated error there {errors[worst]:.0%}, more where a double couple radiates little"
     return [
         f"sources[{worst}]: {names[worst]} is at a distance of {distances[worst]:.4g} m, {ratio:.2g} {known.unit} of "
         f"{size[worst]:.4g} m{others}; {told}. Records farther away are not affected. Use "
