@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.experiment.simulation import Simulation
+from lithowave.description.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.solvers.finite_difference.bench_cases import pass_count
 from lithowave.solvers.finite_difference.plan import plan

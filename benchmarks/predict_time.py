@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import lithowave as lw
-from lithowave.progress import rate_key
+from lithowave.run.progress import rate_key
 
 # (extent in m along x, y, z), solver, precision, receivers, samples, and how faces absorb
 CASES = {

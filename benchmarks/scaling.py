@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
+from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
-from lithowave.experiment.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.parallel.halo import Halo, device_of, require_own_device
 from lithowave.parallel.ranks import Ranks, make_ranks

@@ -204,7 +204,7 @@ def hashes(item: Any, name: str, seen: set[int]) -> Iterator[tuple[str, str]]:
     elif isinstance(item, (list, tuple)):
         parts = {str(number): value for number, value in enumerate(item)}
     else:
-        ours = type(item).__module__.startswith("lithowave.") and "experiment" not in type(item).__module__
+        ours = type(item).__module__.startswith("lithowave.") and "description" not in type(item).__module__
         parts = getattr(item, "__dict__", {}) if ours else {}
     for key, value in list(parts.items()):
         yield from hashes(value, f"{name}.{key}", seen)

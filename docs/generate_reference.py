@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from command_pages import commands_text
-from lithowave.experiment.schema import simulation_schema
-from lithowave.experiment.template import template_text
-from lithowave.experiment.units import unit_names
+from lithowave.description.schema import simulation_schema
+from lithowave.description.template import template_text
+from lithowave.description.units import unit_names
 from results_table import results_table, shallow_table
 
 DOCS = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ from pathlib import Path
 import geometry
 import numpy as np
 
-from lithowave.formats.gmsh_writing import write_gmsh
+from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.hexahedra import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
+from lithowave.description.solver import METHODS as METHOD_KEYS
 from lithowave.errors import InputError, ResourceError
-from lithowave.experiment.solver import METHODS as METHOD_KEYS
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.progress import rate_key
-from lithowave.run import run_simulation
+from lithowave.run.launch import run_simulation
+from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
-from lithowave.solvers.base import BenchTask
+from lithowave.solvers.interface import BenchTask
 from lithowave.solvers.timing import best_time
 
 BANDWIDTH_ELEMENTS = 48_000_000

@@ -13,10 +13,10 @@ from pathlib import Path
 from shlex import join, quote
 
 from lithowave.backends.cpu import usable_cores
-from lithowave.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
+from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
-from lithowave.experiment.simulation import Simulation
-from lithowave.status import FINISHED, run_state
+from lithowave.run.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
+from lithowave.run.status import FINISHED, run_state
 
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5

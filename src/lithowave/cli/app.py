@@ -132,7 +132,7 @@ def init(
     from shlex import quote
 
     from lithowave.cli.printing import tell
-    from lithowave.experiment.template import template_text
+    from lithowave.description.template import template_text
     from lithowave.output.hdf5 import writing
 
     if file.exists() and not force:
@@ -169,10 +169,10 @@ def check(
     ] = None,
 ) -> None:
     """Tell what a run would need and cost, without running; fails where the run would fail."""
-    from lithowave.check import check_simulation
     from lithowave.cli.printing import json_text, tell, tell_check
     from lithowave.cli.reading import located, read_simulation
-    from lithowave.surveys import check_survey
+    from lithowave.run.check import check_simulation
+    from lithowave.shots import check_survey
 
     options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
     simulation, overrides = read_simulation(file, changes, options)
@@ -213,7 +213,7 @@ def run(
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
     from lithowave.cli.survey import run_all_shots, run_one_shot
-    from lithowave.run import run_simulation
+    from lithowave.run.launch import run_simulation
 
     options = {
         "compute.backend": backend,
@@ -238,8 +238,8 @@ def restart(directory: RunDirectory, backend: Backend = None, threads: Threads =
     """Go on with a run that was stopped, from its last checkpoint, on another device, too; or with a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.survey import restart_shots
-    from lithowave.run import restart_run
-    from lithowave.surveys.folder import is_survey
+    from lithowave.run.launch import restart_run
+    from lithowave.shots.folder import is_survey
 
     if is_survey(directory):
         return restart_shots(directory, backend, threads)
@@ -271,7 +271,7 @@ def plot(
     from lithowave.cli.reading import require_run
     from lithowave.cli.survey import plot_shots
     from lithowave.output.figures import plot_run
-    from lithowave.surveys.folder import is_survey
+    from lithowave.shots.folder import is_survey
 
     require_run(directory)
     if is_survey(directory):
@@ -459,10 +459,10 @@ def conclude(result: Any) -> None:
     from shlex import quote
     from signal import Signals
 
-    from lithowave.check import duration_text
     from lithowave.cli.printing import tell
     from lithowave.output.joining import unjoined
-    from lithowave.progress import rate_key, rate_text
+    from lithowave.run.check import duration_text
+    from lithowave.run.progress import rate_key, rate_text
 
     report, folder = result.report, quote(str(result.directory))
     if not result.complete:

@@ -19,7 +19,7 @@ from lithowave.errors import LithowaveError, LithowaveWarning
 from lithowave.parallel.ranks import ALONE, Ranks, make_ranks
 
 if TYPE_CHECKING:
-    from lithowave.check import CheckReport
+    from lithowave.run.check import CheckReport
 
 RANKS_WAIT = 1.0  # seconds that ranks give the first one to tell an error that all of them have
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from lithowave.check import duration_text
 from lithowave.cli.printing import console, tell
-from lithowave.progress import Show, rate_key, rate_text
+from lithowave.run.check import duration_text
+from lithowave.run.progress import Show, rate_key, rate_text
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lithowave.description.base import nearest
+from lithowave.description.simulation import Simulation
+from lithowave.description.solver import METHODS as METHOD_KEYS
+from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
+from lithowave.description.yaml_text import Document, parse_overrides, parse_path, read_document
 from lithowave.errors import InputError
-from lithowave.experiment.base import nearest
-from lithowave.experiment.document import Document, parse_overrides, parse_path, read_document
-from lithowave.experiment.simulation import Simulation
-from lithowave.experiment.solver import METHODS as METHOD_KEYS
-from lithowave.experiment.solver import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.output.hdf5 import PRECISIONS
 from lithowave.solvers import METHODS, load_bench_cases
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import typer
 
-from lithowave.check import duration_text
 from lithowave.cli.printing import json_text, tell, tell_error, tell_note
+from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
-from lithowave.experiment.simulation import Simulation
-from lithowave.status import FINISHED, run_state
-from lithowave.surveys import SurveyResult, restart_survey, run_shot, run_survey, state_of
+from lithowave.run.check import duration_text
+from lithowave.run.status import FINISHED, run_state
+from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
 

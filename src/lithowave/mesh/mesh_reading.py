@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.formats.hexahedral_mesh import MeshFile, read_mesh_file
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.mesh_checks import MeshFaces, check_mesh, counted, place_text
 from lithowave.mesh.numbering import FACES, identify
+from lithowave.readers.hexahedral_mesh import MeshFile, read_mesh_file
 
 # Corners this close to a plane of the bounding box, in parts of its longest side, lie in it.
 IN_PLANE = 1e-6

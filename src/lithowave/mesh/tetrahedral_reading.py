@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.formats.hexahedral_mesh import MeshFile
-from lithowave.formats.tetrahedral_mesh import read_tetrahedra_file
 from lithowave.mesh.mesh_checks import ExteriorSurface, counted, element_text, place_text
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, plane_boundaries, rising, triple_keys
 from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra
+from lithowave.readers.hexahedral_mesh import MeshFile
+from lithowave.readers.tetrahedral_mesh import read_tetrahedra_file
 
 
 def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralMesh:

@@ -1,9 +1,9 @@
 """Checkpoints: all that determines the future of a run, a file from each rank and one that says which belong together.
 
 ``checkpoint/step_000000120/rank_0000.h5`` ... hold what each rank has of the fields, and where that belongs in the
-whole run (`lithowave.solvers.pieces`). ``checkpoint/checkpoint.h5`` holds what the ranks have in common and names those
-files. It is replaced atomically when all of them are complete and on the disk, and only then the earlier ones go: a run
-that is killed at any moment leaves its last checkpoint whole.
+whole run (`lithowave.solvers.array_sections`). ``checkpoint/checkpoint.h5`` holds what the ranks have in common and
+names those files. It is replaced atomically when all of them are complete and on the disk, and only then are the
+earlier ones deleted: a run that is killed at any moment leaves its last checkpoint intact.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.hdf5 import laying_out, open_file, preallocate, replaced, require_space, sync_folder, writing
+from lithowave.parallel.collective import together
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.parallel.together import together
-from lithowave.solvers.pieces import Box, Piece, Place, Rows
+from lithowave.solvers.array_sections import Box, Piece, Place, Rows
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
 FORMAT_VERSION = 2

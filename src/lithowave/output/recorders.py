@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import OutputError
-from lithowave.onsets import NOTHING
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
 from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
 from lithowave.output.snapshots import SnapshotWriter
-from lithowave.parallel.together import together
-from lithowave.solvers.base import Solver
+from lithowave.parallel.collective import together
+from lithowave.run.onsets import NOTHING
 from lithowave.solvers.clock import Clock, Schedule
+from lithowave.solvers.interface import Solver
 
 MOST_RECORDS = 256
 # Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.formats.segy_limits import LARGEST, interval_problem, microseconds
 from lithowave.output import hdf5
 from lithowave.output.seismograms import Seismograms
+from lithowave.readers.segy_limits import LARGEST, interval_problem, microseconds
 from lithowave.version import __version__
 
 IEEE_FLOAT = 5

@@ -29,8 +29,8 @@ from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
 from lithowave.output.vtkhdf import FIELD_COMPONENTS
+from lithowave.parallel.collective import together
 from lithowave.parallel.ranks import Ranks
-from lithowave.parallel.together import together
 
 PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second behind the first, hidden: while they are removed
 PRECISION = np.dtype(np.float32)  # that of snapshot files

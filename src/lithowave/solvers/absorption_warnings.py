@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 COEFFICIENT = 0.45
 LARGEST_ERROR = 0.05  # of a seismogram, up to which there is no warning

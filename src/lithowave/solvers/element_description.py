@@ -9,7 +9,7 @@ import numpy as np
 from lithowave.errors import InputError
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}

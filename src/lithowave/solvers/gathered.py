@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.base import Coming, Raster, Solver
+from lithowave.solvers.interface import Coming, Raster, Solver
 
 
 class GatheredSolver:

@@ -14,7 +14,7 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.element_description import element_layers, element_size
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 PART = 4096
 FLAT = 0.5  # height over width of elements, below which a layer is reported

@@ -10,7 +10,7 @@ import numpy as np
 from lithowave.solvers.spread_sources import surface_heights
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 SMALL = 0.02  # error up to which there is no warning
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.base import Raster
+from lithowave.solvers.interface import Raster
 
 
 def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, int]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 RADII, POLAR = 5, 5  # points along the radius and the polar angle; twice as many around
 OF_DISTANCE, OF_WAVELENGTH = 0.95, 0.29  # largest radius over the distance to the nearest receiver, the wavelength

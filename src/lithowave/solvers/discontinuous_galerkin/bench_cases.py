@@ -82,7 +82,7 @@ def operations(order: int) -> int:
 
 @dataclass(frozen=True)
 class DiscontinuousGalerkinTask:
-    """One measurement: a case on a box of cubes (along x, y, z). See `lithowave.solvers.base.BenchTask`."""
+    """One measurement: a case on a box of cubes (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape

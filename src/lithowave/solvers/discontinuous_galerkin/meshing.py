@@ -24,7 +24,7 @@ from lithowave.solvers.element_description import element_layers, element_size, 
 from lithowave.solvers.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 # Distance of a source from what is recorded over the edge of the cubes there, from which on these are small enough. The
 # edges of elements around a source are halved at least once, since what it radiates depends on its place in them.

@@ -10,10 +10,10 @@ from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
 from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, traces_sent
 from lithowave.solvers.discontinuous_galerkin.plan import model_clusters
-from lithowave.solvers.shares import RankShare
+from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 
 def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:

@@ -15,8 +15,8 @@ from lithowave.mesh.migration import balanced_parts, migrated
 from lithowave.mesh.partition import bisect_grid, partition_graph, too_few
 from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.parallel.together import agreed
 from lithowave.solvers.discontinuous_galerkin.meshing import (
     BuiltBox,
     MeshedModel,
@@ -28,7 +28,7 @@ from lithowave.solvers.discontinuous_galerkin.meshing import (
 )
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 Clusters = Callable[[MeshedModel], np.ndarray]
 

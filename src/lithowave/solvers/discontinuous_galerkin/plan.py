@@ -29,7 +29,7 @@ from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_
 from lithowave.solvers.rasters import select_raster
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 BAD_RATIO = 0.02  # of insphere radius to longest edge: elements that are worth a word
 
@@ -73,7 +73,7 @@ class DiscontinuousGalerkinPlan:
 
     @property
     def unit_total(self) -> int:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return sum(self.clustering.sizes) if self.shared.ranks.size > 1 else self.element_count
 
     @property
@@ -145,7 +145,7 @@ class DiscontinuousGalerkinPlan:
         return self.survey.resolution.value / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         survey, clustering = self.survey, self.clustering
         return {
             "method": "discontinuous_galerkin",
@@ -178,7 +178,7 @@ class DiscontinuousGalerkinPlan:
         }  # fmt: skip
 
     def lines(self) -> list[Line]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         summary = self.summary()
         origin = f"; from {self.mesh_file}" if self.mesh_file else ""
         special = [
@@ -228,7 +228,7 @@ class DiscontinuousGalerkinPlan:
         ]
 
     def warnings(self, simulation: Simulation) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         size = element_sizes(self.mesh, simulation.source_positions, self.tolerance, self.shared.ranks)
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
         positions = np.array([one.position for one in simulation.receiver_list()], float).reshape(-1, 3)
@@ -237,7 +237,7 @@ class DiscontinuousGalerkinPlan:
         return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         worst = self.survey.worst
         return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 

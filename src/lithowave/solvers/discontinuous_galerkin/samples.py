@@ -10,7 +10,6 @@ import numpy as np
 
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.base import Coming, Raster
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.places import (
     TOLERANCE,
@@ -20,6 +19,7 @@ from lithowave.solvers.discontinuous_galerkin.places import (
     require_places,
     settle,
 )
+from lithowave.solvers.interface import Coming, Raster
 
 
 class PlacedSamples:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
-from lithowave.solvers.base import Coming, Raster
+from lithowave.solvers.array_sections import Piece, Place, Rows
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
@@ -18,14 +18,14 @@ from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Reco
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
-from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 KERNELS = ("element_kernels", "point_kernels")
@@ -180,7 +180,7 @@ class DiscontinuousGalerkinSolver:
         complete(*self._fields(group), blocks, tick, int(self._pending), out, out_first)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         found, samples = Placement.empty(len(receivers), len(sources)), self.records_of.samples
         for one in self._source_sums:
             one.add_to(found)
@@ -190,22 +190,22 @@ class DiscontinuousGalerkinSolver:
     # --------------------------------------------------------------------------------------------- what is read
 
     def facts(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return {}
 
     @property
     def receiver_numbers(self) -> np.ndarray:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return self.records_of.samples.point
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.records_of.start(capacity, stress)
         self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
         self._repeated = {key: done for key, done in self._repeated.items() if key[0] != "record"}
 
     def record(self, slot: int) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
@@ -230,12 +230,12 @@ class DiscontinuousGalerkinSolver:
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self._next_slot = -1
         return self.records_of.fetch(count)
 
     def raster(self, selection: Any) -> Raster:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return select_raster(self.plan, selection)
 
     def _samples_of(self, raster: Raster) -> PlacedSamples:
@@ -244,11 +244,11 @@ class DiscontinuousGalerkinSolver:
         return self._rasters[raster]
 
     def raster_points(self, raster: Raster) -> np.ndarray:
-        """See `lithowave.solvers.base.Solver`; none outside the mesh."""
+        """See `lithowave.solvers.interface.Solver`; none outside the mesh."""
         return self._samples_of(raster).point
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         samples = self._samples_of(raster)
         out = self.backend.zeros((1, 3 if names == ("velocity",) else 9, max(1, samples.count)))
         self.sample(samples, out, self.backend.zeros((1,), np.int64))
@@ -256,7 +256,7 @@ class DiscontinuousGalerkinSolver:
         return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names))
 
     def start_peaks(self) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self._surface_x, self._surface_y, positions = surface_grid(self.plan)
         placed = place_points(self.plan.mesh, positions, self.plan.tolerance, self.halo.ranks, everywhere=False)
         self._surface = PlacedSamples(self, placed)
@@ -277,7 +277,7 @@ class DiscontinuousGalerkinSolver:
         self.kernels.surface_peaks(self._surface_velocity, step, *self._peaks.values())
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         host = {name: self.backend.download(self._peaks[name]) for name in ("peak_velocity", "peak_displacement")}
         return {
             "x": self._surface_x,
@@ -288,14 +288,14 @@ class DiscontinuousGalerkinSolver:
         }
 
     def largest_velocity(self) -> float:
-        """See `lithowave.solvers.base.Solver`; here the largest root mean square in an element."""
+        """See `lithowave.solvers.interface.Solver`; here the largest root mean square in an element."""
         self.kernels.largest_velocity(self.coefficients, self._magnitudes)
         found = self.backend.download(self._magnitudes)
         # The mean of a square over the reference tetrahedron, whose volume is 1/6, is 6 times the sum of squares.
         return float(np.sqrt(6.0 * found.max())) if np.isfinite(found).all() else float("inf")
 
     def diagnose(self) -> str:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         with np.errstate(invalid="ignore", over="ignore"):
             size = np.sqrt(6.0 * (self.host_coefficients()[:, 6:].astype(float) ** 2).sum(axis=2))
         size = np.where(np.isfinite(size), size, np.inf)
@@ -334,7 +334,7 @@ class DiscontinuousGalerkinSolver:
         self._pending = False
 
     def state(self) -> dict[str, Piece]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         places, count = self.state_places(), self._surface.count if self._peaks else 0
         found = {"coefficients": Piece(places["coefficients"], self.host_coefficients())}
         for name, array in (self._peaks or {}).items():
@@ -343,12 +343,12 @@ class DiscontinuousGalerkinSolver:
         return found
 
     def state_places(self) -> dict[str, Place]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         peaks = {f"peaks/{name}": Rows(self._surface.point) for name in self._peaks or {}}
         return {"coefficients": Rows(self.plan.mesh.keys_of_elements), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.set_coefficients(state["coefficients"])
         if self._peaks and self._surface.count:
             for name, array in self._peaks.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lithowave.experiment.simulation import Simulation
+from lithowave.description.simulation import Simulation
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
@@ -84,7 +84,7 @@ def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
 @dataclass(frozen=True)
 class FiniteDifferenceTask:
     """One measurement: a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
-    compact. See `lithowave.solvers.base.BenchTask`."""
+    compact. See `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape

@@ -11,7 +11,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.exchange import Division
-from lithowave.solvers.shares import RankShare
+from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from lithowave.mesh.grid import Grid
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
     from lithowave.solvers.finite_difference.plan import Survey
 
 IMMENSE_DENSITY, IMMENSE_COMPLIANCE = 1e20, 1e10

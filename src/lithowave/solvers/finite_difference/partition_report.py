@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from lithowave.solvers.finite_difference.division import shares, slices
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.shares import RankShare
+from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 
 def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
-from lithowave.experiment.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.mesh.grid import Ranges as GridRanges
 from lithowave.parallel.ranks import ALONE, Ranks
@@ -27,7 +27,7 @@ from lithowave.solvers.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 FIELDS, MODULI = 9, 3
 PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
@@ -76,12 +76,12 @@ class FiniteDifferencePlan:
 
     @property
     def unit_total(self) -> int:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return self.unit_count
 
     @property
     def unit_count(self) -> int:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return self.point_count
 
     @property
@@ -162,7 +162,7 @@ class FiniteDifferencePlan:
         return self.survey.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         whole = self.grid.whole
         parts = {"parts": list(self.division.blocks.counts)} if self.division else {}
         return parts | {
@@ -186,7 +186,7 @@ class FiniteDifferencePlan:
         }
 
     def lines(self) -> list[Line]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         summary = self.summary()
         return [
             ("method", f"finite difference, order {self.order}"),
@@ -198,12 +198,12 @@ class FiniteDifferencePlan:
         ]  # fmt: skip
 
     def warnings(self, simulation: Simulation) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.source_positions), self.grid.spacing)
         return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
 
     def instability_causes(self) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return [
             "strong contrasts inside an absorbing layer, or layers along which the material changes: try "
             "boundaries.layer: {kappa: 3} or more cells"

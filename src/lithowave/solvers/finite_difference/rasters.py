@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid
-from lithowave.solvers.base import Raster
 from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.surface_reading import STAGGER
+from lithowave.solvers.interface import Raster
 
 
 def select_raster(grid: Grid, selection: Any) -> Raster:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.mesh.grid import AXES
 from lithowave.parallel.halo import Halo, alone
-from lithowave.solvers.base import Coming, Raster
+from lithowave.solvers.array_sections import Piece, Place
 from lithowave.solvers.finite_difference.arguments import VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
@@ -41,13 +41,13 @@ from lithowave.solvers.finite_difference.surface_reading import (
     NEAR_SOURCE,
     FreeSurface,
 )
-from lithowave.solvers.pieces import Piece, Place
+from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
@@ -265,7 +265,7 @@ class FiniteDifferenceSolver:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
-        """See `lithowave.solvers.base.Solver`; the rank with the node nearest to a receiver has all of it."""
+        """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver has all of it."""
         found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
         add_sources(found, self, sources)
         nearest = np.rint((self.receivers.positions - whole.origin) / whole.spacing).astype(np.int64)
@@ -277,23 +277,23 @@ class FiniteDifferenceSolver:
 
     @property
     def receiver_numbers(self) -> np.ndarray:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return self.receivers.numbers
 
     def facts(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         names = {"density": "density_kg_m3", "lam": "lambda_pa", "compliance": "mu_relative"}
         error = {names[name]: code.error() for name, code in self.codes.items()}
         return {"moduli_error": error} if error else {}
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.receivers.start(capacity, stress)
         self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
         self._repeated.clear()
 
     def record(self, slot: int) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         fields, arguments = self.fields_by_name, self.receivers.arguments()
@@ -311,19 +311,19 @@ class FiniteDifferenceSolver:
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return Coming({"records": self.receivers.fetch(count)}, split_records)
 
     def raster(self, selection: Any) -> Raster:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return select_raster(self.grid.whole, selection)
 
     def raster_points(self, raster: Raster) -> np.ndarray:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return own_points(raster, own_raster(self.plan, raster))
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         found = {}
         shape = [end - first for first, end in own_raster(self.plan, raster)[::-1]]
         for name in names:
@@ -347,7 +347,7 @@ class FiniteDifferenceSolver:
         return self._rasters[raster, field]
 
     def start_peaks(self) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         nx, ny, _ = self.grid.shape if self._has_surface else (0, 0, 0)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
@@ -393,7 +393,7 @@ class FiniteDifferenceSolver:
         )  # fmt: skip
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         whole = self.grid.whole
         lines = [whole.nodes(axis)[whole.interior(axis)] for axis in range(2)]
         found, here = {"x": lines[0], "y": lines[1]}, surface_part(self.plan, self._has_surface)
@@ -404,13 +404,13 @@ class FiniteDifferenceSolver:
         return found
 
     def largest_velocity(self) -> float:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._magnitudes)
         found = self.backend.download(self._magnitudes)
         return float(found.max()) if np.isfinite(found).all() else float("inf")
 
     def diagnose(self) -> str:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         halo, largest, text = self.plan.halo, -1.0, ""
         for name in VELOCITIES:
             for k in range(self.plan.padded_shape()[0]):
@@ -436,15 +436,15 @@ class FiniteDifferenceSolver:
         return Stored(self.plan, self.layers, self.fields_by_name, self.memory, self._peaks or {})
 
     def state(self) -> dict[str, Piece]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return self._stored_parts().pieces(self.backend.download)
 
     def state_places(self) -> dict[str, Place]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return self._stored_parts().places()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self._stored_parts().bring_back(state, self.backend.assign)
         self.scheme.restored()
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Ranges
+from lithowave.solvers.array_sections import Box, Piece, Place
 from lithowave.solvers.finite_difference.cpml import AxisLayers
-from lithowave.solvers.pieces import Box, Piece, Place
 
 
 @dataclass(frozen=True)

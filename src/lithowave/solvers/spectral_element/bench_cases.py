@@ -82,7 +82,7 @@ def step_bytes(plan: SpectralElementPlan) -> float:
 
 @dataclass(frozen=True)
 class SpectralElementTask:
-    """One measurement: a case on a box of elements (along x, y, z). See `lithowave.solvers.base.BenchTask`."""
+    """One measurement: a case on a box of elements (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape

@@ -12,8 +12,8 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.parallel.together import agreed
 from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
@@ -21,7 +21,7 @@ from lithowave.solvers.spectral_element.parts import column_windows, element_par
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
     from lithowave.mesh.partition import Rectangle
 
 GROWTH = 1.15  # of the elements of an absorbing layer, from one to the next outwards

@@ -11,14 +11,14 @@ from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
 from lithowave.solvers.element_description import kinds_of_faces
-from lithowave.solvers.shares import RankShare
 from lithowave.solvers.spectral_element.elements import is_affine
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, built_box, built_mesh, windows
 from lithowave.solvers.spectral_element.parts import DAMPED_POINT, element_parts
 from lithowave.solvers.spectral_element.survey import map_coefficients
+from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 # Time of a trilinear and of a triquadratic element, with moduli at each point, over that of a parallelepiped of one
 # material, in single precision at degree 4.

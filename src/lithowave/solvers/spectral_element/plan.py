@@ -14,8 +14,8 @@ from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
+from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.parallel.together import agreed
 from lithowave.solvers.absorption_warnings import stacey_warnings
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.model_warnings import hexahedra_warnings
@@ -33,7 +33,7 @@ from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficien
 from lithowave.solvers.spectral_element.whole import WholeMesh, survey_whole
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 PART = 20_000
 
@@ -79,12 +79,12 @@ class SpectralElementPlan:
 
     @property
     def unit_total(self) -> int:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return self.unit_count
 
     @property
     def unit_count(self) -> int:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         return self.element_count if self.ranks.size == 1 else self.whole.elements
 
     @property
@@ -199,7 +199,7 @@ class SpectralElementPlan:
         return self.whole.fewest_points / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         whole = self.whole
         quality = whole.quality
         return {
@@ -224,7 +224,7 @@ class SpectralElementPlan:
         }
 
     def lines(self) -> list[Line]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         summary = self.summary()
         kinds = summary["element_kinds"]
         told = ", ".join(f"{count:,} {name}" if len(kinds) > 1 else name for name, count in kinds.items())
@@ -257,13 +257,13 @@ class SpectralElementPlan:
         return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + more
 
     def warnings(self, simulation: Simulation) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         size = surroundings(self, simulation.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
-        """See `lithowave.solvers.base.Plan`."""
+        """See `lithowave.solvers.interface.Plan`."""
         whole, causes = self.whole, []
         if whole.quality["jacobian_ratio"] < 0.2 or whole.quality["skewness"] > 0.8:
             causes.append(f"badly formed elements: the worst is {whole.worst_place}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.base import Coming
+from lithowave.solvers.interface import Coming
 from lithowave.solvers.spectral_element.places import TOLERANCE, inverse_jacobians, strain_of, stress_of
 from lithowave.solvers.spectral_element.shared_places import require_everywhere, share_places
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
-from lithowave.solvers.base import Coming, Raster
-from lithowave.solvers.pieces import Piece, Place, Rows
+from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.source_amplitudes import BLOCK
@@ -25,7 +25,7 @@ from lithowave.solvers.spectral_element.sources import SourceList, spread_of
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
@@ -173,7 +173,7 @@ class SpectralElementSolver:
             self.kernels.damp(self.momentum, self.history, *self.damping)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for one in self.sources:
             add_sources(found, self.plan, sources, one.entries())
@@ -184,17 +184,17 @@ class SpectralElementSolver:
     # --------------------------------------------------------------------------------------------- what is read
 
     def facts(self) -> dict[str, Any]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return {}
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.records_of.start(capacity, stress)
         self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
         self._repeated.clear()
 
     def record(self, slot: int) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
         out = self.records_of.room
@@ -217,15 +217,15 @@ class SpectralElementSolver:
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return self.records_of.fetch(count)
 
     def raster(self, selection: Any) -> Raster:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         return select_raster(self.plan, selection)
 
     def raster_points(self, raster: Raster) -> np.ndarray:
-        """See `lithowave.solvers.base.Solver`; points outside the mesh are on no rank."""
+        """See `lithowave.solvers.interface.Solver`; points outside the mesh are on no rank."""
         return self._samples(raster).point
 
     def _samples(self, raster: Raster) -> PlacedSamples:
@@ -235,7 +235,7 @@ class SpectralElementSolver:
         return self._rasters[raster]
 
     def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         samples = self._samples(raster)
         out = self.backend.zeros((1, 3 if names == ("velocity",) else 12, max(1, samples.count)))
         self.sample(samples, out, self.backend.zeros((1,), np.int64))
@@ -243,7 +243,7 @@ class SpectralElementSolver:
         return Coming({"all": part}, lambda parts: samples.fields(parts["all"], names))
 
     def start_peaks(self) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self._surface_x, self._surface_y, positions = surface_grid(self.plan)
         near = np.flatnonzero(within_reach(self.plan.mesh, positions))
         self._surface = PlacedSamples(self, positions[near], self.plan.tolerance, numbers=near)
@@ -264,7 +264,7 @@ class SpectralElementSolver:
         self.kernels.surface_peaks(self._surface_velocity, step, *self._peaks.values())
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         count = self._surface.count
         host = {name: self.backend.download(array)[:, :count] for name, array in (self._peaks or {}).items()}
         return {
@@ -276,7 +276,7 @@ class SpectralElementSolver:
         }
 
     def largest_velocity(self) -> float:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         self.kernels.largest_velocity(self.displacement, self.momentum, self._magnitudes)
         found = self.backend.download(self._magnitudes)
         return float(found.max()) / self.plan.schedule.time_step if np.isfinite(found).all() else float("inf")
@@ -287,7 +287,7 @@ class SpectralElementSolver:
         return scale * self.backend.download(self.momentum)[:-1, :3]
 
     def diagnose(self) -> str:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         with np.errstate(invalid="ignore"):
             velocity = np.abs(self.velocity())
         velocity = np.where(np.isfinite(velocity), velocity, np.inf)
@@ -303,13 +303,13 @@ class SpectralElementSolver:
         )
 
     def state_places(self) -> dict[str, Place]:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         keys = self.plan.point_keys()
         places: dict[str, Place] = {"motion": Rows(keys), "history": Rows(keys[self._damped])}
         return places | ({} if self._peaks is None else {"peaks": Rows(self._surface.point)})
 
     def state(self) -> dict[str, Piece]:
-        """See `lithowave.solvers.base.Solver`: u and p of points, p of damped points before, and the peaks."""
+        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.of_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
@@ -324,7 +324,7 @@ class SpectralElementSolver:
         return {name: Piece(place, values[name]) for name, place in pieces.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See `lithowave.solvers.base.Solver`."""
+        """See `lithowave.solvers.interface.Solver`."""
         for array, columns in ((self.displacement, slice(0, 3)), (self.momentum, slice(3, 6))):
             host = np.array(self.backend.download(array))
             host[:-1, :3] = state["motion"][:, columns]

@@ -16,7 +16,7 @@ from lithowave.mesh.hexahedra import BoxPlan, Slab
 from lithowave.solvers.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
-    from lithowave.experiment.simulation import Simulation
+    from lithowave.description.simulation import Simulation
 
 WANTED = 1.45  # distance to what is recorded over the size of the elements, from which on these are small enough
 MOST_PARTS = 3  # into which elements are divided along each axis

@@ -1,0 +1,143 @@
+"""Warnings about a description: what is allowed but may not be meant, one sentence for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.description.input_warnings import projection_distortion, unused_variables
+from lithowave.description.method_limits import find_unused_keys
+from lithowave.description.receivers import Receiver
+from lithowave.description.sources import PointSource
+from lithowave.description.time_function_warnings import time_function_warnings
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+_ROUNDING = 1e-9
+"""Fraction by which round-off may make a moment tensor differ from an isotropic one."""
+
+_ELEVATION_DIFFERENCE = 50.0
+"""Difference (m) between the elevations of a station and of the topography above which a warning is issued."""
+
+
+def find_warnings(simulation: Simulation) -> list[str]:
+    """What is allowed but may not be meant, a sentence each."""
+    found: list[str] = []
+    for index, entry in enumerate(simulation.sources):
+        if entry.file is not None and entry.delay and "delay" not in entry.model_fields_set:
+            found.append(
+                f"sources[{index}].file: the time function begins before the origin time; everything happens "
+                f"{entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
+                "the origin time."
+            )
+    sources = _labelled_sources(simulation)
+    found.extend(time_function_warnings(simulation, sources))
+    found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
+    receivers = simulation.receiver_list()
+    found.extend(_elevation_warnings(simulation, receivers))
+    if not simulation.sources:
+        found.append("sources: there are none, so nothing will move.")
+    if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
+        found.append(
+            "receivers: there are none, nor snapshots or peak motion: the run would leave no result."
+        )
+    found.extend(_resolution_warnings(simulation))
+    found.extend(find_unused_keys(simulation))
+    found.extend(unused_variables(simulation))
+    found.extend(projection_distortion(simulation))
+    return list(dict.fromkeys(found))
+
+
+def _elevation_warnings(simulation: Simulation, receivers: list[Receiver]) -> Iterator[str]:
+    """Stations whose elevation is not that of the surface on which, or below which, they stand."""
+    surface, mesh = simulation.domain.surface, simulation.solver.mesh
+    if surface is None:
+        raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
+        if raised:
+            why = "the surface is flat, so they" if mesh is None else "they"
+            yield (
+                f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
+                f"{raised[0].elevation:g} m); {why} stand at their burial below z = 0."
+            )
+        return
+    entries = [index for index, entry in enumerate(simulation.receivers) if entry.file is not None]
+    stations = [
+        station for index in entries
+        for station in simulation.receivers[index].receivers(simulation.domain, f"receivers[{index}]")
+    ]  # fmt: skip
+    if not stations:
+        return
+    x, y, _ = np.array([station.position for station in stations]).T
+    heights = surface(x, y)
+    differences = np.abs(heights - [station.elevation for station in stations])
+    apart = np.flatnonzero(differences > _ELEVATION_DIFFERENCE)
+    if apart.size:
+        worst = int(differences.argmax())
+        where = f"receivers[{entries[0]}].file" if len(entries) == 1 else "receivers"
+        yield (
+            f"{where}: the elevation of {apart.size} of {len(stations)} stations differs by more "
+            f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they stand (most at "
+            f"{stations[worst].name}: {stations[worst].elevation:zg} m, the surface is at {heights[worst]:z.6g} m)."
+        )
+
+
+def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSource]]:
+    """All point sources, each with its entry in the description and, in a file of several events, its name, and with
+    whether it is from a file."""
+    labelled = []
+    for index, entry in enumerate(simulation.sources):
+        sources = entry.point_sources(simulation.domain, f"sources[{index}]")
+        for source in sources:
+            label = f"sources[{index}]" + (f" ({source.name})" if len(sources) > 1 else "")
+            labelled.append((label, entry.file is not None, source))
+    return labelled
+
+
+def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+    """Moment tensors with shear that stand in a fluid; of groups only the mesh knows where they are."""
+    sheared = [(label, source) for label, source in sources if source.moment is not None and _has_shear(source.moment)]
+    if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
+        return
+    positions = np.array([source.position for _, source in sheared], dtype=float)
+    wet = np.flatnonzero(simulation.material.sample(*positions.T)[1] == 0.0)
+    if wet.size:
+        first = sheared[wet[0]][0]
+        one = f"{first}: it stands"
+        several = f"sources: {wet.size} of {len(sources)} point sources (first: {first}) stand"
+        where = one if wet.size == 1 else several
+        yield f"{where} in a fluid, where only the isotropic part of a moment tensor makes waves."
+
+
+def _has_shear(moment: tuple[float, ...]) -> bool:
+    """Whether a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
+    mean = sum(moment[:3]) / 3.0
+    others = [abs(part - mean) for part in moment[:3]] + [abs(part) for part in moment[3:]]
+    return max(others) > _ROUNDING * max(abs(part) for part in moment)
+
+
+def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
+    solver = simulation.solver
+    wavelength = simulation.shortest_wavelength
+    points = solver.points_per_wavelength
+    if points is None and wavelength is not None:
+        points = solver.resolution_points(wavelength)
+    usual = solver.recommended_points
+    if points is not None and points < usual * (1.0 - 1e-6):
+        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at {solver.accuracy}."
+    interval = simulation.output.sampling_interval
+    if (
+        interval is not None
+        and solver.max_frequency is not None
+        and 2.0 * interval * solver.max_frequency > 1.0
+    ):
+        yield (
+            f"output.sampling_interval: {interval:g} s holds frequencies up to {0.5 / interval:.3g} Hz, "
+            "less than "
+            f"solver.max_frequency ({solver.max_frequency:g} Hz)."
+        )
+    for index, snapshots in enumerate(simulation.output.snapshots):
+        if snapshots.interval > simulation.duration:
+            yield f"output.snapshots[{index}].interval: {snapshots.interval:g} s is longer than the duration."

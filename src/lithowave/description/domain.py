@@ -1,0 +1,192 @@
+"""The box that is simulated, and its place on the Earth."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, field_validator, model_validator
+
+from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.units import Interval, Latitude, Longitude, with_unit
+from lithowave.readers.surfaces import Surface, read_surface
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+AXES = ("x", "y", "z")
+FACES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
+
+
+class GeographicOrigin(DescriptionModel):
+    """The point of the Earth (WGS84) at which x = y = 0."""
+
+    longitude: Longitude = Field(description="Longitude of x = 0, degrees East.")
+    latitude: Latitude = Field(description="Latitude of y = 0, degrees North.")
+
+    @property
+    def projection(self) -> str:
+        """PROJ text of the local transverse Mercator: scale 1 on the central meridian, metres, WGS84."""
+        return (
+            f"+proj=tmerc +lat_0={self.latitude!r} +lon_0={self.longitude!r} +k=1 +x_0=0 +y_0=0 "
+            "+datum=WGS84 +units=m +no_defs"
+        )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A box that holds all of the ground: the domain, up to the highest point of a topography. Ends in m."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    z: tuple[float, float]
+
+
+class Domain(DescriptionModel):
+    """The box of the simulation: x East, y North, z Up, in metres; the flat free surface is z = 0.
+
+    Absorbing layers, if any, are added around the box, so that sources and receivers may be anywhere in it. With a
+    ``topography`` z = 0 is the level that heights count from, and the ground ends at the surface, above or below.
+    """
+
+    x: Interval = Field(description="West and east end of the box, m.")
+    y: Interval = Field(description="South and north end of the box, m.")
+    z: Interval = Field(
+        description="Lower and upper end of the box, m; z is positive upwards, the surface is z = 0."
+    )
+    crs: GeographicOrigin | None = Field(
+        default=None,
+        description="Origin of the local transverse Mercator; needed for geographic sources and receivers.",
+    )
+    topography: InputFile | None = Field(
+        default=None,
+        description="File with the height of the surface (not with finite_difference): `elevation` in m on axes x and "
+        "y (NetCDF, HDF5, .npz). If x and y have the same number of points, an .npz or plain HDF5 file names the order "
+        "of the dimensions in an entry axes: [y, x]. Material goes on above z = 0 as its description says.",
+    )
+
+    @field_validator("x", "y", "z", mode="after")
+    @classmethod
+    def _ends_in_order(cls, value: tuple[float, float], info: Any) -> tuple[float, float]:
+        low, high = value
+        if low < high:
+            return value
+        hint = f"did you mean [{high:.12g}, {low:.12g}]?" if low > high else ""
+        if info.field_name == "z" and low == 0 < high:
+            hint = f"depth is negative z; did you mean [{-high:.12g}, 0]?"
+        raise refusal(
+            f"the upper end {with_unit(high, 'length')} is not above the lower end "
+            f"{with_unit(low, 'length')}",
+            "expected [minimum, maximum]",
+            hint,
+        )
+
+    @model_validator(mode="after")
+    def _topography_fits(self) -> Self:
+        surface = self.surface  # read now, so that what is wrong with it is told with its place
+        if surface is None:
+            return self
+        if self.z[1] != 0.0:
+            raise refusal(
+                f"the box ends at z = {with_unit(self.z[1], 'length')}",
+                "with a topography it ends at 0, the level that heights count from",
+                at=("z",),
+            )
+        for name, (first, last) in zip("xy", surface.extent, strict=True):
+            low, high = self.bounds[name]
+            tolerance = 1e-6 * (last - first)
+            if first > low + tolerance or last < high - tolerance:
+                raise refusal(
+                    f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
+                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
+                    at=("topography",),
+                )
+        low, _ = self._surface_range
+        if low <= self.z[0]:
+            raise refusal(
+                f"{surface.path} goes down to z = {with_unit(low, 'length')} in the domain",
+                f"the surface must be above the bottom of the domain, z = {with_unit(self.z[0], 'length')}",
+                at=("topography",),
+            )
+        return self
+
+    @functools.cached_property
+    def surface(self) -> Surface | None:
+        """The surface of the ground; None without a topography."""
+        return None if self.topography is None else reading(read_surface, self.topography, ("topography",))
+
+    def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """z in m of the surface at points in m: of the topography, or the top of the box.
+
+        An array of the broadcast shape of x and y.
+        """
+        if self.surface is not None:
+            return self.surface(x, y)
+        return np.full(np.broadcast_shapes(np.shape(x), np.shape(y)), self.z[1])
+
+    @property
+    def ground(self) -> Ground:
+        """The box that holds all of the ground: the domain, with a topography up to its highest point."""
+        top = self.z[1] if self.surface is None else max(self.z[1], self._surface_range[1])
+        return Ground(self.x, self.y, (self.z[0], top))
+
+    @functools.cached_property
+    def _surface_range(self) -> tuple[float, float]:
+        """The lowest and the greatest height of the surface within the domain, m."""
+        assert self.surface is not None
+        return self.surface.range_in(self.x, self.y)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The two ends of each axis, m."""
+        return {"x": self.x, "y": self.y, "z": self.z}
+
+    @property
+    def centre(self) -> tuple[float, float, float]:
+        """The middle of the box, m."""
+        return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
+
+    @property
+    def projection(self) -> str:
+        """PROJ text of the coordinates; empty for a box without a place on the Earth."""
+        return "" if self.crs is None else self.crs.projection
+
+    def to_local(self, longitude: Any, latitude: Any) -> tuple[Any, Any]:
+        """(x, y) in m of points given by longitude and latitude in degrees (floats or arrays).
+
+        Raises
+        ------
+        PydanticCustomError
+            (a ``ValueError``) without ``domain.crs``, and for points that the projection cannot reach.
+        """
+        x, y = self._transformer().transform(longitude, latitude)
+        if not all(math.isfinite(value) for value in _flat(x) + _flat(y)):
+            raise refusal("the point is too far from the origin domain.crs to be projected")
+        return x, y
+
+    def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """(longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
+        return self._transformer().transform(x, y, direction="INVERSE")
+
+    def _transformer(self) -> Transformer:
+        if self.crs is None:
+            raise refusal(
+                "longitude and latitude need the origin domain.crs, which is not given",
+                "expected in domain: crs: {longitude: ..., latitude: ...}",
+            )
+        return _transformer(self.crs.projection)
+
+
+@functools.lru_cache(maxsize=8)
+def _transformer(projection: str) -> Transformer:
+    from pyproj import Transformer
+
+    return Transformer.from_crs("EPSG:4326", projection, always_xy=True)
+
+
+def _flat(values: Any) -> list[float]:
+    return list(values) if hasattr(values, "__len__") else [values]

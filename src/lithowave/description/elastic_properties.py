@@ -1,0 +1,178 @@
+"""Wave speeds and density of one medium, isotropic or not."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from lithowave.description.anisotropy import (
+    MODULI_COUNT,
+    isotropic_stiffness,
+    smallest_eigenvalue,
+    speed_range,
+    stiffness_from_moduli,
+    thomsen_stiffness,
+)
+from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.media import value_problem
+from lithowave.description.plausibility import unit_question
+from lithowave.description.units import Direction, NonNegativeSpeed, Number, PositiveDensity, PositiveSpeed, Pressure
+
+
+def _moduli(value: Any) -> Any:
+    items = value.tolist() if hasattr(value, "tolist") else value
+    expected = (
+        f"expected {MODULI_COUNT} moduli in Pa: the upper triangle, by rows, of the 6 x 6 matrix in the order "
+        "xx, yy, zz, yz, xz, xy"
+    )
+    if not isinstance(items, (list, tuple)):
+        raise refusal(f"{shown(value)} is not a list of moduli", expected)
+    if len(items) != MODULI_COUNT:
+        raise refusal(f"has {len(items)} item{'' if len(items) == 1 else 's'}", expected)
+    return items
+
+
+class Anisotropy(DescriptionModel):
+    """Transverse isotropy after Thomsen (1986), Geophysics 51(10), 1954-1966; vp and vs are those along the axis."""
+
+    epsilon: Number = Field(default=0.0, description="P anisotropy: (C11 - C33) / (2 C33).")
+    delta: Number = Field(
+        default=0.0,
+        description="((C13 + C44)^2 - (C33 - C44)^2) / (2 C33 (C33 - C44)): P waves near the axis.",
+    )
+    gamma: Number = Field(default=0.0, description="SH anisotropy: (C66 - C44) / (2 C44).")
+    axis: Direction = Field(
+        default=(0.0, 0.0, 1.0), description="Direction [x, y, z] of the symmetry axis, of any length."
+    )
+
+    @model_validator(mode="after")
+    def _has_axis(self) -> Self:
+        if not any(self.axis):
+            raise refusal("the axis has no length", "at least one component must differ from 0", at=("axis",))
+        return self
+
+
+class ElasticProperties(DescriptionModel):
+    """Wave speeds and density of a medium: isotropic with vp^2 > 4/3 vs^2, or with ``anisotropy``.
+
+    In place of vp and vs there may be a ``stiffness``; vp and vs are then the fastest and the slowest phase speed.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]}
+    )
+
+    vp: PositiveSpeed | None = Field(default=None, description="Speed of P waves, m/s.")
+    vs: NonNegativeSpeed | None = Field(
+        default=None, description="Speed of S waves, m/s; 0 is a fluid (discontinuous_galerkin only)."
+    )
+    rho: PositiveDensity = Field(description="Density, kg/m^3.")
+    anisotropy: Anisotropy | None = Field(
+        default=None, description="Transverse isotropy with vp and vs along its axis (not with finite_difference)."
+    )
+    stiffness: Annotated[tuple[Pressure, ...], BeforeValidator(_moduli)] | None = Field(
+        default=None,
+        description="In place of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
+        "order xx, yy, zz, yz, xz, xy (not with finite_difference).",
+    )
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        if self.stiffness is not None:
+            self._check_alone()
+            self._check_stable("stiffness")
+            slowest, fastest = self.speed_range
+            # What follows, not a choice of the user: not counted among the fields that were set.
+            self.__dict__.update(vp=fastest, vs=slowest)
+            return self
+        for key in ("vp", "vs"):
+            if getattr(self, key) is None:
+                raise refusal("is missing", "this key is required (or stiffness, in place of vp and vs)", at=(key,))
+        if self.is_anisotropic:
+            self._check_stable("anisotropy")
+        else:
+            self._check_bulk_modulus()
+        return self
+
+    def _check_alone(self) -> None:
+        extra = [key for key in ("vp", "vs", "anisotropy") if getattr(self, key) is not None]
+        if extra:
+            allowed = "a stiffness stands in place of vp, vs and anisotropy"
+            raise refusal(f"stiffness and {extra[0]} are both given", allowed, at=(extra[0],))
+
+    def _check_stable(self, key: str) -> None:
+        try:
+            smallest = smallest_eigenvalue(self.stiffness_matrix())
+        except ValueError as error:
+            limit = f"{'least' if self.vp > self.vs else 'most'} {0.5 * ((self.vs / self.vp) ** 2 - 1.0):.6g}"
+            raise refusal(
+                f"{error}: delta = {self.anisotropy.delta:g} with vp = {self.vp:g} m/s and vs = {self.vs:g} m/s",
+                f"delta must be at {limit}",
+                at=(key, "delta"),
+            ) from None
+        if not smallest > 0.0:
+            raise refusal(
+                f"the stiffness is not positive definite: its smallest eigenvalue is {smallest:.6g} Pa",
+                "all eigenvalues must be above 0: deformation takes energy",
+                at=(key,),
+            )
+
+    def _check_bulk_modulus(self) -> None:
+        problem = value_problem(*(np.array([value]) for value in (self.vp, self.vs, self.rho)), lambda _: "")
+        if problem:
+            least = 2.0 / np.sqrt(3.0) * self.vs
+            question = unit_question("vp", self.vp)
+            raise refusal(problem[0].strip(), problem[1], question or f"for this vs, vp must be above {least:.6g} m/s")
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        derived = () if self.stiffness is None else ("vp", "vs")
+        return {
+            key: value for key, value in handler(self).items() if value is not None and key not in derived
+        }
+
+    @property
+    def is_anisotropic(self) -> bool:
+        """Whether a stiffness is given, or an anisotropy that is not all zero."""
+        given = self.anisotropy
+        return self.stiffness is not None or (
+            given is not None and any((given.epsilon, given.delta, given.gamma))
+        )
+
+    @property
+    def is_fluid(self) -> bool:
+        """Whether there are no S waves: vs is 0."""
+        return self.vs == 0.0
+
+    def stiffness_matrix(self) -> np.ndarray:
+        """The stiffness (6, 6) in Pa, rows and columns xx, yy, zz, yz, xz, xy; of an isotropic medium too."""
+        if self.stiffness is not None:
+            return stiffness_from_moduli(self.stiffness)
+        if not self.is_anisotropic:
+            return isotropic_stiffness(self.vp, self.vs, self.rho)
+        given = self.anisotropy
+        return thomsen_stiffness(
+            self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis
+        )
+
+    @cached_property
+    def speed_range(self) -> tuple[float, float]:
+        """The slowest and the fastest phase speed over all directions, m/s.
+
+        (vs, vp) of an isotropic solid, (vp, vp) of a fluid, which has one wave.
+        """
+        if self.is_fluid:
+            return self.vp, self.vp
+        if not self.is_anisotropic:
+            return self.vs, self.vp
+        return speed_range(self.stiffness_matrix(), self.rho)

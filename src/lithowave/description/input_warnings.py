@@ -1,0 +1,60 @@
+"""Warnings about variables of input files that are not used, and about the map projection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lithowave.description.media import GriddedMedium
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+_EARTH_RADIUS = 6_371_000.0  # m, mean
+
+_LARGEST_REACH = 300_000.0
+"""Distance (m) from x = y = 0 up to which one projection and a flat surface are not worth a warning."""
+
+_ATTENUATION = {"qp", "qs", "qmu", "qkappa", "q_p", "q_s", "q_mu", "q_kappa", "q"}
+
+
+
+def unused_variables(simulation: Simulation) -> Iterator[str]:
+    """Yield a warning for each model or topography file with variables that lithowave does not use."""
+    medium, surface = simulation.material.medium, simulation.domain.surface
+    if isinstance(medium, GriddedMedium) and medium.model.unused:
+        yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs and rho")
+    if surface is not None and surface.unused:
+        yield _unused("domain.topography", surface.path, surface.unused, "elevation")
+
+
+def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
+    quality = [name for name in names if name.rpartition("/")[2].lower() in _ATTENUATION]
+    text = f"{key}: {path} has variables that are not used: {', '.join(names)}; lithowave reads {used} and their axes."
+    if quality:
+        text += f" Attenuation is not available: {', '.join(quality)} have no effect, and the run is elastic."
+    return text
+
+
+def projection_distortion(simulation: Simulation) -> Iterator[str]:
+    """Yield a warning if the box reaches so far from the origin of its projection that distances are distorted.
+
+    On a sphere of radius R, the scale of the transverse Mercator projection at a distance x from its central meridian
+    is cosh(x / R).
+    """
+    domain = simulation.domain
+    if domain.crs is None:
+        return
+    reach = {name: max(map(abs, getattr(domain, name))) for name in "xy"}
+    if max(reach.values()) <= _LARGEST_REACH:
+        return
+    scale = 100.0 * (math.cosh(reach["x"] / _EARTH_RADIUS) - 1.0)
+    drop = (reach["x"] ** 2 + reach["y"] ** 2) / (2.0 * _EARTH_RADIUS)
+    yield (
+        f"domain.crs: the box reaches {max(reach.values()) / 1e3:.4g} km from x = y = 0; at its edges the transverse "
+        f"Mercator projection lengthens distances by up to {scale:.2g}%, and the curvature of the Earth, which is "
+        f"neglected, amounts to {drop / 1e3:.2g} km of depth. Put x = y = 0 into the middle of the box, or use a box "
+        f"of at most {2e-3 * _LARGEST_REACH:g} km."
+    )

@@ -1,0 +1,235 @@
+"""What the ground is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.elastic_properties import ElasticProperties
+from lithowave.description.media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.description.section import Section
+from lithowave.description.units import Length, with_unit
+from lithowave.readers.gridded_model import read_gridded_model
+
+_KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
+
+
+class _Top(DescriptionModel):
+    """A base of its own, so that the top is the first key of a layer."""
+
+    top: Length = Field(description="z of the layer's top, m; a point there belongs to this layer.")
+
+
+class Layer(ElasticProperties, _Top):
+    """A flat layer: from its top down to the next layer's top, the last one without end."""
+
+
+class Material(DescriptionModel):
+    """The ground, in exactly one way: layers, homogeneous, a gridded model, a section, groups of a mesh, or a function.
+
+    vs = 0 is a fluid, which only discontinuous_galerkin can have in the domain. Densities outside 300 to 25,000 kg/m^3
+    and wave speeds outside 30 to 30,000 m/s most often lack a unit; they are refused unless ``allow_implausible`` is
+    true.
+
+    ``function`` (in Python) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives
+    arrays of that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond
+    the domain.
+    """
+
+    layers: list[Layer] | None = Field(
+        default=None, description="Flat layers from the top down; the first reaches the top of the domain."
+    )
+    homogeneous: ElasticProperties | None = Field(default=None, description="The same everywhere.")
+    file: InputFile | None = Field(
+        default=None,
+        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth). An .npz or plain "
+        "HDF5 file in which two axes have the same number of points names the order in an entry axes: [x, y, z].",
+    )
+    section: Section | None = Field(
+        default=None, description="Two-dimensional model in SEG-Y files, the same everywhere across it."
+    )
+    groups: dict[str, ElasticProperties] | None = Field(
+        default=None,
+        description="With solver.mesh: a name and its properties for each group of elements of the mesh.",
+    )
+    allow_implausible: StrictBool = Field(
+        default=False,
+        description="true: accept densities and wave speeds outside the plausible range, such as those of a scaled "
+        "model.",
+    )
+    function: SkipJsonSchema[Callable[..., Any] | None] = Field(
+        default=None, description="Python only: f(x, y, z) -> (vp, vs, rho)."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [name for name in _KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = (
+                f"the material is given in several ways: {', '.join(given)}"
+                if given
+                else "no material is given"
+            )
+            raise refusal(
+                got, "give exactly one of layers, homogeneous, file, section and groups (in Python also function)"
+            )
+        if self.groups is not None and not self.groups:
+            raise refusal("there is no group", "at least one is needed", at=("groups",))
+        if self.layers is not None:
+            self._check_layers(self.layers)
+        _ = self.medium  # a file is read now, so that what is wrong with it is told with its place
+        return self
+
+    @staticmethod
+    def _check_layers(layers: list[Layer]) -> None:
+        if not layers:
+            raise refusal("there is no layer", "at least one is needed", at=("layers",))
+        for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
+            if lower.top >= upper.top:
+                raise refusal(
+                    f"{with_unit(lower.top, 'length')} is not below the top of the layer before, "
+                    f"{with_unit(upper.top, 'length')}",
+                    "layers are listed from the top down",
+                    f"depth is negative z; did you mean {-lower.top:.12g}?" if lower.top > 0.0 else "",
+                    at=("layers", index + 1, "top"),
+                )
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None and value is not False}
+
+    @property
+    def kind(self) -> str:
+        """``"layers"``, ``"homogeneous"``, ``"file"``, ``"section"``, ``"groups"`` or ``"function"``."""
+        return next(name for name in _KINDS if getattr(self, name) is not None)
+
+    @cached_property
+    def medium(self) -> Medium:
+        """The medium as a function of position."""
+        if self.function is not None:
+            return FunctionMedium(self.function)
+        if self.file is not None:
+            return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
+        if self.section is not None:
+            return reading(lambda _: GriddedMedium(self.section.model, "section"), self.section.vp, ("section",))
+        parts = list(self.properties.values())
+        slowest = tuple(0.0 if part.is_fluid else part.speed_range[0] for part in parts)
+        fastest = tuple(part.speed_range[1] for part in parts)
+        vp, vs, rho = (tuple(getattr(part, name) for part in parts) for name in ("vp", "vs", "rho"))
+        if self.groups is not None:
+            return GroupedMedium(tuple(self.groups), slowest, fastest, rho)
+        tops = tuple(part.top if isinstance(part, Layer) else np.inf for part in parts)
+        return LayeredMedium(tops, vp, vs, rho, slowest, fastest)
+
+    @property
+    def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
+        """The properties of layers, groups or the one medium, by the keys that lead to them; else none."""
+        if self.homogeneous is not None:
+            return {("homogeneous",): self.homogeneous}
+        if self.groups is not None:
+            return {("groups", name): part for name, part in self.groups.items()}
+        return {("layers", index): layer for index, layer in enumerate(self.layers or ())}
+
+    def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
+        """(vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
+
+        Layers: the value at a layer's top is that of the layer below it; above the first top it is the first
+        layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid. Of an anisotropic
+        medium vp and vs are what :class:`ElasticProperties` has under these names.
+
+        Raises
+        ------
+        InputError
+            when a function fails or gives values that cannot be, and for groups, whose places the mesh knows.
+        """
+        return _arrays(self.medium.sample(*_points(x, y, z)))
+
+    def moduli(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        z: ArrayLike,
+        spacing: float | None = None,
+        z_ceiling: float | None = None,
+        z_floor: float | None = None,
+    ) -> Sample:
+        """(kappa, mu, rho): bulk and shear modulus in Pa, density in kg/m^3; of the broadcast shape.
+
+        Without ``spacing`` these are the values at the points. With it they are averages over the cube of
+        that side around each point: the arithmetic mean of rho, the harmonic means of kappa and mu (Moczo et
+        al. 2002, BSSA 92(8), 3042-3066), so that waves meet a boundary between grid points where
+        it is. The part of a cube above ``z_ceiling`` (the free surface) or below ``z_floor`` is left out;
+        around points beyond them it is the cube around the nearest point within. Exact for layers; by 2 x 2 x
+        2 Gauss points for gridded models and functions, which takes them as smooth within a cube. A cube with
+        any fluid in it has mu = 0.
+        """
+        points = _points(x, y, z)
+        if spacing is None:
+            return _arrays(self.medium.moduli(*points))
+        limits = (
+            -np.inf if z_floor is None else float(z_floor),
+            np.inf if z_ceiling is None else float(z_ceiling),
+        )
+        return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
+
+    def layer_tops(self) -> list[float] | None:
+        """z of the layers' tops in m, descending; None unless the material is given by layers."""
+        return None if self.layers is None else [layer.top for layer in self.layers]
+
+    def extremes(self, domain: Box) -> dict[str, float]:
+        """Least and largest values within the domain, SI.
+
+        Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``, and ``slowest``, the slowest
+        wave: vs, or vp in a fluid, for which ``vs_min`` is 0. Of an anisotropic medium vp and vs are the fastest and
+        the slowest phase speed. Layers are cut to the domain; all groups count; of a gridded model the points in and
+        next to the domain count; a function is tried on a regular grid of points, so that its extremes may be missed.
+        """
+        return {name: value for name, (value, _) in self._extremes(domain).items()}
+
+    def extreme_places(self, domain: Box) -> dict[str, str]:
+        """Where each of :meth:`extremes` occurs first, as text: ``layers[1], z = -16000 to -5500 m``."""
+        return {name: place for name, (_, place) in self._extremes(domain).items()}
+
+    def _extremes(self, domain: Box) -> dict[str, tuple[float, str]]:
+        (vp, vs, rho), place = self.medium.values_in(domain)
+        arrays = {"vp_min": vp, "vp_max": vp, "vs_min": vs, "vs_max": vs, "rho_min": rho, "rho_max": rho}
+        arrays["slowest"] = np.where(vs > 0.0, vs, vp)
+        indices = {
+            name: int(np.argmax(values) if name.endswith("max") else np.argmin(values))
+            for name, values in arrays.items()
+        }
+        return {name: (float(arrays[name][index]), place(index)) for name, index in indices.items()}
+
+    def validate_domain(self, domain: Box) -> None:
+        """Check that the material covers the domain.
+
+        Raises
+        ------
+        InputError
+            whose ``where`` begins with ``material``: the first layer ends below the domain's top, a gridded
+            model does not reach across the domain, or a function fails at one of the trial points.
+        """
+        self.medium.validate_domain(domain)
+
+    def input_files(self) -> list[Path]:
+        """Files that the material refers to."""
+        if self.section is not None:
+            return self.section.input_files()
+        return [] if self.file is None else [self.file]
+
+
+def _arrays(values: Sample) -> Sample:
+    """The same for a single point: arrays, not NumPy's scalars."""
+    return tuple(np.asarray(value) for value in values)  # type: ignore[return-value]
+
+
+def _points(*coordinates: ArrayLike) -> tuple[np.ndarray, ...]:
+    return tuple(np.asarray(values, dtype=float) for values in coordinates)

@@ -1,0 +1,88 @@
+"""Moment tensors in x East, y North, z Up; components in the order xx, yy, zz, xy, xz, yz."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from lithowave.description.base import DescriptionModel, refusal
+from lithowave.description.units import Moment, PositiveMoment, quantity
+
+MomentTuple = tuple[float, float, float, float, float, float]
+
+
+class MomentTensor(DescriptionModel):
+    """The six components, N m; those left out are zero."""
+
+    xx: Moment = Field(default=0.0, description="East-East, N m.")
+    yy: Moment = Field(default=0.0, description="North-North, N m.")
+    zz: Moment = Field(default=0.0, description="Up-Up, N m.")
+    xy: Moment = Field(default=0.0, description="East-North, N m.")
+    xz: Moment = Field(default=0.0, description="East-Up, N m.")
+    yz: Moment = Field(default=0.0, description="North-Up, N m.")
+
+    @model_validator(mode="after")
+    def _not_zero(self) -> Self:
+        if not any(self.components):
+            raise refusal("all components are zero", "give at least one of xx, yy, zz, xy, xz and yz, in N m")
+        return self
+
+    @property
+    def components(self) -> MomentTuple:
+        """(xx, yy, zz, xy, xz, yz), N m."""
+        return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
+
+
+class DoubleCouple(DescriptionModel):
+    """Slip on a plane, after Aki & Richards: it dips to the right of the strike."""
+
+    strike: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
+        description="Clockwise from North, degrees."
+    )
+    dip: quantity("angle", ge=0, le=90) = Field(description="Down from the horizontal, degrees.")  # type: ignore[valid-type]
+    rake: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
+        description="Slip of the hanging wall from the strike, upwards positive, degrees."
+    )
+    m0: PositiveMoment | None = Field(default=None, description="Scalar moment, N m; or give mw.")
+    mw: quantity("number", ge=-10, le=11) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Moment magnitude, (log10 m0 - 9.1) / 1.5; or give m0."
+    )
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if (self.m0 is None) == (self.mw is None):
+            got = "m0 and mw are both given" if self.m0 is not None else "neither m0 nor mw is given"
+            raise refusal(got, "give one of them: m0 in N m, or mw")
+        return self
+
+    @property
+    def scalar_moment(self) -> float:
+        """M0 in N m: 10^(1.5 mw + 9.1) where the magnitude is given (IASPEI standard)."""
+        return self.m0 if self.m0 is not None else 10.0 ** (1.5 * float(self.mw or 0.0) + 9.1)
+
+    @property
+    def components(self) -> MomentTuple:
+        """(xx, yy, zz, xy, xz, yz), N m.
+
+        Aki & Richards (2002), Quantitative Seismology, box 4.4, has the tensor in North, East, Down; here
+        xx = EE, yy = NN, zz = DD, xy = NE, xz = -ED, yz = -ND.
+        """
+        strike, dip, rake = (math.radians(angle) for angle in (self.strike, self.dip, self.rake))
+        along, across = math.cos(rake), math.sin(rake)
+        east_east = (
+            math.sin(dip) * along * math.sin(2 * strike) - math.sin(2 * dip) * across * math.cos(strike) ** 2
+        )
+        north_north = (
+            -math.sin(dip) * along * math.sin(2 * strike) - math.sin(2 * dip) * across * math.sin(strike) ** 2
+        )
+        down_down = math.sin(2 * dip) * across
+        north_east = math.sin(dip) * along * math.cos(2 * strike) + 0.5 * math.sin(
+            2 * dip
+        ) * across * math.sin(2 * strike)
+        north_down = -math.cos(dip) * along * math.cos(strike) - math.cos(2 * dip) * across * math.sin(strike)
+        east_down = -math.cos(dip) * along * math.sin(strike) + math.cos(2 * dip) * across * math.cos(strike)
+        unit = (east_east, north_north, down_down, north_east, -east_down, -north_down)
+        xx, yy, zz, xy, xz, yz = (self.scalar_moment * component for component in unit)
+        return (xx, yy, zz, xy, xz, yz)

@@ -1,0 +1,170 @@
+"""What a numerical method cannot do of what a description may ask for, and keys that it does not use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lithowave.description.base import Problem
+from lithowave.errors import InputError
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+Path = tuple[str | int, ...]
+
+_ELEMENT_METHODS = ("spectral_element", "discontinuous_galerkin")
+_LAYER_KEYS_OF_FINITE_DIFFERENCE = ("cells", "reflection", "kappa", "frequency")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What not every method can do.
+
+    Attributes
+    ----------
+    methods : those that can.
+    asked : the places in a description that ask for it.
+    got, allowed : what is refused with another method, and what that allows; ``{method}`` stands for its name.
+    hint : added to the names of the methods that can; None where these are no help.
+    """
+
+    methods: tuple[str, ...]
+    asked: Callable[[Simulation], Iterable[Path]]
+    got: str
+    allowed: str
+    hint: str | None = ""
+
+    def problems(self, simulation: Simulation) -> Iterator[Problem]:
+        """Every place that asks for it, where the method cannot."""
+        method = simulation.solver.method
+        if method in self.methods:
+            return
+        hint = "" if self.hint is None else able(self.methods) + self.hint
+        for path in self.asked(simulation):
+            yield Problem(path, self.got.format(method=method), self.allowed.format(method=method), hint)
+
+
+def able(methods: tuple[str, ...]) -> str:
+    """The methods that can do something, as a hint: ``method: spectral_element can``."""
+    return f"method: {' or '.join(methods)} can"
+
+
+def _topography(simulation: Simulation) -> Iterator[Path]:
+    if simulation.domain.topography is not None:
+        yield ("domain", "topography")
+
+
+def _absorption(kind: str) -> Callable[[Simulation], Iterator[Path]]:
+    def asked(simulation: Simulation) -> Iterator[Path]:
+        if simulation.boundaries.absorption == kind:
+            yield ("boundaries", "absorption")
+
+    return asked
+
+
+def _anisotropy(simulation: Simulation) -> Iterator[Path]:
+    for path, properties in simulation.material.properties.items():
+        if properties.is_anisotropic:
+            yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
+
+
+def _strain(simulation: Simulation) -> Iterator[Path]:
+    if simulation.output.strain:
+        yield ("output", "strain")
+
+
+def _parts(simulation: Simulation) -> Iterator[Path]:
+    if simulation.compute.parts is not None:
+        yield ("compute", "parts")
+
+
+def _compact_moduli(simulation: Simulation) -> Iterator[Path]:
+    if simulation.compute.moduli == "compact":
+        yield ("compute", "moduli")
+
+
+def _fluid(simulation: Simulation) -> Iterator[Path]:
+    try:
+        slowest = simulation.material_extremes["vs_min"]
+    except (ValueError, InputError):
+        return  # told by the check of the material
+    if slowest <= 0.0:
+        yield ("material",)
+
+
+FEATURES = (
+    Feature(
+        _ELEMENT_METHODS,
+        _topography,
+        "{method} has a flat surface only",
+        "the free surface is z = 0",
+        ": they follow the ground",
+    ),
+    Feature(
+        _ELEMENT_METHODS,
+        _absorption("stacey"),
+        "stacey is not available with {method}",
+        "allowed here: auto, layer",
+        None,
+    ),
+    Feature(
+        ("finite_difference", "spectral_element"),
+        _absorption("layer"),
+        "layers that absorb are not available with {method}",
+        "allowed here: auto, stacey: the faces themselves absorb",
+    ),
+    Feature(_ELEMENT_METHODS, _anisotropy, "{method} is for isotropic media only", "give vp and vs"),
+    Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
+    Feature(
+        ("finite_difference",),
+        _compact_moduli,
+        "compact moduli are for finite_difference only",
+        "allowed here: full",
+        None,
+    ),
+    Feature(
+        ("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None
+    ),
+    Feature(
+        ("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"
+    ),
+)
+"""What some methods can and others cannot."""
+
+
+def find_limits(simulation: Simulation) -> Iterator[Problem]:
+    """Everything in the description that the method cannot do."""
+    for feature in FEATURES:
+        yield from feature.problems(simulation)
+    if simulation.material.groups is not None and simulation.solver.mesh is None:
+        yield Problem(
+            ("material", "groups"),
+            "groups are those of a mesh, and there is none",
+            f"give solver: {{method: {' or '.join(_ELEMENT_METHODS)}, mesh: ...}}",
+            "without a mesh use layers, homogeneous, file or section",
+        )
+    if simulation.domain.topography is not None and simulation.solver.mesh is not None:
+        yield Problem(
+            ("domain", "topography"),
+            "solver.mesh and a topography are both given",
+            "the mesh has its own surface",
+        )
+
+
+def find_unused_keys(simulation: Simulation) -> Iterator[str]:
+    """A sentence for each key of the absorbing layers that has been changed and does nothing with this method."""
+    layer, method = simulation.boundaries.layer, simulation.solver.method
+    absorption = simulation.boundaries.resolved_absorption(method)
+    used = {
+        ("finite_difference", "layer"): _LAYER_KEYS_OF_FINITE_DIFFERENCE,
+        ("spectral_element", "layer"): ("elements",),
+    }.get((method, absorption), ())
+    fields = type(layer).model_fields
+    changed = [key for key in fields if key not in used and getattr(layer, key) != fields[key].default]
+    if not changed:
+        return
+    hint = "; it counts with absorption: layer" if "elements" in changed and method == "spectral_element" else ""
+    keys = ", ".join(f"boundaries.layer.{key}" for key in changed)
+    yield f"{keys}: without effect with {method}{hint}."

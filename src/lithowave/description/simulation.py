@@ -1,0 +1,369 @@
+"""The whole description of an experiment: one object, one file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
+
+from lithowave.description.base import DescriptionModel, refusal, refusals, shown
+from lithowave.description.boundaries import Boundaries
+from lithowave.description.compute import Compute
+from lithowave.description.description_warnings import find_warnings
+from lithowave.description.domain import Domain
+from lithowave.description.material import Material
+from lithowave.description.outputs import Output
+from lithowave.description.python_objects import LISTS
+from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
+from lithowave.description.sources import PointSource, Source
+from lithowave.description.survey import Survey, shot_simulation, survey_problems
+from lithowave.description.units import PositiveDuration
+from lithowave.description.validation import find_problems
+from lithowave.description.yaml_errors import input_error
+from lithowave.description.yaml_text import Document, parse_path, read_document
+from lithowave.errors import InputError
+from lithowave.readers.segy_limits import default_interval
+from lithowave.utc import shifted_time
+
+SCHEMA_VERSION = 1
+
+SAMPLES_PER_PERIOD = 10
+"""Seismogram samples in the shortest period, where the sampling interval is not given."""
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def _schema_version(value: Any) -> Any:
+    if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
+        raise refusal(
+            f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
+        )
+    return SCHEMA_VERSION
+
+
+class Simulation(DescriptionModel):
+    """A complete, validated experiment; nothing in it knows a device, MPI or a grid.
+
+    Made from a file, from text, or in Python from parts or from dictionaries; every way raises
+    :class:`lithowave.errors.InputError`, with all problems found.
+    """
+
+    schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
+        default=SCHEMA_VERSION,
+        description="Version of this description.",
+        json_schema_extra={"const": SCHEMA_VERSION},
+    )
+    title: str = Field(default="", description="A title for figures and files.")
+    domain: Domain = Field(description="The box of the simulation.")
+    boundaries: Boundaries = Field(default_factory=Boundaries, description="What the faces of the box do.")
+    material: Material = Field(description="Wave speeds and density.")
+    sources: list[Source] = Field(description="What makes the waves.")
+    receivers: list[Receivers] = Field(default=[], description="Where the waves are recorded.")
+    survey: Survey | None = Field(default=None, description="Many shots: the source at many places, each a run.")
+    duration: PositiveDuration = Field(description="Simulated time, s.")
+    solver: Solver = Field(description="Method and resolution.")
+    compute: Compute = Field(default_factory=Compute, description="On what it is computed.")
+    output: Output = Field(default_factory=Output, description="What is written, and where.")
+
+    _directory: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @classmethod
+    def from_file(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+        """Read a simulation file (YAML).
+
+        Parameters
+        ----------
+        path : the file; names of files in it are taken from its folder.
+        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. With another
+        ``solver.method`` the file's keys that tuned the other one (``order``, ``coefficients``, ``passes``, ``degree``,
+        ``local_time_steps``, ``refine_sources``) are left out.
+
+        Raises
+        ------
+        InputError
+            when the file cannot be read or anything in it cannot be accepted; it lists all problems with
+            their lines.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError("description", "is not text in UTF-8", file=path) from None
+        except OSError as error:
+            raise InputError("description", f"cannot be read: {error.strerror or error}", file=path) from None
+        document = _replaced(read_document(text, path), overrides or {})
+        return cls._from_document(document, path.resolve().parent, path.stem)
+
+    @classmethod
+    def from_text(cls, text: str, directory: str | Path | None = None) -> Self:
+        """Read a simulation from YAML text; file names start in ``directory``, else the current folder."""
+        folder = Path.cwd() if directory is None else Path(directory).resolve()
+        return cls._from_document(read_document(text), folder)
+
+    @classmethod
+    def _from_document(cls, document: Document, directory: Path, stem: str = "") -> Self:
+        try:
+            simulation = cls.model_validate(document.data, context={"directory": directory, "stem": stem})
+        except ValidationError as error:
+            raise input_error(error, document.data, cls, document) from None
+        simulation._directory = directory
+        return simulation
+
+    @field_validator(*LISTS, mode="before")
+    @classmethod
+    def _is_list(cls, value: Any) -> Any:
+        # pydantic accepts every iterable, also ObsPy's catalogs, whose items then have no index in messages.
+        if not isinstance(value, (list, tuple)):
+            raise PydanticKnownError("list_type")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        self._fill_in((info.context or {}).get("stem", ""))
+        problems = find_problems(self) or survey_problems(self)
+        if problems:
+            raise refusals(problems)
+        return self
+
+    def _fill_in(self, stem: str) -> None:
+        """Replace what the user left open by the values that follow from the rest."""
+        output: dict[str, Any] = {}
+        if self.output.directory is None:
+            name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
+            output["directory"] = Path("out") / (name or "simulation")
+        if self.output.sampling_interval is None:
+            output["sampling_interval"] = self._default_interval()
+        self.__dict__["output"] = _filled(self.output, output)
+        self.__dict__["sources"] = [self._filled_source(source) for source in self.sources]
+
+    def _default_interval(self) -> float | None:
+        """The sampling interval, s, that follows from the frequency; None means that of the time steps."""
+        time_step, duration = self.solver.time_step, self.duration
+        if "segy" in self.output.formats:
+            with suppress(ValueError, InputError):  # the check of the material reports these
+                if (frequency := self.resolved_frequency) is not None:
+                    preferred = 1.0 / (SAMPLES_PER_PERIOD * frequency)
+                    return default_interval(_round_below(preferred), 0.5 / frequency, duration, time_step)
+        if self.solver.max_frequency is None:
+            return None
+        interval = min(_round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency)), duration)
+        if time_step is None:
+            return interval
+        return min(max(1, math.floor(interval / time_step * (1.0 + 1e-9))) * time_step, duration)
+
+    def _filled_source(self, source: Source) -> Source:
+        if source.file is None or source.delay is not None:
+            return source
+        # With other sources beside it a file moved on its own would come out of step with them.
+        return _filled(source, {"delay": source.needed_delay() if len(self.sources) == 1 else 0.0})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Simulation):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def directory(self) -> Path:
+        """The folder from which relative names of input files are taken."""
+        return self._directory
+
+    @cached_property
+    def material_extremes(self) -> Mapping[str, float]:
+        """Least and largest wave speeds and density in the ground: ``vp_min``, ``vp_max``, ``slowest`` ..."""
+        return self.material.extremes(self.domain.ground)
+
+    @property
+    def shortest_wavelength(self) -> float | None:
+        """Slowest wave at ``solver.max_frequency``, m; None without a frequency or a valid material."""
+        try:
+            slowest = self.material_extremes["slowest"]
+        except (ValueError, InputError):
+            return None
+        return None if self.solver.max_frequency is None else slowest / self.solver.max_frequency
+
+    @property
+    def resolved_frequency(self) -> float | None:
+        """``solver.max_frequency``, or what ``solver.spacing`` resolves with the usual points, Hz; else None."""
+        if self.solver.max_frequency is not None:
+            return self.solver.max_frequency
+        if self.solver.spacing is None:
+            return None
+        shortest = self.solver.recommended_points * self.solver.spacing / self.solver.steps_per_spacing
+        return self.material_extremes["slowest"] / shortest
+
+    @property
+    def origin_time(self) -> str | None:
+        """UTC origin time of the event as ISO text, as the source files state it; None without such a file."""
+        return next((stated for source in self.sources for stated in source.origin_times()), None)
+
+    @property
+    def origin_delay(self) -> float:
+        """Origin time in s on the time axis of the simulation: the ``delay`` of the source files, else 0."""
+        return next((source.delay or 0.0 for source in self.sources if source.file is not None), 0.0)
+
+    @property
+    def start_time(self) -> str | None:
+        """UTC time of t = 0 as ISO text: ``origin_delay`` before the origin time; None if that has no date."""
+        return None if self.origin_time is None else shifted_time(self.origin_time, -self.origin_delay)
+
+    def point_sources(self) -> list[PointSource]:
+        """All sources in local coordinates."""
+        return [
+            source
+            for index, entry in enumerate(self.sources)
+            for source in entry.point_sources(self.domain, f"sources[{index}]")
+        ]
+
+    @property
+    def source_positions(self) -> np.ndarray:
+        """Positions of the point sources (n, 3), m."""
+        return np.array([source.position for source in self.point_sources()], float).reshape(-1, 3)
+
+    def receiver_list(self) -> list[Receiver]:
+        """All receivers in local coordinates, in the order of the description."""
+        return [
+            receiver
+            for index, entry in enumerate(self.receivers)
+            for receiver in entry.receivers(self.domain, f"receivers[{index}]")
+        ]
+
+    def shot(self, number: int) -> Self:
+        """The simulation of one shot of the survey, counted from 1; without a survey.
+
+        Raises
+        ------
+        InputError : there is no such shot.
+        """
+        shots = [] if self.survey is None else self.survey.shot_list(self.domain)
+        if not 1 <= number <= len(shots):
+            count = f"the survey has shots 1 to {len(shots)}" if shots else "the description has no survey"
+            raise InputError("survey", f"there is no shot {number}", count)
+        return shot_simulation(self, shots[number - 1])
+
+    def shots(self) -> Iterator[Self]:
+        """The simulations of all shots of the survey, in their order; none without a survey."""
+        for shot in () if self.survey is None else self.survey.shot_list(self.domain):
+            yield shot_simulation(self, shot)
+
+    def warnings(self) -> list[str]:
+        """What is allowed but may not be meant, a sentence each."""
+        return find_warnings(self)
+
+    def input_files(self) -> list[Path]:
+        """All files that the description refers to, each once."""
+        described = (getattr(self, name) for name in type(self).model_fields if name != "output")
+        return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """The simulation with single entries replaced, validated anew.
+
+        Keys are dotted, list items by number: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
+        Defaults that follow from other entries follow the new ones; with another ``solver.method`` the keys of
+        ``solver`` that tuned the old one are left out, but not a mesh.
+
+        Raises
+        ------
+        InputError
+            as for a new simulation.
+        """
+        given = Document(self.model_dump(exclude_unset=True, by_alias=True))
+        return self._from_document(_replaced(given, overrides), self.directory)
+
+    def to_yaml(self) -> str:
+        """The description as YAML with every default written out and the names of input files absolute.
+
+        Reading it again gives an equal simulation.
+
+        Raises
+        ------
+        InputError
+            for a material that is a Python function, which no file can hold.
+        """
+        from lithowave.description.writing import resolved_yaml
+
+        return resolved_yaml(self)
+
+    def check(self) -> Any:
+        """What a run would need and do, without running: see :func:`lithowave.run.check.check_simulation`.
+
+        With a survey: :func:`lithowave.shots.check_survey`.
+        """
+        from lithowave.run.check import check_simulation
+        from lithowave.shots import check_survey
+
+        return check_simulation(self) if self.survey is None else check_survey(self)
+
+    def run(self, **keywords: Any) -> Any:
+        """Run it: see :func:`lithowave.run.launch.run_simulation`, also for the keywords.
+
+        With a survey all shots: :func:`lithowave.shots.run_survey`.
+        """
+        from lithowave.run.launch import run_simulation
+        from lithowave.shots import run_survey
+
+        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)
+
+
+def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
+    """A document with entries replaced; where the method becomes another one, without the old one's parameters."""
+    changed = document.with_overrides(overrides)
+    methods = []
+    for data in (document.data, changed.data):
+        solver = data.get("solver")
+        methods.append(solver.get("method", "finite_difference") if isinstance(solver, Mapping) else None)
+    old, new = methods
+    given = {parse_path(key) for key in overrides}
+    if old == new or not isinstance(old, str) or new is None or ("solver",) in given:
+        return changed
+    foreign = {key for key in PARAMETERS_BY_METHOD.get(old, ()) if ("solver", key) not in given}
+    kept = {key: value for key, value in changed.data["solver"].items() if key not in foreign}
+    return replace(changed, data={**changed.data, "solver": kept})
+
+
+def _filled(part: Part, values: Mapping[str, Any]) -> Part:
+    """A copy with values that still count as not set by the user."""
+    copied = part.model_copy()
+    copied.__dict__.update(values)
+    return copied
+
+
+def _round_below(value: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is not above the value."""
+    exponent = math.floor(math.log10(value))
+    # Decimal text, so that a hundredth is the float nearest to 0.01.
+    steps = [
+        float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)
+    ]
+    return max(step for step in steps if step <= value * (1.0 + 1e-9))
+
+
+def _paths_in(part: Any) -> Iterator[Path]:
+    if isinstance(part, Path):
+        yield part
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from _paths_in(getattr(part, name))
+    elif isinstance(part, (list, tuple)):
+        for item in part:
+            yield from _paths_in(item)

@@ -1,0 +1,300 @@
+"""The numerical method and its resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError
+
+from lithowave.description.base import DescriptionModel, InputFile, refusal
+from lithowave.description.units import (
+    Count,
+    PositiveDuration,
+    PositiveFrequency,
+    PositiveLength,
+    WholeNumber,
+    quantity,
+)
+
+RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 6.0, 8: 5.0}
+"""Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default."""
+
+SMALLEST_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 10.0, 4: 5.0, 6: 4.0, 8: 3.5}
+"""Fewer are refused: the phase error of a path of ten wavelengths would pass a tenth of a period."""
+
+RECOMMENDED_POINTS_BY_DEGREE: Mapping[int, float] = {2: 12.0, 3: 9.0, 4: 7.0, 5: 6.0, 6: 5.5, 7: 5.0, 8: 5.0}
+"""Spectral elements: degree times the shortest wavelength over the element size: the default."""
+
+SMALLEST_POINTS_BY_DEGREE: Mapping[int, float] = {2: 6.0, 3: 5.0, 4: 4.0, 5: 4.0, 6: 3.5, 7: 3.5, 8: 3.5}
+"""Fewer are refused."""
+
+RECOMMENDED_POINTS_BY_ORDER: Mapping[int, float] = {2: 24.0, 3: 14.0, 4: 10.0, 5: 8.0, 6: 7.5, 7: 7.0}
+"""Discontinuous Galerkin: order times the shortest wavelength over the size of elements (the edge of the cubes that
+are split into tetrahedra): the default."""
+
+SMALLEST_POINTS_BY_ORDER: Mapping[int, float] = {2: 10.0, 3: 7.0, 4: 5.0, 5: 4.0, 6: 4.0, 7: 4.0}
+"""Fewer are refused."""
+
+
+@dataclass(frozen=True)
+class MethodKeys:
+    """What ``solver`` has for one method.
+
+    Attributes
+    ----------
+    accuracy : the key that sets the accuracy: ``order`` or ``degree``.
+    default : its value where none is given.
+    tuning : all keys that only tune this method.
+    recommended, smallest : points in the shortest wavelength by accuracy: the default, and below which it is refused.
+    in_elements : whether ``spacing`` is the size of elements, with as many steps as the accuracy says, or a grid step.
+    has_mesh : whether the method takes a ``mesh``.
+    choices : the values of the accuracy in words.
+    """
+
+    accuracy: str
+    default: int
+    tuning: tuple[str, ...]
+    recommended: Mapping[int, float]
+    smallest: Mapping[int, float]
+    in_elements: bool
+    has_mesh: bool
+    choices: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of ``solver`` that not every method has."""
+        return (*self.tuning, "mesh") if self.has_mesh else self.tuning
+
+
+METHODS: Mapping[str, MethodKeys] = {
+    "finite_difference": MethodKeys(
+        accuracy="order",
+        default=4,
+        tuning=("order", "coefficients", "passes"),
+        recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
+        smallest=SMALLEST_POINTS_PER_WAVELENGTH,
+        in_elements=False,
+        has_mesh=False,
+        choices="2, 4, 6 or 8",
+    ),
+    "spectral_element": MethodKeys(
+        accuracy="degree",
+        default=4,
+        tuning=("degree", "refine_sources"),
+        recommended=RECOMMENDED_POINTS_BY_DEGREE,
+        smallest=SMALLEST_POINTS_BY_DEGREE,
+        in_elements=True,
+        has_mesh=True,
+        choices="2 to 8",
+    ),
+    "discontinuous_galerkin": MethodKeys(
+        accuracy="order",
+        default=5,
+        tuning=("order", "local_time_steps", "refine_sources"),
+        recommended=RECOMMENDED_POINTS_BY_ORDER,
+        smallest=SMALLEST_POINTS_BY_ORDER,
+        in_elements=True,
+        has_mesh=True,
+        choices="2 to 7",
+    ),
+}
+"""The numerical methods."""
+
+PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {name: method.tuning for name, method in METHODS.items()}
+"""Keys of ``solver`` that only tune their method. A ``mesh`` is not one: without it the ground would be another."""
+
+_OWN_KEYS = tuple(dict.fromkeys(key for method in METHODS.values() for key in method.keys))
+"""All keys that some method lacks."""
+
+_ORDERS = sorted({*SMALLEST_POINTS_PER_WAVELENGTH, *SMALLEST_POINTS_BY_ORDER})
+
+
+def _foreign_key(key: str, method: str, at: tuple[str, ...]) -> PydanticCustomError:
+    own = (*METHODS[method].keys, "spacing", "points_per_wavelength")
+    return refusal(f"the key {key!r} does not apply to {method}", f"keys for {method}: {', '.join(own)}", at=at)
+
+
+def _mesh(value: Any, info: ValidationInfo) -> Any:
+    # Before the file is looked for: with a method without meshes it is the key that is wrong.
+    method = info.data.get("method")
+    if value is not None and method is not None and not METHODS[method].has_mesh:
+        raise _foreign_key("mesh", method, ())
+    return value
+
+
+class Solver(DescriptionModel):
+    """Method, order and grid or mesh.
+
+    The grid step of finite differences is the shortest wavelength (slowest wave at ``max_frequency``) over
+    ``points_per_wavelength``, or ``spacing`` where that is given. An element of the spectral elements is ``degree``
+    times as large: it has that many steps from point to point along a side, which are not equal. With discontinuous
+    Galerkin it is ``order`` times as large: it is a cube that is split into tetrahedra. A ``mesh`` has its own sizes.
+    """
+
+    method: Literal["finite_difference", "spectral_element", "discontinuous_galerkin"] = Field(
+        default="finite_difference",
+        description="The numerical method: finite_difference, spectral_element or discontinuous_galerkin.",
+    )
+    max_frequency: PositiveFrequency | None = Field(
+        default=None,
+        description="Highest frequency that is to be resolved, Hz. May be left out where spacing or mesh is given.",
+    )
+    points_per_wavelength: quantity("number", gt=0) | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="Points in the shortest wavelength. Default of finite differences for order 2, 4, 6, 8: 20, 8, 6, "
+        "5; of spectral elements for degree 2 to 8: 12, 9, 7, 6, 5.5, 5, 5; of discontinuous Galerkin for order 2 to "
+        "7: 24, 14, 10, 8, 7.5, 7.",
+    )
+    spacing: PositiveLength | None = Field(
+        default=None,
+        description="In place of points_per_wavelength: grid step (finite_difference), size of an element "
+        "(spectral_element) or of the cubes that are split into tetrahedra (discontinuous_galerkin), m.",
+    )
+    order: Count = Field(
+        default=METHODS["finite_difference"].default,
+        description="Order of accuracy: 2, 4, 6 or 8 in space (finite_difference); 2 to 7 in space and time, 5 unless "
+        "given (discontinuous_galerkin).",
+        json_schema_extra={"enum": _ORDERS},
+    )
+    coefficients: Literal["taylor", "optimized"] = Field(
+        default="taylor",
+        description="Difference coefficients: of highest order, or optimized for small dispersion (order 4; "
+        "finite_difference only).",
+    )
+    passes: Literal["auto", "one", "two"] = Field(
+        default="auto",
+        description="Passes over memory for a step of finite differences; one is faster where a GPU has room for it.",
+    )
+    time_step: PositiveDuration | None = Field(
+        default=None, description="Time step in s; null: the largest stable one times safety."
+    )
+    safety: quantity("number", gt=0, le=1) = Field(  # type: ignore[valid-type]
+        default=0.9, description="The time step as a fraction of the stability limit."
+    )
+    local_time_steps: StrictBool | None = Field(
+        default=None,
+        description="true: small elements take small time steps and large ones large; null: where it pays "
+        "(discontinuous_galerkin only).",
+    )
+    refine_sources: StrictBool | None = Field(
+        default=None,
+        description="Smaller elements around sources in generated meshes, where receivers are near (spectral_element, "
+        "discontinuous_galerkin); null: true.",
+    )
+    degree: Annotated[int, WholeNumber(ge=2, le=8)] | None = Field(
+        default=None, description="Polynomial degree, 2 to 8 (spectral_element only); 4 unless given."
+    )
+    mesh: Annotated[InputFile | None, BeforeValidator(_mesh)] = Field(
+        default=None,
+        description="File with an unstructured mesh: hexahedra (spectral_element) or tetrahedra "
+        "(discontinuous_galerkin).",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in self.foreign_keys:
+            if key in self.model_fields_set and getattr(self, key) is not None:
+                raise _foreign_key(key, self.method, (key,))
+        self._check_accuracy()
+        if self.mesh is not None:
+            self._check_mesh()
+        else:
+            self._check_resolution()
+        return self
+
+    def _check_mesh(self) -> None:
+        for key in ("spacing", "points_per_wavelength"):
+            if getattr(self, key) is not None:
+                raise refusal(
+                    f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,)
+                )
+
+    def _check_accuracy(self) -> None:
+        key = self._method.accuracy
+        if key not in self.model_fields_set or self._accuracy is None:
+            # A default, not a choice of the user: it is not counted among the fields that were set.
+            self.__dict__[key] = self._method.default
+        if self._accuracy not in self._method.smallest:
+            raise refusal(
+                f"{self._accuracy} is not {'an order' if key == 'order' else 'a degree'} of {self.method}",
+                f"choose {self._method.choices}",
+                at=(key,),
+            )
+        if self.coefficients == "optimized" and self.order != 4:
+            raise refusal(
+                f"optimized coefficients are for order 4; the order is {self.order}",
+                "use order 4, or coefficients: taylor",
+                at=("coefficients",),
+            )
+
+    def _check_resolution(self) -> None:
+        if self.spacing is None and self.max_frequency is None:
+            raise refusal(
+                "nothing says how fine the grid is to be",
+                "give max_frequency (with points_per_wavelength if the default is not right), or spacing",
+            )
+        if self.spacing is not None and self.points_per_wavelength is not None:
+            raise refusal(
+                f"spacing ({self.spacing:.12g} m) and points_per_wavelength "
+                f"({self.points_per_wavelength:.12g}) "
+                "are both given",
+                "give one of them; the other follows",
+                at=("spacing",),
+            )
+        if self.spacing is None:
+            self._check_points(self.points_per_wavelength)
+
+    def _check_points(self, points: float | None) -> None:
+        if points is None:
+            # A default, not a choice of the user: it is not counted among the fields that were set.
+            self.__dict__["points_per_wavelength"] = self.recommended_points
+        elif points < self.smallest_points:
+            raise refusal(
+                f"{points:.12g} points per wavelength are too few",
+                f"{self.accuracy} needs at least {self.smallest_points:g}; {self.recommended_points:g} are recommended",
+                at=("points_per_wavelength",),
+            )
+
+    @property
+    def _method(self) -> MethodKeys:
+        return METHODS[self.method]
+
+    @property
+    def _accuracy(self) -> int:
+        return getattr(self, self._method.accuracy)
+
+    @property
+    def foreign_keys(self) -> tuple[str, ...]:
+        """The keys of ``solver`` that only other methods have."""
+        return tuple(key for key in _OWN_KEYS if key not in self._method.keys)
+
+    @property
+    def accuracy(self) -> str:
+        """Order or degree as text: ``order 4``, ``degree 4``."""
+        return f"{self._method.accuracy} {self._accuracy}"
+
+    @property
+    def recommended_points(self) -> float:
+        """Points in the shortest wavelength that are usual for this method and order or degree."""
+        return self._method.recommended[self._accuracy]
+
+    @property
+    def smallest_points(self) -> float:
+        """Points in the shortest wavelength below which a simulation is refused."""
+        return self._method.smallest[self._accuracy]
+
+    @property
+    def steps_per_spacing(self) -> int:
+        """Steps from point to point in one ``spacing``: 1 of a grid, the degree or order in an element."""
+        return self._accuracy if self._method.in_elements else 1
+
+    def resolution_points(self, wavelength: float) -> float | None:
+        """Points that ``spacing`` gives in a wavelength (m); None where there is no ``spacing``.
+
+        Finite differences: wavelength / spacing. Spectral elements: degree * wavelength / spacing. Discontinuous
+        Galerkin: order * wavelength / spacing.
+        """
+        return None if self.spacing is None else self.steps_per_spacing * wavelength / self.spacing

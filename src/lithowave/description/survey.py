@@ -1,0 +1,395 @@
+"""Many shots of one experiment: the same ground and receivers, the source at many places."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
+
+from lithowave.description.base import DescriptionModel, InputFile, Problem, reading, refusal
+from lithowave.description.domain import Domain
+from lithowave.description.outputs import _OneOrMany
+from lithowave.description.point_input import Point, check_one_place, local_point
+from lithowave.description.receivers import PairCount, _counts
+from lithowave.description.sources import Source
+from lithowave.description.time_functions import TimeFunction
+from lithowave.description.units import (
+    Count,
+    Latitude,
+    Length,
+    Longitude,
+    PositionOnSurface,
+    PositiveLength,
+    PositiveNumber,
+)
+from lithowave.description.validation import misplacement, refused, surface_heights
+from lithowave.description.yaml_text import Document
+from lithowave.errors import InputError
+
+if TYPE_CHECKING:
+    from lithowave.description.receivers import Receivers
+    from lithowave.description.simulation import Simulation
+
+MOST_TOLD = 5
+"""How many misplaced shots are listed one by one."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One shot, in local coordinates.
+
+    number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : in place of that of the
+    source; None keeps it. where : the entry of the description it comes from.
+    """
+
+    number: int
+    name: str
+    position: Point
+    scale: float
+    time_function: TimeFunction | None
+    where: tuple[str | int, ...]
+
+    @property
+    def folder(self) -> str:
+        """Name of its run folder within that of the survey."""
+        return f"shot_{self.number:04d}"
+
+    @property
+    def label(self) -> str:
+        """Number and name for people."""
+        return f"shot {self.number}" + (f" ({self.name})" if self.name else "")
+
+
+class ShotLine(DescriptionModel):
+    """Shots on a straight line, the first at ``start``."""
+
+    start: PositionOnSurface = Field(description="The first shot [x, y, z], m; or [x, y]: depth below the surface.")
+    end: PositionOnSurface = Field(description="The end of the line, as start.")
+    count: PairCount | None = Field(default=None, description="How many shots, the last one at the end; or give step.")
+    step: PositiveLength | None = Field(
+        default=None, description="In place of count: distance from shot to shot, m; the last one at or before the end."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_ends(self.start, self.end)
+        if (self.count is None) == (self.step is None):
+            got = "count and step are both given" if self.count else "neither count nor step is given"
+            raise refusal(got, "give one of them: how many shots, or their distance")
+        return self
+
+    def points(self) -> Iterator[tuple[float, ...]]:
+        """The places, with as many coordinates as start and end have."""
+        count = self.count
+        part = 1.0 if count is None else 1.0 / (count - 1)
+        if count is None:
+            length = math.dist(self.start, self.end)
+            part = float(self.step or 0.0) / length
+            count = int(length / float(self.step or 1.0) * (1.0 + 1e-12)) + 1
+        for index in range(count):
+            yield _between(self.start, self.end, (index * part,) * len(self.start))
+
+
+class ShotPlane(DescriptionModel):
+    """A grid of shots on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
+
+    ``counts`` belong to the two coordinates in which the corners differ, in the order x, y, z; numbers run fastest
+    along the first of them.
+    """
+
+    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: depth below the surface.")
+    end: PositionOnSurface = Field(description="The opposite corner, as start.")
+    counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
+        description="Shots along the two sides, in the order x, y, z."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_ends(self.start, self.end)
+        if len(self._sides) != 2:
+            raise refusal("start and end are no corners of a plane", "they differ in exactly two of x, y and z")
+        return self
+
+    @property
+    def _sides(self) -> list[int]:
+        return [axis for axis, pair in enumerate(zip(self.start, self.end, strict=True)) if pair[0] != pair[1]]
+
+    def points(self) -> Iterator[tuple[float, ...]]:
+        """The places, along the first side fastest."""
+        first, second = self._sides
+        for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
+            fractions = [0.0] * len(self.start)
+            fractions[first], fractions[second] = i / (self.counts[0] - 1), j / (self.counts[1] - 1)
+            yield _between(self.start, self.end, tuple(fractions))
+
+
+def _check_ends(start: tuple[float, ...], end: tuple[float, ...]) -> None:
+    if len(start) != len(end):
+        raise refusal(
+            f"start has {len(start)} numbers and end {len(end)}", "both are [x, y, z], or both [x, y]", at=("end",)
+        )
+    if start == end:
+        raise refusal("it ends where it starts", "start and end must differ", at=("end",))
+
+
+def _between(start: tuple[float, ...], end: tuple[float, ...], fractions: tuple[float, ...]) -> tuple[float, ...]:
+    """The point at a fraction of each coordinate's way; the ends are met exactly."""
+    return tuple(
+        high if fraction == 1.0 else low + fraction * (high - low)
+        for low, high, fraction in zip(start, end, fractions, strict=True)
+    )
+
+
+class Shots(DescriptionModel):
+    """One entry of ``survey.shots``: a place, a line, a plane, or a file of places.
+
+    A file has a line for each shot and names its columns in the first one, separated by commas: ``x, y, z`` in m;
+    ``x, y``, on the surface; or ``longitude, latitude``; with these two ``depth`` in m below the surface. Beside them
+    ``name`` and ``scale``. A line that begins with # is a comment.
+    """
+
+    name: str = Field(default="", description="A name for a single shot.")
+    position: PositionOnSurface | None = Field(
+        default=None, description="A place [x, y, z], m; or [x, y]: depth below the surface."
+    )
+    longitude: Longitude | None = Field(
+        default=None, description="In place of position, degrees East; needs domain.crs."
+    )
+    latitude: Latitude | None = Field(default=None, description="In place of position, degrees North.")
+    line: ShotLine | None = Field(default=None, description="Shots on a line.")
+    plane: ShotPlane | None = Field(default=None, description="Shots on a grid.")
+    file: InputFile | None = Field(
+        default=None,
+        description="CSV file with columns x, y, z, or x, y, depth, or longitude, latitude, depth; name, scale.",
+    )
+    depth: Length | None = Field(
+        default=None, description="Where z is not given: m below the surface; 0 unless given."
+    )
+    scale: PositiveNumber = Field(default=1.0, description="Factor to the force or moment of the source.")
+    time_function: TimeFunction | None = Field(
+        default=None, description="In place of that of the source, for the shots of this entry."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
+        keys = ("name", "position", "longitude", "latitude")
+        point_keys = [key for key in keys if getattr(self, key) not in (None, "")]
+        if len(kinds) > 1 or (kinds and point_keys):
+            both = (kinds + point_keys)[:2]
+            raise refusal(f"{both[0]} and {both[1]} are both given", "an entry is a place, a line, a plane or a file")
+        if not kinds and not [key for key in point_keys if key != "name"]:
+            raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
+        if not kinds:
+            check_one_place(self.position, self.longitude, self.latitude, None, depth_needed=False)
+        if self.depth is not None and (self.file is not None or len(self._corner) == 3):
+            got = "the file has a column for it" if self.file is not None else "z is given as well"
+            allowed = "depth goes with [x, y], or longitude and latitude"
+            raise refusal(f"a depth is given, but {got}", allowed, at=("depth",))
+        return self
+
+    @property
+    def _corner(self) -> tuple[float, ...]:
+        shape = self.line or self.plane
+        return shape.start if shape is not None else self.position or ()
+
+    def places(self, domain: Domain) -> list[tuple[str, Point, float]]:
+        """(name, position, scale) of each shot."""
+        if self.file is not None:
+            from lithowave.readers.shots import read_shots
+
+            records = reading(read_shots, self.file)
+            if domain.crs is None and any(record.geographic for record in records):
+                raise refusal(
+                    "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
+                    "expected in domain: crs: {longitude: ..., latitude: ...}", at=("file",),
+                )  # fmt: skip
+            return [
+                (record.name, _place(domain, record.place, record.geographic, record.depth), self.scale * record.scale)
+                for record in records
+            ]
+        shape = self.line or self.plane
+        if shape is not None:
+            return [("", _place(domain, point, False, self.depth), self.scale) for point in shape.points()]
+        point = self.position or (float(self.longitude or 0.0), float(self.latitude or 0.0))
+        return [(self.name, _place(domain, point, self.position is None, self.depth), self.scale)]
+
+
+def _place(domain: Domain, point: tuple[float, ...], geographic: bool, depth: float | None) -> Point:
+    """(x, y, z) of a point; ``depth`` counts from the surface where z is not given."""
+    if geographic:
+        return local_point(domain, None, point[0], point[1], depth or 0.0)
+    x, y, z = local_point(domain, point, 0.0, 0.0, 0.0)
+    return (x, y, z - (depth or 0.0))
+
+
+class Survey(DescriptionModel):
+    """Many shots: each a run of its own, with the one source of the description at another place.
+
+    Everything else is as the description says; it is a simulation of its own, with the source where ``sources`` has it.
+    """
+
+    shots: Annotated[list[Shots], Field(min_length=1), _OneOrMany()] = Field(
+        description="One entry, or a list of them; shots are numbered from 1 in this order."
+    )
+    moving_receivers: StrictBool = Field(
+        default=False,
+        description="true: receivers keep their horizontal place beside the source; those at [x, y] stay on the "
+        "surface.",
+    )
+    at_once: Count | None = Field(
+        default=None, description="Shots that run at the same time; null: one on each CUDA device, or one on a CPU."
+    )
+
+    def shot_list(self, domain: Domain) -> list[Shot]:
+        """All shots in local coordinates, in the order of the description."""
+        shots: list[Shot] = []
+        for index, entry in enumerate(self.shots):
+            for name, position, scale in entry.places(domain):
+                shots.append(
+                    Shot(len(shots) + 1, name, position, scale, entry.time_function, ("survey", "shots", index))
+                )
+        return shots
+
+
+def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
+    """The simulation of one shot: complete, without the survey; its run folder lies in that of the survey.
+
+    Raises
+    ------
+    InputError : as for a new simulation.
+    """
+    parts: dict[str, Any] = {name: getattr(simulation, name) for name in type(simulation).model_fields}
+    survey = parts.pop("survey")
+    parts["title"] = ", ".join(text for text in (simulation.title, shot.label) if text)
+    parts["sources"] = [_moved_source(simulation.sources[0], shot)]
+    if survey.moving_receivers:
+        parts["receivers"] = _moved_receivers(simulation, shot)
+    directory = Path(simulation.output.directory or "") / shot.folder
+    parts["output"] = simulation.output.model_copy(update={"directory": directory})
+    return type(simulation)._from_document(Document(parts), simulation.directory)
+
+
+def _moved_source(source: Source, shot: Shot) -> Source:
+    entries: dict[str, Any] = {"name": shot.name or source.name, "position": shot.position}
+    entries["time_function"] = shot.time_function or source.time_function
+    if source.force is not None:
+        entries["force"] = tuple(shot.scale * component for component in source.force)
+    elif source.double_couple is not None:
+        couple, scaled = source.double_couple, shot.scale != 1.0
+        stronger = {"m0": shot.scale * couple.scalar_moment, "mw": None}
+        entries["double_couple"] = couple.model_copy(update=stronger) if scaled else couple
+    elif source.moment_tensor is not None:
+        tensor = source.moment_tensor
+        components = {name: shot.scale * getattr(tensor, name) for name in type(tensor).model_fields}
+        entries["moment_tensor"] = tensor.model_copy(update=components)
+    return Source(**entries)
+
+
+def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
+    """How far East and North the shot is from the place of the source in the description, m."""
+    x, y, _ = simulation.point_sources()[0].position
+    return (shot.position[0] - x, shot.position[1] - y)
+
+
+def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
+    """The entries moved sideways; files and places by longitude become points."""
+    east, north = _shift(simulation, shot)
+    moved: list[Any] = []
+    for index, entry in enumerate(simulation.receivers):
+        if entry.kind in ("file", "longitude"):
+            for receiver in entry.receivers(simulation.domain, f"receivers[{index}]"):
+                x, y, z = receiver.position
+                place = (x + east, y + north, z)
+                moved.append({"network": receiver.network, "name": receiver.station, "position": place})
+        else:
+            moved.append(_moved_entry(entry, (east, north)))
+    return moved
+
+
+def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
+    def at(point: tuple[float, ...]) -> tuple[float, ...]:
+        return (point[0] + shift[0], point[1] + shift[1], *point[2:])
+
+    if entry.position is not None:
+        return entry.model_copy(update={"position": at(entry.position)})
+    kind = entry.kind
+    shape = getattr(entry, kind)
+    return entry.model_copy(update={kind: shape.model_copy(update={"start": at(shape.start), "end": at(shape.end)})})
+
+
+def survey_problems(simulation: Simulation) -> list[Problem]:
+    """What is wrong with the shots of a description that is right without them."""
+    survey = simulation.survey
+    if survey is None:
+        return []
+    if len(simulation.sources) != 1 or simulation.sources[0].file is not None:
+        got = "it comes from a file" if len(simulation.sources) == 1 else f"there are {len(simulation.sources)}"
+        return [Problem(("sources",), f"a survey moves one source, but {got}", "give one source with its position")]
+    problems: list[Problem] = []
+    shots: list[Shot] = []
+    for index, entry in enumerate(survey.shots):
+        try:
+            alone = survey.model_copy(update={"shots": [entry]}).shot_list(simulation.domain)
+            shots += [Shot(**{**vars(shot), "where": ("survey", "shots", index)}) for shot in alone]
+            _moved_source(simulation.sources[0], alone[0])
+        except (ValueError, InputError) as error:
+            problems.append(_placed(refused(error, ("survey", "shots", index)), entry, index))
+    if problems or simulation.solver.mesh is not None:  # a mesh has its own ends
+        return problems
+    return [*_misplaced_shots(simulation, shots), *_misplaced_receivers(simulation, shots)]
+
+
+def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
+    """A refusal of the time function belongs to the entry's own."""
+    own = entry.time_function is not None and "time_function" not in problem.path
+    return problem._replace(path=("survey", "shots", index, "time_function")) if own and not entry.file else problem
+
+
+def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
+    faces = simulation.boundaries.faces
+    heights = surface_heights(simulation.domain, [shot.position for shot in shots])
+    told = 0
+    for number, (shot, height) in enumerate(zip(shots, heights, strict=True), start=1):
+        trouble = misplacement(shot.position, simulation.domain, faces, height)
+        if trouble is not None:
+            told += 1
+            if told <= MOST_TOLD:
+                got, *rest = trouble
+                yield Problem(shot.where, f"shot {number}: {got}", *rest)
+    if told > MOST_TOLD:
+        yield Problem(("survey", "shots"), f"{told - MOST_TOLD} more shots are outside")
+
+
+def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
+    """Receivers that would leave the box with their shot."""
+    receivers, domain = simulation.receiver_list(), simulation.domain
+    if not (simulation.survey and simulation.survey.moving_receivers and receivers):
+        return
+    places = np.array([receiver.position for receiver in receivers])
+    told = 0
+    for number, shot in enumerate(shots, start=1):
+        moved = places[:, :2] + _shift(simulation, shot)
+        outside = np.zeros(len(moved), bool)
+        for values, (low, high) in zip(moved.T, (domain.x, domain.y), strict=True):
+            outside |= (values < low) | (values > high)
+        if outside.any():
+            told += 1
+            if told <= MOST_TOLD:
+                first = int(np.argmax(outside))
+                x, y = moved[first]
+                yield Problem(
+                    shot.where,
+                    f"shot {number} moves {receivers[first].name} to x = {x:z.12g} m, y = {y:z.12g} m, outside the "
+                    f"domain (x from {domain.x[0]:z.12g} to {domain.x[1]:z.12g} m, y from {domain.y[0]:z.12g} to "
+                    f"{domain.y[1]:z.12g} m)",
+                    "receivers move with their shot (survey.moving_receivers)",
+                )
+    if told > MOST_TOLD:
+        yield Problem(("survey", "shots"), f"{told - MOST_TOLD} more shots move receivers out of the domain")

@@ -1,0 +1,186 @@
+"""Warnings about time functions: cut off, rough, above the resolved frequencies, or too late."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.description.sources import ONSET_LIMIT, PointSource
+from lithowave.description.validation import percent
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+_SMALLEST_JUMP = 3e-4
+"""Jump of a time function, as a fraction of its peak, from which on there is a warning."""
+
+_UNRESOLVED_LIMIT = 0.2
+"""Unresolved part of the radiated velocity from which on there is a warning. A Gaussian whose spectrum falls to 5% at
+the resolved frequency has 0.04."""
+
+_SPECTRUM_SAMPLES = (1 << 13, 1 << 20)  # fewest, most
+
+
+def time_function_warnings(simulation: Simulation, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+    """Yield one warning for each kind of defect, with the number of sources that have it and the worst of them.
+
+    Parameters
+    ----------
+    sources : label, whether it is from a file, and the source. The delay of a file is chosen so that at most
+        `ONSET_LIMIT` of the peak is cut off.
+    """
+    highest = simulation.resolved_frequency
+    groups = _groups(highest)
+    known: dict[tuple[int, bool], Roughness] = {}
+    for label, from_file, source in sources:
+        key = (id(source.time_function), source.moment is not None)
+        if key not in known:  # many sources may share one function
+            known[key] = roughness(source, highest)
+        found = known[key]
+        groups["cut"].add(label, found, ONSET_LIMIT if from_file else _SMALLEST_JUMP)
+        groups["jump"].add(label, found, _SMALLEST_JUMP)
+        groups["reaches"].add(label, found, math.inf if highest is None else highest * (1.0 + 1e-6))
+        groups["unresolved"].add(label, found, _UNRESOLVED_LIMIT)
+        groups["start"].add(label, found, math.nextafter(simulation.duration, 0.0))
+    for group in groups.values():
+        yield from group.sentences(len(sources))
+
+
+def _groups(highest: float | None) -> dict[str, _Group]:
+    """Return the kinds of defects, by the measure of `Roughness` in which they show."""
+    limit = f"{highest or 0.0:.3g} Hz"
+    above = "high frequencies" if highest is None else f"frequencies above the {limit} that the grid resolves"
+    kinds = (
+        _Group(
+            "cut", "it is cut off at time 0, before which it reaches {value} of its peak; this jump radiates " + above,
+            "are cut off at time 0, before which they reach up to {value} of their peak; these jumps radiate " + above,
+            "Use a longer delay.", percent,
+        ),
+        _Group(
+            "jump", "{kind} jumps by {value} of its peak at t = {time:.4g} s, which radiates " + above,
+            "jump by up to {value} of their peak, which radiates " + above,
+            "Use a smooth shape (gaussian, smoothed_step), or low-pass the seismograms.", percent,
+        ),
+        _Group(
+            "reaches", f"its spectrum falls to 5% only at {{value}}, above the {limit} that the grid resolves",
+            f"have spectra that fall to 5% only at up to {{value}}, above the {limit} that the grid resolves",
+            "The higher part will be dispersed.", lambda value: f"{value:.3g} Hz",
+        ),
+        _Group(
+            "unresolved", "{kind} has corners, so that its spectrum falls slowly: {value} of the radiated velocity "
+            f"(relative L2 norm) has {above}", "have corners, so that their spectra fall slowly: up to {value} of the "
+            f"radiated velocity (relative L2 norm) has {above}",
+            f"Low-pass the seismograms at {limit}, or use a smooth shape (gaussian, smoothed_step).", percent,
+        ),
+        _Group(
+            "start", "it begins at {value}, after the end of the simulation",
+            "begin at up to {value}, after the end of the simulation", "Use a longer duration or a shorter delay.",
+            lambda value: f"{value:g} s",
+        ),
+    )  # fmt: skip
+    return {group.measure: group for group in kinds}
+
+
+class _Group:
+    """Sources with one kind of defect; a sentence states the number of them, the first and the worst.
+
+    Parameters
+    ----------
+    measure : name of the number in `Roughness`. one, several : predicates of one and of several time functions. show :
+        text of the number.
+    """
+
+    def __init__(self, measure: str, one: str, several: str, remedy: str, show: Callable[[float], str]) -> None:
+        self.measure, self.one, self.several, self.remedy, self.show = measure, one, several, remedy, show
+        self.found: list[tuple[str, Roughness]] = []
+
+    def value(self, found: Roughness) -> float:
+        """Return the number that makes the defect."""
+        return getattr(found, self.measure)
+
+    def add(self, label: str, found: Roughness, limit: float) -> None:
+        """Count a source if its number is above a limit."""
+        if self.value(found) > limit:
+            self.found.append((label, found))
+
+    def sentences(self, total: int) -> Iterator[str]:
+        """Yield the warning; none without sources."""
+        if not self.found:
+            return
+        label, worst = max(self.found, key=lambda item: self.value(item[1]))
+        words = {"value": self.show(self.value(worst)), "kind": worst.kind, "time": worst.jump_time}
+        if len(self.found) == 1:
+            yield f"{label}.time_function: {self.one.format(**words)}. {self.remedy}"
+        else:
+            yield (
+                f"sources: {len(self.found)} of {total} time functions {self.several.format(**words)} (first: "
+                f"{self.found[0][0]}, worst: {label}). {self.remedy}"
+            )
+
+
+@dataclass(frozen=True)
+class Roughness:
+    """Measures of a time function of some kind.
+
+    cut : part of the peak reached before time 0. jump : largest jump, as a fraction of the peak, at jump_time, s.
+    reaches : frequency at which the spectrum falls to 5%, Hz; 0 if it jumps. unresolved : part of the radiated velocity
+    above the resolved frequency; 0 if one of the others shows that there is much of it. start : s.
+    """
+
+    kind: str
+    cut: float
+    jump: float
+    jump_time: float
+    reaches: float
+    unresolved: float
+    start: float
+
+
+def roughness(source: PointSource, highest: float | None) -> Roughness:
+    """Return the measures of a source's time function; highest : resolved frequency, Hz."""
+    function = source.time_function
+    jump, time = largest_jump(source)
+    reaches = 0.0 if jump > _SMALLEST_JUMP else function.maximum_frequency()
+    open_question = highest is not None and jump <= _SMALLEST_JUMP and reaches <= highest * (1.0 + 1e-6)
+    unresolved = unresolved_velocity(source, highest) if open_question else 0.0
+    return Roughness(
+        function.kind, function.onset_amplitude(), jump, time, reaches, unresolved, function.support()[0]
+    )
+
+
+def _history(source: PointSource) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function of time to which the radiated displacement is proportional."""
+    function = source.time_function
+    return function.rate if source.moment is not None else function.amplitude
+
+
+def largest_jump(source: PointSource) -> tuple[float, float]:
+    """Return the largest jump of a time function from t = 0 on at its beginning or end, as a fraction of its peak, and
+    its time in s."""
+    start, end = source.time_function.support()
+    step = 1e-9 * (end - start)
+    values = np.abs(_history(source)(np.linspace(start, end, 4001)))
+    times = [time for time in (start, end) if time >= 0.0]
+    sides = np.array([[time - step, time + step] for time in times]).reshape(-1, 2)
+    jumps = np.abs(np.diff(_history(source)(sides), axis=1)).ravel() / values.max()
+    first = int(jumps.argmax()) if times else 0
+    return (float(jumps[first]), times[first]) if times else (0.0, 0.0)
+
+
+def unresolved_velocity(source: PointSource, frequency: float) -> float:
+    """Return the part of the far-field velocity above a frequency (Hz), as a ratio of L2 norms.
+
+    The velocity is proportional to the time derivative of the moment rate or of the force.
+    """
+    start, end = source.time_function.support(1e-6)
+    margin = 1e-2 * (end - start)
+    count = int(np.clip(16.0 * frequency * (end - start), *_SPECTRUM_SAMPLES))
+    times = np.linspace(start - margin, end + margin, count)
+    velocity = np.diff(_history(source)(times))
+    energy = np.abs(np.fft.rfft(velocity)) ** 2
+    frequencies = np.fft.rfftfreq(velocity.size, times[1] - times[0])
+    return float(np.sqrt(energy[frequencies > frequency].sum() / energy.sum()))

@@ -1,0 +1,355 @@
+"""Time functions of sources, each with two normalisations.
+
+``rate(t)`` is the moment-rate shape of a moment tensor: its integral over all times is one (unit 1/s).
+``amplitude(t)`` is the dimensionless factor of a force: its peak is one (samples keep their own values). Time
+0 is the origin time; ``delay`` moves a function to later times, each class says which point of it stands
+there.
+
+A function is given by exactly one key: ``{gaussian: {sigma: 0.06, delay: 0.36}}``; in Python
+``TimeFunction(gaussian={"sigma": 0.06})`` and plain ``Gaussian(sigma=0.06)`` say the same.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.sampled_function import SampledFunction
+from lithowave.description.shape import Shape, last_crossing
+from lithowave.description.units import Duration, PositiveDuration, PositiveFrequency
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+class Gaussian(Shape):
+    """rate(t) = exp(−(t − delay)² / 2σ²) / (σ √(2π)): ``delay`` is the time of the peak, 6 σ unless given."""
+
+    sigma: PositiveDuration = Field(description="Standard deviation, s.")
+    delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 6 sigma.")
+
+    def _default_delay(self) -> float:
+        return 6.0 * self.sigma
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * (self._since(time) / self.sigma) ** 2)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time) / (self.sigma * math.sqrt(2.0 * math.pi))
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        argument = self._since(time) / (self.sigma * math.sqrt(2.0))
+        return 0.5 * (1.0 + np.asarray(_erf(argument), dtype=float))
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        half = self.sigma * math.sqrt(-2.0 * math.log(fraction))
+        return self.delay - half, self.delay + half
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # Spectrum exp(−(2πfσ)²/2).
+        return math.sqrt(-2.0 * math.log(fraction)) / (2.0 * math.pi * self.sigma)
+
+
+class Ricker(Shape):
+    """amplitude(t) = (1 − 2a) exp(−a), a = (π f (t − delay))²; ``delay``: time of the peak, default 1.2/f.
+
+    The spectrum is largest at the ``frequency`` f. The area is zero, so this is a function for forces only:
+    as a moment rate it would release no moment at all. The far-field acceleration of a Gaussian moment rate
+    with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
+    """
+
+    frequency: PositiveFrequency = Field(description="Frequency at which the spectrum is largest, Hz.")
+    delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 1.2 / frequency.")
+
+    def _default_delay(self) -> float:
+        return 1.2 / self.frequency
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        a = (math.pi * self.frequency * self._since(time)) ** 2
+        return (1.0 - 2.0 * a) * np.exp(-a)
+
+    def moment_refusal(self) -> str | None:
+        sigma = 1.0 / (math.sqrt(2.0) * math.pi * self.frequency)
+        return (
+            "a Ricker wavelet has zero area and releases no moment; use the Gaussian of the same band, "
+            f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet"
+        )
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        # |1 − 2a| exp(−a) falls steadily beyond its side lobe at a = 3/2.
+        largest = 40.0 - 2.0 * math.log(fraction)
+        a = last_crossing(lambda a: np.abs(1.0 - 2.0 * a) * np.exp(-a), largest, fraction)
+        half = math.sqrt(a) / (math.pi * self.frequency)
+        return self.delay - half, self.delay + half
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # With s = (f'/f)²: spectrum s exp(1 − s), at most one.
+        largest = 10.0 - 3.0 * math.log(fraction)
+        return self.frequency * math.sqrt(last_crossing(lambda s: s * np.exp(1.0 - s), largest, fraction))
+
+
+class Brune(Shape):
+    """rate(t) = ω² τ exp(−ω τ) for τ = t − delay > 0: Brune's (1970) source, begun at ``delay``.
+
+    ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. The rate is largest one rise time
+    after its beginning.
+    """
+
+    corner_frequency: PositiveFrequency | None = Field(
+        default=None, description="Corner frequency, Hz; or give rise_time."
+    )
+    rise_time: PositiveDuration | None = Field(default=None, description="1 / (2 pi corner_frequency), s.")
+    delay: Duration = Field(default=0.0, description="Time of the beginning, s.")
+
+    @model_validator(mode="after")
+    def _one_scale(self) -> Brune:
+        if (self.corner_frequency is None) == (self.rise_time is None):
+            got = "has both corner_frequency and rise_time" if self.rise_time else "has no time scale"
+            raise refusal(got, "give one of corner_frequency and rise_time = 1 / (2π corner_frequency)")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @property
+    def angular_frequency(self) -> float:
+        """ω in rad/s."""
+        return 1.0 / self.rise_time if self.rise_time else 2.0 * math.pi * float(self.corner_frequency or 0.0)
+
+    def _phase(self, time: np.ndarray) -> np.ndarray:
+        """ω τ, zero before the beginning."""
+        return self.angular_frequency * np.maximum(self._since(time), 0.0)
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        phase = self._phase(time)
+        return phase * np.exp(1.0 - phase)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        phase = self._phase(time)
+        return self.angular_frequency * phase * np.exp(-phase)
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        phase = self._phase(time)
+        return 1.0 - (1.0 + phase) * np.exp(-phase)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        largest = 10.0 - 3.0 * math.log(fraction)
+        tail = last_crossing(lambda phase: phase * np.exp(1.0 - phase), largest, fraction)
+        return self.delay, self.delay + tail / self.angular_frequency
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # Spectrum 1 / (1 + (f/f_c)²).
+        return self.angular_frequency / (2.0 * math.pi) * math.sqrt(1.0 / fraction - 1.0)
+
+
+class Triangle(Shape):
+    """rate(t) = (1 − |t − delay| / h) / h, h the ``half_duration``: ``delay`` is the centre, default h."""
+
+    half_duration: PositiveDuration = Field(description="Time from the beginning to the peak, s.")
+    delay: Duration | None = Field(
+        default=None, description="Time of the peak, s; null: half_duration, so that it begins at time 0."
+    )
+
+    def _default_delay(self) -> float:
+        return self.half_duration
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        return np.maximum(1.0 - np.abs(self._since(time)) / self.half_duration, 0.0)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time) / self.half_duration
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        position = np.clip(self._since(time) / self.half_duration, -1.0, 1.0)
+        return 0.5 + position - 0.5 * position * np.abs(position)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        return self.delay - self.half_duration, self.delay + self.half_duration
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # Spectrum sinc²(f h) ≤ 1 / (π f h)².
+        bound = 1.0 / (math.pi * math.sqrt(fraction))
+        return last_crossing(lambda f: np.sinc(f) ** 2, bound, fraction) / self.half_duration
+
+
+class Boxcar(Shape):
+    """rate(t) = 1 / duration for delay ≤ t < delay + duration: ``delay`` is the beginning."""
+
+    duration: PositiveDuration = Field(description="Time from the beginning to the end, s.")
+    delay: Duration = Field(default=0.0, description="Time of the beginning, s.")
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        since = self._since(time)
+        return np.where((since >= 0.0) & (since < self.duration), 1.0, 0.0)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time) / self.duration
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        return np.clip(self._since(time) / self.duration, 0.0, 1.0)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        return self.delay, self.delay + self.duration
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # Spectrum |sinc(f T)| ≤ 1 / (π f T).
+        bound = 1.0 / (math.pi * fraction)
+        return last_crossing(lambda f: np.abs(np.sinc(f)), bound, fraction) / self.duration
+
+
+class SmoothedStep(Shape):
+    """A step that rises over ``rise_time`` T from ``delay`` on, with p = (t − delay)/T between 0 and 1.
+
+    For a force, amplitude = p − sin(2πp)/(2π), and one from then on: the force stays. For a moment tensor
+    this is the moment released, so rate = (1 − cos(2πp))/T, a bump of length T and unit area.
+    """
+
+    rise_time: PositiveDuration = Field(description="Time from nothing to the full value, s.")
+    delay: Duration = Field(default=0.0, description="Time of the beginning of the rise, s.")
+
+    def _progress(self, time: np.ndarray) -> np.ndarray:
+        return np.clip(self._since(time) / self.rise_time, 0.0, 1.0)
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        progress = self._progress(time)
+        return progress - np.sin(2.0 * math.pi * progress) / (2.0 * math.pi)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return (1.0 - np.cos(2.0 * math.pi * self._progress(time))) / self.rise_time
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        return self.delay, self.delay + self.rise_time
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        # Spectrum of the rate |sinc(x) / (1 − x²)|, x = f T: 1/2 at x = 1, at most 4 / (3 π x³) for x ≥ 2.
+        def spectrum(x: np.ndarray) -> np.ndarray:
+            beyond = np.where(x == 1.0, 2.0, 1.0 - x**2)
+            return np.where(x == 1.0, 0.5, np.abs(np.sinc(x) / beyond))
+
+        bound = max(2.0, (4.0 / (3.0 * math.pi * fraction)) ** (1.0 / 3.0))
+        return last_crossing(spectrum, bound, fraction) / self.rise_time
+
+
+class TimeFunction(DescriptionModel):
+    """The time function of a source: exactly one of the shapes below, to which every method is handed on."""
+
+    gaussian: Gaussian | None = Field(default=None, description="A Gaussian.")
+    ricker: Ricker | None = Field(default=None, description="A Ricker wavelet; for forces only.")
+    brune: Brune | None = Field(default=None, description="The omega-squared source.")
+    triangle: Triangle | None = Field(default=None, description="A symmetric triangle.")
+    boxcar: Boxcar | None = Field(default=None, description="Constant for some time.")
+    smoothed_step: SmoothedStep | None = Field(
+        default=None, description="A smooth rise: of a force, or of the moment released."
+    )
+    samples: SampledFunction | None = Field(default=None, description="Samples from a file.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_shape(cls, value: Any) -> Any:
+        """Accept a bare shape, as Python code gives it."""
+        for name, field in cls.model_fields.items():
+            if isinstance(value, Shape) and type(value) in getattr(field.annotation, "__args__", ()):
+                return {name: value}
+        if not isinstance(value, (dict, TimeFunction)):
+            keys = ", ".join(cls.model_fields)
+            raise refusal(
+                f"{shown(value)} is not a time function", f"expected one key with its values, of: {keys}"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> TimeFunction:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = f"has several shapes: {', '.join(given)}" if given else "has no shape"
+            raise refusal(got, f"give exactly one of: {', '.join(type(self).model_fields)}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @property
+    def kind(self) -> str:
+        """The key of the shape: ``"gaussian"`` ..."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape itself."""
+        return getattr(self, self.kind)
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        """Factor of a force at times in s: dimensionless, of the shape of ``time``, with a peak of one.
+
+        Samples keep their own values, and a smoothed step stays at one.
+        """
+        return self.shape.amplitude(np.asarray(time, dtype=float))
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        """Moment-rate shape at times in s: unit area, in 1/s, of the shape of ``time``.
+
+        Raises
+        ------
+        InputError
+            when the function has no area (:meth:`moment_refusal`).
+        """
+        return self.shape.rate(np.asarray(time, dtype=float))
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        """Part of the moment released until each time, from 0 to 1: the integral of :meth:`rate`, exactly.
+
+        ``(released(t + dt/2) - released(t - dt/2)) / dt`` is the mean rate over a time step; it keeps the
+        whole moment of functions with corners or jumps, which single samples of the rate do not.
+        """
+        return self.shape.released(np.asarray(time, dtype=float))
+
+    def moment_refusal(self) -> str | None:
+        """Why a moment tensor cannot have this time function; None when it can."""
+        return self.shape.moment_refusal()
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        """Frequency in Hz beyond which the amplitude spectrum stays below ``fraction`` of its maximum.
+
+        Of a smoothed step it is that of the rate, also for a force: the waves that leave follow the rise,
+        while the spectrum of a step has no maximum.
+
+        Raises
+        ------
+        ValueError
+            when the fraction does not lie between 0 and 1.
+        """
+        if not 0.0 < fraction < 1.0:
+            raise ValueError(f"fraction must lie between 0 and 1, got {fraction}")
+        return self.shape.maximum_frequency(fraction)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        """First and last time in s between which the function may exceed ``fraction`` of its peak.
+
+        Of a smoothed step it is that of the rate.
+        """
+        return self.shape.support(fraction)
+
+    def duration(self) -> float:
+        """Length of :meth:`support` in s: the time the source acts."""
+        start, end = self.support()
+        return end - start
+
+    def onset_amplitude(self) -> float:
+        """Largest value before time 0 relative to the peak: what a run that starts at time 0 cuts off.
+
+        0 for a function that begins at time 0 or later; more than 1e-3 deserves a warning.
+        """
+        return self.shape.onset_amplitude()
+
+    def input_files(self) -> list[Path]:
+        """Files that the function refers to."""
+        return self.shape.input_files()

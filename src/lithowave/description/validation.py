@@ -1,0 +1,335 @@
+"""Checks that need several parts of a description: places, names, resolution, times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.description.base import Problem
+from lithowave.description.domain import AXES, Domain
+from lithowave.description.method_limits import find_limits
+from lithowave.description.plausibility import implausible_values
+from lithowave.description.point_input import Point
+from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.sources import ONSET_LIMIT, PointSource
+from lithowave.description.units import with_unit
+from lithowave.description.yaml_text import parse_path
+from lithowave.errors import InputError
+from lithowave.readers.segy_limits import LARGEST, default_interval, interval_problem
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+_MOST_OF_A_KIND = 5
+"""Number of sources, or of receivers, with the same problem that are listed one by one."""
+
+_ROUNDING = 1e-9
+"""Fraction of the depth of the domain by which round-off may place a point above the topography."""
+
+
+def find_problems(simulation: Simulation) -> list[Problem]:
+    """Everything in which the parts do not fit each other."""
+    surface = list(_surface(simulation))
+    if surface:
+        return surface  # with the box in the wrong place every other place would be refused as well
+    checks = (find_limits, _material, _sources, _event_times, _receivers, _resolution, _outputs)
+    return [problem for check in checks for problem in check(simulation)]
+
+
+def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
+    """The problem that an error of a validator or a reader tells, at a place of the description."""
+    if isinstance(error, InputError):
+        told = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
+        path = told if told[: len(path)] == path else path
+        return Problem(path, error.got, error.allowed, error.hint)
+    context = getattr(error, "context", None) or {}
+    if "got" not in context:
+        return Problem(path, str(error))
+    return Problem((*path, *context["at"]), context["got"], context["allowed"], context["hint"])
+
+
+def _surface(simulation: Simulation) -> Iterator[Problem]:
+    low, high = simulation.domain.z
+    top = simulation.boundaries.face("z_max")
+    if simulation.domain.topography is not None and top != "free":
+        yield Problem(
+            ("domain", "topography"),
+            f"a topography is given, but the top of the box is {top}",
+            "a topography is a free surface: boundaries: {top: free}",
+        )
+    if top != "free" or high == 0.0 or simulation.solver.mesh is not None:
+        return
+    if low >= 0.0:
+        hint = f"depth is negative z; did you mean [{-high:.12g}, {0.0 - low:.12g}]?"
+    else:
+        hint = f"did you mean [{low:.12g}, 0]? For a box without a surface set boundaries: {{top: absorbing}}"
+    yield Problem(
+        ("domain", "z"),
+        f"the box ends at z = {with_unit(high, 'length')}, but its top is the free surface",
+        "a free surface is at z = 0",
+        hint,
+    )
+
+
+def _material(simulation: Simulation) -> Iterator[Problem]:
+    try:
+        simulation.material.validate_domain(simulation.domain)
+        _ = simulation.material_extremes
+    except (ValueError, InputError) as error:
+        yield refused(error, ("material",))
+        return
+    yield from implausible_values(simulation)
+
+
+def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
+    """z of the topography at each point; None for all without one."""
+    if domain.surface is None or not points:
+        return [None] * len(points)
+    x, y, _ = np.array(points).T
+    return domain.surface(x, y).tolist()
+
+
+def misplacement(
+    point: Point, domain: Domain, faces: dict[str, str], height: float | None = None
+) -> tuple[str, str, str] | None:
+    """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can.
+
+    ``height`` is z of the topography at the point, None without one.
+    """
+    x, y, z = point
+    if height is None and faces["z_max"] == "free" and z > 0.0:
+        hint = f"Depth is negative z; did you mean {-z:.12g}?" if -z >= domain.z[0] else "Depth is negative z"
+        return f"z = {with_unit(z, 'length')} is above the free surface (z = 0)", "", hint
+    outside, beyond = [], []
+    top = domain.z[1] if height is None else max(z, domain.z[0])
+    for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, (domain.z[0], top)), strict=True):
+        if not low <= value <= high:
+            upper = f"{high:z.12g} m" if axis != "z" or height is None else f"the surface, {height:z.6g} m"
+            outside.append(
+                f"{axis} = {with_unit(value, 'length')} is outside the domain ({axis} from {low:z.12g} to {upper})"
+            )
+            beyond.append(f"{axis}_min" if value < low else f"{axis}_max")
+    if outside:
+        absorbing = [name for name in beyond if faces[name] == "absorbing"]
+        allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
+        return " and ".join(outside), allowed, ""
+    if height is not None and z > height + _ROUNDING * (domain.z[1] - domain.z[0]):
+        got = f"z = {with_unit(z, 'length')} is above the ground"
+        return got, f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m", ""
+    return None
+
+
+def _sources(simulation: Simulation) -> Iterator[Problem]:
+    faces, misplaced = simulation.boundaries.faces, 0
+    for index, entry in enumerate(simulation.sources):
+        path: tuple[str | int, ...] = ("sources", index)
+        try:
+            sources = entry.point_sources(simulation.domain, f"sources[{index}]")
+        except (ValueError, InputError) as error:
+            yield refused(error, path)
+            continue
+        key = "file" if entry.file is not None else "position" if entry.position is not None else None
+        heights = surface_heights(simulation.domain, [source.position for source in sources])
+        for source, height in zip(sources, heights, strict=True):
+            trouble = misplacement(source.position, simulation.domain, faces, height)
+            if trouble is None or simulation.solver.mesh is not None:  # a mesh has its own ends
+                continue
+            misplaced += 1
+            if misplaced <= _MOST_OF_A_KIND:
+                got, *rest = trouble
+                yield Problem(
+                    (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
+                )
+        if entry.file is not None:
+            yield from _onset(simulation, index, sources)
+    if misplaced > _MOST_OF_A_KIND:
+        yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
+
+
+def _onset(simulation: Simulation, index: int, sources: list[PointSource]) -> Iterator[Problem]:
+    cut = max(source.time_function.onset_amplitude() for source in sources)
+    if cut <= ONSET_LIMIT:
+        return
+    needed = max(entry.needed_delay() for entry in simulation.sources if entry.file is not None)
+    given = simulation.sources[index].delay
+    alone = len(simulation.sources) == 1
+    yield Problem(
+        (
+            "sources",
+            index,
+            "delay"
+            if given is not None and "delay" in simulation.sources[index].model_fields_set
+            else "file",
+        ),
+        f"the time function reaches {percent(cut)} of its peak before time 0, where the simulation starts",
+        f"At most {percent(ONSET_LIMIT)} may be cut off",
+        f"delay: {needed:.12g} would do"
+        + ("" if alone else "; give it to every file, and start other sources later too"),
+    )
+
+
+def percent(part: float) -> str:
+    """Return a fraction as text, in percent with two digits."""
+    return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
+
+
+def _event_times(simulation: Simulation) -> Iterator[Problem]:
+    """All events must agree on what time 0 is."""
+    delay: float | None = None
+    origin: str | None = None
+    for index, entry in enumerate(simulation.sources):
+        if entry.file is None:
+            continue
+        try:
+            stated = entry.origin_times()
+        except (ValueError, InputError):
+            continue  # told by the check of the source
+        if delay is None:
+            delay = entry.delay
+        elif entry.delay != delay:
+            yield Problem(
+                ("sources", index, "delay"),
+                f"{entry.delay:g} s, while another file has {delay:g} s",
+                "time 0 is the same for all sources",
+                "use the same delay for every file",
+            )
+        for time in stated:
+            if origin is None:
+                origin = time
+            elif time != origin:
+                yield Problem(
+                    ("sources", index, "file"),
+                    f"an origin time is {time}, another one {origin}",
+                    "time 0 is the same for all sources",
+                    "state one origin time, and time shifts after it",
+                )
+                return
+
+
+def _receivers(simulation: Simulation) -> Iterator[Problem]:
+    faces = simulation.boundaries.faces
+    first: dict[str, Receiver] = {}
+    twice = 0
+    for index, entry in enumerate(simulation.receivers):
+        path: tuple[str | int, ...] = ("receivers", index)
+        try:
+            receivers = entry.receivers(simulation.domain, f"receivers[{index}]")
+        except (ValueError, InputError) as error:
+            yield refused(error, path)
+            continue
+        if simulation.solver.mesh is None:  # a mesh has its own ends
+            yield from _without_surface(entry, (*path, entry.kind), faces)
+            yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
+        for receiver in receivers:
+            other = first.setdefault(receiver.name, receiver)
+            if other is receiver:
+                continue
+            twice += 1
+            if twice <= _MOST_OF_A_KIND:
+                place = f"; here {receiver.where}" if entry.file is not None else ""
+                yield Problem(
+                    path,
+                    f"{receiver.name} is the name of two receivers, first in {other.where}{place}",
+                    "names must differ",
+                )
+
+
+def _without_surface(
+    entry: Receivers, path: tuple[str | int, ...], faces: dict[str, str]
+) -> Iterator[Problem]:
+    if entry.on_surface and faces["z_max"] != "free":
+        yield Problem(
+            path,
+            "two numbers are a point on the free surface, and there is none",
+            f"the top of the box is {faces['z_max']}: give three numbers, [x, y, z]",
+        )
+
+
+def _misplaced_receivers(
+    receivers: list[Receiver], path: tuple[str | int, ...], domain: Domain, faces: dict[str, str]
+) -> Iterator[Problem]:
+    heights = surface_heights(domain, [receiver.position for receiver in receivers])
+    found = (
+        (receiver, misplacement(receiver.position, domain, faces, height))
+        for receiver, height in zip(receivers, heights, strict=True)
+    )
+    misplaced = [(receiver, trouble) for receiver, trouble in found if trouble is not None]
+    for receiver, (got, allowed, hint) in misplaced[:_MOST_OF_A_KIND]:
+        line = f" ({receiver.where.partition('(')[2]}" if "(" in receiver.where else ""
+        yield Problem(path, f"{receiver.name}{line}: {got}", allowed, hint)
+    if len(misplaced) > _MOST_OF_A_KIND:
+        more = len(misplaced) - _MOST_OF_A_KIND
+        yield Problem(path, f"{more} more of these {len(receivers)} receivers are outside the domain as well")
+
+
+def _resolution(simulation: Simulation) -> Iterator[Problem]:
+    solver = simulation.solver
+    if solver.spacing is None or solver.max_frequency is None:
+        return
+    wavelength = simulation.shortest_wavelength
+    if wavelength is None:
+        return
+    points, smallest = solver.resolution_points(wavelength), solver.smallest_points
+    if points < smallest * (1.0 - 1e-6):
+        largest = solver.steps_per_spacing * wavelength
+        yield Problem(
+            ("solver", "spacing"),
+            f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
+            f"{wavelength:.6g} m ({simulation.material_extremes['slowest']:.6g} m/s at "
+            f"{solver.max_frequency:g} Hz)",
+            f"{solver.accuracy} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
+            f"{largest / solver.recommended_points:.4g} is usual; a lower max_frequency or a higher "
+            f"{solver.accuracy.split()[0]} helps as well",
+        )
+
+
+def _outputs(simulation: Simulation) -> Iterator[Problem]:
+    output, domain = simulation.output, simulation.domain
+    if output.sampling_interval is not None and output.sampling_interval > simulation.duration:
+        yield Problem(
+            ("output", "sampling_interval"),
+            f"{with_unit(output.sampling_interval, 'time')} is longer than the simulation",
+            f"at most the duration, {with_unit(simulation.duration, 'time')}",
+        )
+    yield from _segy(simulation)
+    for index, snapshots in enumerate(output.snapshots):
+        if snapshots.plane is None:
+            continue
+        axis, value = snapshots.plane.axis, snapshots.plane.coordinate
+        low, high = getattr(domain.ground, axis)
+        if not low <= value <= high and simulation.solver.mesh is None:
+            yield Problem(
+                ("output", "snapshots", index, "plane"),
+                f"{axis} = {with_unit(value, 'length')} is outside the domain",
+                f"{axis} from {low:z.12g} to {high:z.12g} m",
+            )
+
+
+def _segy(simulation: Simulation) -> Iterator[Problem]:
+    """A sampling interval that SEG-Y cannot hold, or the lack of one."""
+    output, solver, path = simulation.output, simulation.solver, ("output", "sampling_interval")
+    if "segy" not in output.formats:
+        return
+    interval, duration = output.sampling_interval, simulation.duration
+    if interval is not None:
+        trouble = interval_problem(interval, round(duration / interval) + 1)
+        if trouble is not None:
+            yield Problem(path, *trouble)
+        return
+    try:
+        frequency = simulation.resolved_frequency
+    except (ValueError, InputError):
+        return  # the check of the material reports it
+    allowed = f"segy has 1 to {LARGEST} whole microseconds between two samples, and at most {LARGEST} samples"
+    example = default_interval(2e-3, math.inf, duration, solver.time_step)
+    if example is not None and frequency is None:
+        got = "is not given, nor is solver.max_frequency, from which it follows"
+        yield Problem(path, got, allowed, f"give one of them, for example sampling_interval: {example:g}")
+        return
+    hint = "shorten the duration, lower solver.max_frequency, or use miniseed or sac, which hold any interval"
+    if solver.time_step is not None:
+        hint = f"use a solver.time_step of whole microseconds, or omit it; else {hint}"
+    yield Problem(path, f"is not given, and no interval suits traces of {duration:g} s", allowed, hint)

@@ -1,0 +1,103 @@
+"""A simulation as YAML that reads back as an equal simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lithowave.errors import InputError
+from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+# In these a key without a value means "another way was chosen"; elsewhere null is a choice worth showing.
+_WITHOUT_EMPTY = ("domain", "material", "sources", "receivers")
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper without anchors: what stands twice is written twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def resolved_yaml(simulation: Simulation) -> str:
+    """See :meth:`Simulation.to_yaml`."""
+    if simulation.material.function is not None:
+        raise InputError(
+            "material.function",
+            "a Python function cannot be written to a file",
+            "layers, homogeneous and file can",
+        )
+    return _yaml(simulation.model_dump(by_alias=True), simulation)
+
+
+def recorded_yaml(simulation: Simulation) -> str:
+    """Return the YAML of :func:`resolved_yaml`, also for a material that is a Python function: with its name only."""
+    function = simulation.material.function
+    if function is None:
+        return resolved_yaml(simulation)
+    data = simulation.model_dump(by_alias=True)
+    data["material"] = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
+    note = "# The material was a Python function, which a file cannot hold: this file cannot be run.\n"
+    return note + _yaml(data, simulation)
+
+
+def _yaml(data: dict[str, Any], simulation: Simulation) -> str:
+    for name in _WITHOUT_EMPTY:
+        data[name] = _without_empty(data[name])
+    data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
+    if data["survey"] is None:
+        del data["survey"]
+    else:
+        data["survey"] = _without_empty(data["survey"])
+    data["output"]["snapshots"] = _without_empty(data["output"]["snapshots"])
+    foreign = simulation.solver.foreign_keys
+    data["solver"] = {key: value for key, value in data["solver"].items() if key not in foreign}
+    header = (
+        f"# Written by lithowave {__version__}: every default is there. SI units; x East, y North, z Up.\n"
+    )
+    body = yaml.dump(
+        _sections(_plain(data)),
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=110,
+        allow_unicode=True,
+    )
+    return header + body
+
+
+class _Section(dict):  # type: ignore[type-arg]
+    """A group that is written with a line for each key."""
+
+
+_Dumper.add_representer(
+    _Section,
+    lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=False),
+)
+
+
+def _sections(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: _Section(value) if isinstance(value, dict) else value for key, value in data.items()}
+
+
+def _without_empty(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _without_empty(value) for key, value in data.items() if value is not None}
+    if isinstance(data, (list, tuple)):
+        return [_without_empty(item) for item in data]
+    return data
+
+
+def _plain(data: Any) -> Any:
+    """Only what YAML knows: groups, lists, text and numbers."""
+    if isinstance(data, Mapping):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return str(data) if isinstance(data, Path) else data

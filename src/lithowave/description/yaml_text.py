@@ -1,0 +1,258 @@
+"""YAML text with the line of every entry, and changes to single entries (``solver.order=8``).
+
+Plain words are read after YAML 1.2: only ``true`` and ``false`` are truth values, so that the network code
+``NO`` stays text, and ``1e18`` is a number.  A key that stands twice in one group is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lithowave.description.base import shown
+from lithowave.errors import InputError
+
+EntryPath = tuple[str | int, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the plain-word rules of the YAML 1.2 core schema."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"
+        r"|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$"
+    ),
+    list("-+.0123456789"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
+
+
+def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node))  # leading zeros are decimal, never octal
+
+
+def _decimal_number(loader: _Loader, node: yaml.ScalarNode) -> float:
+    text = loader.construct_scalar(node).lower()
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _decimal_number)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of a YAML text, and where its entries stand."""
+
+    data: Any
+    file: Path | None = None
+    lines: Mapping[EntryPath, int] = field(default_factory=dict)
+    replaced: frozenset[EntryPath] = frozenset()
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Document:
+        """The document with single entries replaced; these no longer stand in the file."""
+        replaced = frozenset(parse_path(key) for key in overrides)
+        return Document(overridden(self.data, overrides), self.file, self.lines, replaced)
+
+    def place_of(self, path: Sequence[str | int]) -> tuple[Path | None, int | None]:
+        """File and line of an entry; neither for one that was replaced, or made for a replacement."""
+        place = tuple(path)
+        below = any(place[: len(other)] == other for other in self.replaced)
+        made = place not in self.lines and any(other[: len(place)] == place for other in self.replaced)
+        if below or made:
+            return None, None
+        return self.file, self.line_of(path)
+
+    def line_of(self, path: Sequence[str | int]) -> int | None:
+        """Line (from 1) of an entry, or of the innermost entry around it that is written out."""
+        for end in range(len(path), -1, -1):
+            if tuple(path[:end]) in self.lines:
+                return self.lines[tuple(path[:end])]
+        return None
+
+
+def read_document(text: str, file: Path | None = None) -> Document:
+    """Parse YAML text whose top level is a group of keys.
+
+    Raises
+    ------
+    InputError
+        for text that is no YAML, for a key that stands twice, and when the top level is no group of keys.
+    """
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            raise InputError(
+                "description", "is empty", "expected keys such as 'domain:' and 'material:'", file=file
+            )
+        lines: dict[EntryPath, int] = {}
+        _note_lines(node, (), lines, file, ())
+        data = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, text, file) from None
+    except yaml.YAMLError as error:
+        raise InputError(
+            "description", f"is not readable as YAML: {error}".replace("\n", " "), file=file
+        ) from None
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise InputError(
+            "description",
+            f"{shown(data)} is not a group of keys",
+            "expected keys such as 'domain:'",
+            file=file,
+            line=1,
+        )
+    return Document(data, file, lines)
+
+
+def _note_lines(
+    node: yaml.Node,
+    path: EntryPath,
+    lines: dict[EntryPath, int],
+    file: Path | None,
+    around: tuple[yaml.Node, ...],
+) -> None:
+    if node in around:
+        got = "an alias stands inside the group that it repeats"
+        raise InputError(written_path(path), got, file=file, line=node.start_mark.line + 1)
+    around = (*around, node)
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _note_lines(item, (*path, index), lines, file, around)
+    elif isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                raise InputError(
+                    written_path(path) or "description",
+                    f"{shown(name) if name else 'a list or group'} stands as a key",
+                    "keys are words",
+                    file=file,
+                    line=line,
+                )
+            if name in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise InputError(
+                    written_path((*path, name)),
+                    f"the key {name!r} stands twice, on lines {seen[name]} and {line}",
+                    "every key may stand once",
+                    file=file,
+                    line=line,
+                )
+            seen[name] = line
+            lines[(*path, name)] = line
+            _note_lines(value, (*path, name), lines, file, around)
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: Path | None) -> InputError:
+    mark = error.problem_mark or error.context_mark
+    lines = text.splitlines()
+    number = None if mark is None else min(mark.line, len(lines) - 1) + 1
+    source = "" if number is None else lines[number - 1].rstrip()
+    got = f"is not readable as YAML: {error.problem or error.context}"
+    if source:
+        got += f", in {shown(source.strip())}"
+    hint = ""
+    if "\t" in source:
+        hint = "indent with spaces, not with tabs"
+    elif "mapping values are not allowed" in (error.problem or ""):
+        hint = "check the indentation, and put text that holds ': ' in quotes"
+    return InputError("description", got, "", hint, file=file, line=number)
+
+
+def written_path(path: Iterable[str | int]) -> str:
+    """``("sources", 0, "position")`` as ``sources[0].position``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def parse_path(text: str) -> EntryPath:
+    """``sources.0.position`` or ``sources[0].position`` as ``("sources", 0, "position")``."""
+    steps = [step for step in re.split(r"[.\[\]]+", text.strip()) if step]
+    if not steps:
+        raise InputError(
+            text or "set", "is not the name of an entry", "expected key=value, e.g. solver.order=8"
+        )
+    return tuple(int(step) if step.isdigit() else step for step in steps)
+
+
+def parse_overrides(arguments: Iterable[str]) -> dict[str, Any]:
+    """``["solver.order=8", "title=test"]`` as a mapping; values are read as YAML."""
+    overrides: dict[str, Any] = {}
+    for argument in arguments:
+        key, separator, value = argument.partition("=")
+        if not separator or not key.strip():
+            raise InputError(
+                "--set", f"{shown(argument)} has no key and value", "expected key=value, e.g. solver.order=8"
+            )
+        overrides[key.strip()] = _parse_value(key.strip(), value)
+    return overrides
+
+
+def _parse_value(key: str, text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or str(error)
+        raise InputError(f"--set {key}", f"{shown(text)} is not readable as YAML: {problem}") from None
+
+
+def overridden(data: Any, overrides: Mapping[str, Any]) -> Any:
+    """A copy of nested data with single entries replaced; groups that are missing on the way are made.
+
+    Raises
+    ------
+    InputError
+        when a list has no such item, or the way leads through something that is neither group nor list.
+    """
+    changed = copy.copy(data)
+    for key, value in overrides.items():
+        changed = _replaced(changed, parse_path(key), value, ())
+    return changed
+
+
+def _replaced(data: Any, path: EntryPath, value: Any, done: EntryPath) -> Any:
+    if not path:
+        return value
+    step, here = path[0], written_path((*done, path[0]))
+    if isinstance(data, (list, tuple)):
+        if not isinstance(step, int) and len(data) == 1:
+            return [_replaced(data[0], path, value, done)]  # the number of an only item may be left out
+        if not isinstance(step, int) or step >= len(data):
+            count = f"the list has {len(data)} items" if len(data) != 1 else "the list has one item"
+            raise InputError(here, f"there is no such item: {count}", "items are numbered from 0")
+        items = list(data)
+        items[step] = _replaced(items[step], path[1:], value, (*done, step))
+        return items
+    if data is None:
+        data = {}
+    if not isinstance(data, Mapping):
+        raise InputError(here, f"{written_path(done)} is {shown(data)}, which has no entries")
+    group = dict(data)
+    group[str(step)] = _replaced(group.get(str(step)), path[1:], value, (*done, step))
+    return group

@@ -1,0 +1,258 @@
+"""Named arrays out of NetCDF (both kinds), HDF5 and NumPy ``.npz`` files, told apart by their first bytes.
+
+NetCDF names the dimensions of each variable. In ``.npz`` and plain HDF5 files the entry `AXES` may name the dimensions
+of all arrays with more than one.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+
+DAMAGE = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the readers of these formats raise for files that are damaged."""
+
+_DEFAULT_FILL = 9.9692e36
+"""A little below the value that NetCDF puts where nothing was written, for floating-point numbers."""
+
+
+AXES = "axes"
+"""Entry of ``.npz`` and HDF5 files with the names of the dimensions, for example ``["x", "y", "z"]``."""
+
+
+@dataclass(frozen=True)
+class ArrayEntry:
+    """One array of a file: read when ``values()`` is called.
+
+    Attributes
+    ----------
+    shape : its shape.
+    dimensions : name of each axis, or None when the file does not say.
+    attributes : what stands beside it (``units``, ``positive``, ``_FillValue`` ...).
+    load : reads the numbers as stored.
+    """
+
+    shape: tuple[int, ...]
+    dimensions: tuple[str, ...] | None
+    load: Callable[[], np.ndarray]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self) -> np.ndarray:
+        """The numbers, unpacked by ``scale_factor`` and ``add_offset``; NaN where there is none."""
+        stored = np.asarray(self.load())
+        if stored.dtype.kind not in "fiu":
+            raise ValueError(f"it holds no numbers but {stored.dtype}")
+        values = stored.astype(np.float32 if stored.dtype == np.float32 else np.float64)
+        scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
+        if scale is not None or offset is not None:
+            values = values * float(1.0 if scale is None else scale) + float(
+                0.0 if offset is None else offset
+            )
+        for name in ("_FillValue", "missing_value"):
+            for mark in np.atleast_1d(self.attributes.get(name, [])):
+                values[stored == mark] = np.nan
+        if stored.dtype.kind == "f":
+            values[np.isfinite(stored) & (np.abs(stored) > _DEFAULT_FILL)] = np.nan
+        return values
+
+
+@contextmanager
+def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, ArrayEntry]]:
+    """The arrays of a file by name; in HDF5 and NetCDF-4, arrays in groups have names such as ``group/vp``.
+
+    Parameters
+    ----------
+    what : what the file should be, for messages.
+
+    Raises
+    ------
+    InputError
+        when the file is of no known kind, damaged or cut short.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+        with _opener(head, path, what)(path) as entries:
+            yield _with_axes(entries, path)
+    except DAMAGE as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise InputError(what, f"cannot be read: {reason}", hint="is the file complete?", file=path) from None
+
+
+def _with_axes(entries: dict[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
+    """Return the entries with the dimensions that the entry `AXES` names, if the file has such an entry."""
+    named = entries.get(AXES)
+    if named is None or named.dimensions:
+        return entries
+    texts = [_plain(text) for text in np.atleast_1d(named.load())]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(AXES, "does not hold text", 'expected names such as ["x", "y", "z"]', file=path)
+    dimensions = tuple(str(text) for text in texts)
+    return {
+        name: replace(entry, dimensions=dimensions) if len(entry.shape) > 1 and not entry.dimensions else entry
+        for name, entry in entries.items()
+        if name != AXES
+    }
+
+
+def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> tuple[str, ...]:
+    """Return the names of the dimensions of an array, in their order in the file.
+
+    They are those that the file states. Without names they follow from the shape if exactly one order of the axes has
+    it.
+
+    Parameters
+    ----------
+    sizes : number of coordinates of each axis, by name.
+
+    Raises
+    ------
+    InputError
+        The dimensions are not the axes, the shape is not that of the axes, or several orders of the axes have it.
+    """
+    axes = ", ".join(sizes)
+    if entry.dimensions:
+        names = tuple(axis.lower() for axis in entry.dimensions)
+        if sorted(names) != sorted(sizes):
+            raise InputError(name, f"has the axes {', '.join(names)}", f"expected {axes}", file=path)
+        if entry.shape != (expected := tuple(sizes[axis] for axis in names)):
+            allowed = f"expected {expected} for the axes {', '.join(names)}"
+            raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+        return names
+    orders = [order for order in permutations(sizes) if tuple(sizes[axis] for axis in order) == entry.shape]
+    if not orders:
+        allowed = f"expected {tuple(sizes.values())} for the axes {axes}, or these in another order"
+        raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+    if len(orders) > 1:
+        raise _ambiguous_order(entry, name, sizes, path)
+    return orders[0]
+
+
+def unused_names(entries: Mapping[str, ArrayEntry], used: Iterable[ArrayEntry]) -> tuple[str, ...]:
+    """Return the names of the entries that a reader has not used."""
+    identities = {id(entry) for entry in used}
+    return tuple(name for name, entry in entries.items() if id(entry) not in identities)
+
+
+def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> InputError:
+    """Return the error for an array whose dimensions have no names and do not follow from its shape."""
+    *others, last = [axis for axis in sizes if list(sizes.values()).count(sizes[axis]) > 1]
+    example = str(list(sizes)).replace("'", '"')
+    return InputError(
+        name,
+        f"has the shape {entry.shape} and no names of its dimensions; {', '.join(others)} and {last} have the same "
+        "number of points, so the order of the axes is unknown",
+        "name the dimensions, or use different numbers of points",
+        f"Add the entry {AXES} to the file, for example {AXES}={example} in numpy.savez for the order "
+        f"[{', '.join(sizes)}]",
+        file=path,
+    )
+
+
+def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
+    if head == b"\x89HDF\r\n\x1a\n":
+        return _open_hdf5
+    if head[:3] == b"CDF":
+        return _open_classic_netcdf
+    if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _open_npz
+    kinds = "expected NetCDF, HDF5 or NumPy's .npz"
+    raise InputError(
+        what, "the file is empty" if not head else "the file is of no known kind", kinds, file=path
+    )
+
+
+@contextmanager
+def _open_hdf5(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        datasets = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
+        datasets |= {item.name.strip("/"): item for item in _nested_datasets(file) if item not in datasets.values()}
+        yield {
+            name: ArrayEntry(
+                item.shape, _hdf5_dimensions(item), lambda item=item: item[()], _hdf5_attributes(item)
+            )
+            for name, item in datasets.items()
+            if not _is_bare_dimension(item)
+        }
+
+
+def _nested_datasets(file: Any) -> list[Any]:
+    """Return the datasets in groups of a file."""
+    import h5py
+
+    found: list[Any] = []
+    file.visititems(lambda name, item: found.append(item) if "/" in name and isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def _hdf5_attributes(dataset: Any) -> dict[str, Any]:
+    skipped = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_Netcdf4Dimid", "_Netcdf4Coordinates"}
+    return {name: _plain(dataset.attrs[name]) for name in dataset.attrs if name not in skipped}
+
+
+def _is_bare_dimension(dataset: Any) -> bool:
+    """Whether this is only how NetCDF-4 notes the length of an axis without coordinates."""
+    return str(_plain(dataset.attrs.get("NAME", ""))).startswith("This is a netCDF dimension but not")
+
+
+def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
+    if dataset.ndim == 1 and dataset.is_scale:
+        return (dataset.name.rsplit("/", 1)[-1],)
+    names = [
+        dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label
+        for dimension in dataset.dims
+    ]
+    return tuple(names) if all(names) else None
+
+
+@contextmanager
+def _open_classic_netcdf(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    from lithowave.readers.classic_netcdf import read_classic_netcdf
+
+    yield {
+        name: ArrayEntry(
+            item.shape,
+            item.dimensions,
+            item.load,
+            {key: _plain(value) for key, value in item.attributes.items()},
+        )
+        for name, item in read_classic_netcdf(path).items()
+    }
+
+
+@contextmanager
+def _open_npz(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+    # Opened here: NumPy leaves a damaged file open.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    yield {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Attribute values as text or numbers, however the file wraps them."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,375 @@
+"""Meshes of tetrahedra in GAMBIT's neutral format (.neu), and tables of numbers in text. Lengths are in metres.
+
+Groups of elements go by the names of their materials. Boundary conditions have names such as ``top`` or ``free``; of
+names that end in three digits these tell, as in SeisSol: 101 is a free surface, 105 absorbs.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lithowave.errors import InputError
+
+# Vertices of faces 1 to 4 of a tetrahedron.
+GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
+
+_TITLES = ("CONTROL INFO", "NODAL COORDINATES", "ELEMENTS/CELLS", "ELEMENT GROUP", "BOUNDARY CONDITIONS")
+_TETRAHEDRON = 6
+# Name by number of nodes in VTK, or in words where a mesh of tetrahedra has no place for them.
+_KINDS = {1: "edge", 2: "quad", 3: "triangular cell", 4: "hexahedron", 5: "wedge", 6: "tetra", 7: "pyramid"}
+_CORNERS = {1: 2, 2: 4, 3: 3, 4: 8, 5: 6, 6: 4, 7: 5}
+
+_CODES = {"101": "free", "105": "absorbing"}
+_REFUSED_CODES = {
+    "102": "a free surface with gravity",
+    "103": "dynamic rupture",
+    "104": "a Dirichlet condition",
+    "106": "a periodic boundary",
+    "107": "an analytical solution",
+}
+_WHAT = "mesh"
+
+
+@dataclass(frozen=True, eq=False)
+class CellBlock:
+    """Cells of one kind: their name in VTK, numbers in the file (k,), nodes (k, n), and number (k,) of the group.
+
+    Nodes count from 0, -1 for one that the file does not hold. Group 0 is none.
+    """
+
+    kind: str
+    ids: np.ndarray
+    nodes: np.ndarray
+    tags: np.ndarray
+
+
+CellFile = tuple[np.ndarray, Sequence[CellBlock], Mapping[int, str], Mapping[int, str]]
+"""Positions (n, 3) of the nodes, m; the cells; names of the groups of volumes and of those of surfaces."""
+
+
+# Numbers in text
+
+
+def text_numbers(text: bytes, kind: type, line: int) -> np.ndarray:
+    """All numbers, int or float, that stand in a text; Fortran's exponent letter D is allowed.
+
+    line : number in the file of the text's first line. ValueError: a word that is no such number, with its line.
+    """
+    if not text.strip():
+        return np.zeros(0, kind)
+    attempts = [text]
+    if kind is float and re.search(rb"\d[dD]", text):
+        attempts = [text.translate(bytes.maketrans(b"dD", b"ee"))]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # NumPy up to 2.2 only warns of other words
+            return np.fromstring(attempts[0], kind, sep=" ")
+    except (ValueError, DeprecationWarning):
+        pass
+    for number, row in enumerate(attempts[0].split(b"\n"), line):
+        for word in row.split():
+            try:
+                kind(word)
+            except ValueError:
+                shown = word[:30].decode("latin-1")
+                what = "a whole number" if kind is int else "a number"
+                raise ValueError(f"line {number}: '{shown}' is not {what}") from None
+    raise ValueError(f"there is something that is no number after line {line}")
+
+
+def whole_numbers(values: np.ndarray) -> np.ndarray:
+    """The same numbers as integers. ValueError: one has a fraction, or is none."""
+    if not ((values == np.rint(values)) & (np.abs(values) < 2.0**53)).all():
+        raise ValueError("there is something else where a whole number must stand")
+    return values.astype(np.int64)
+
+
+class TextNumbers:
+    """Numbers that stand in a text, one after another."""
+
+    def __init__(self, text: bytes, kind: type, line: int) -> None:
+        self.values, self.place = text_numbers(text, kind, line), 0
+
+    def reals(self, count: int) -> np.ndarray:
+        """The next numbers. ValueError: there are not as many."""
+        if not 0 <= count <= len(self.values) - self.place:
+            raise ValueError(f"there are {len(self.values) - self.place} numbers where {count} should follow")
+        self.place += count
+        return self.values[self.place - count : self.place]
+
+    def ints(self, count: int) -> np.ndarray:
+        """The next numbers, which must be whole ones."""
+        return whole_numbers(self.reals(count))
+
+    sizes = ints
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self.place == len(self.values)
+
+
+def alike_rows(values: np.ndarray, length: int, columns: slice) -> int:
+    """How many rows of a length, with which `values` begin, are equal to the first in some columns."""
+    count, step, room = 0, 64, len(values) // length
+    while count < room:
+        some = values[count * length : min(room, count + step) * length].reshape(-1, length)
+        alike = (some[:, columns] == values[columns]).all(axis=1)
+        if not alike.all():
+            return count + int(np.argmin(alike))
+        count, step = count + len(some), 4 * step
+    return count
+
+
+def row_runs(values: np.ndarray, width: Callable[[int, int], int]) -> Iterator[np.ndarray]:
+    """Rows (k, width) that follow one another in `values` and are alike in their second and third number.
+
+    width : length of a row by these two numbers. ValueError: the last row is not complete.
+    """
+    place = 0
+    while place < len(values):
+        if place + 3 > len(values):
+            raise ValueError(f"the row of element {values[place]} ends too early")
+        first, second = values[place + 1 : place + 3].tolist()
+        length = width(first, second)
+        if length > len(values) - place:
+            raise ValueError(f"the row of element {values[place]} ends too early")
+        count = alike_rows(values[place:], length, slice(1, 3))
+        yield values[place : place + count * length].reshape(count, length)
+        place += count * length
+
+
+def refuse_odd_rows(text: bytes, width: Callable[[int, int], int], line: int) -> None:
+    """ValueError: a line has more or fewer numbers than its second and third demand."""
+    for number, row in enumerate(text.split(b"\n"), line):
+        words = [int(word) for word in row.split()]
+        if words and (len(words) < 3 or len(words) != width(*words[1:3])):
+            got = f"line {number}: the row of element {words[0]} has {len(words)} numbers"
+            raise ValueError(f"{got}, which are not as many as its type needs")
+
+
+Places = Callable[[np.ndarray], np.ndarray]
+"""Gives for numbers of the file their places, -1 where there is none."""
+
+
+def place_finder(numbers: np.ndarray, what: str) -> Places:
+    """What gives for wanted numbers their places among `numbers` (n,).
+
+    ValueError: a number stands there twice; `what` says of what.
+    """
+    count = len(numbers)
+    if (numbers == np.arange(1, count + 1)).all():
+        return lambda wanted: np.where((wanted >= 1) & (wanted <= count), wanted - 1, -1)
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    double = ordered[1:] == ordered[:-1]
+    if double.any():
+        raise ValueError(f"{what} {ordered[np.argmax(double)]} stands there twice")
+
+    def places(wanted: np.ndarray) -> np.ndarray:
+        spots = np.minimum(np.searchsorted(ordered, wanted), count - 1)
+        return np.where(ordered[spots] == wanted, order[spots], -1)
+
+    return places
+
+
+# The format
+
+
+@dataclass(frozen=True)
+class GambitSection:
+    """One section: its title without the version, its lines from the second on, and where in the file these begin."""
+
+    title: str
+    body: bytes
+    line: int
+
+
+def read_gambit(path: Path) -> CellFile:
+    """What stands in a .neu file; the faces with boundary conditions are triangles.
+
+    ValueError: the file is damaged. InputError: a boundary condition that is not known here.
+    """
+    sections = list(gambit_sections(path.read_bytes()))
+    control = _only(sections, "CONTROL INFO")
+    node_count, element_count, group_count, set_count, dimensions = _counts(control)
+    if dimensions != 3:
+        raise ValueError(f"its nodes have {dimensions} coordinates, and not 3")
+    numbers, positions = _nodes(_only(sections, "NODAL COORDINATES"), node_count)
+    node_places = place_finder(numbers, "node")
+    blocks = list(_elements(_only(sections, "ELEMENTS/CELLS"), element_count, node_places))
+    if any(block.kind != "tetra" for block in blocks):
+        return positions, blocks, {}, {}  # to be refused
+    ids = np.concatenate([np.zeros(0, np.int64), *(block.ids for block in blocks)])
+    element_places = place_finder(ids, "element")
+    nodes = np.concatenate([np.zeros((0, 4), np.int64), *(block.nodes for block in blocks)])
+    tags = np.zeros(len(ids), np.int64)
+    groups = [section for section in sections if section.title == "ELEMENT GROUP"]
+    sets = [section for section in sections if section.title == "BOUNDARY CONDITIONS"]
+    for found, count, word in ((groups, group_count, "ELEMENT GROUP"), (sets, set_count, "BOUNDARY CONDITIONS")):
+        if len(found) != count:
+            raise ValueError(f"there should be {count} sections {word}, but there are {len(found)}")
+    volume_names = {tag: _group(section, tag, element_places, tags) for tag, section in enumerate(groups, 1)}
+    surface_names, triangles = {}, []
+    for tag, section in enumerate(sets, 1):
+        surface_names[tag], elements, faces = _boundary(section, element_places)
+        corners = nodes[elements[:, None], GAMBIT_FACES[faces]]
+        triangles.append(CellBlock("triangle", ids[elements], corners, np.full(len(elements), tag)))
+    return positions, [CellBlock("tetra", ids, nodes, tags), *triangles], volume_names, surface_names
+
+
+def gambit_sections(data: bytes) -> Iterator[GambitSection]:
+    """The sections of a file. ValueError: the last one does not end, or one has a title that is not known."""
+    place, line = 0, 1
+    while data[place:].strip():
+        end = data.find(b"ENDOFSECTION", place)
+        text = data[place : end if end >= 0 else None]
+        blank = len(text) - len(text.lstrip())
+        line += text.count(b"\n", 0, blank)
+        head, _, body = text[blank:].partition(b"\n")
+        title = re.sub(r"\s+[\d.]+$", "", head.decode("latin-1").strip())
+        if title not in _TITLES:
+            raise ValueError(f"line {line}: '{title[:40]}' is no section that is known: {', '.join(_TITLES)}")
+        if end < 0:
+            raise ValueError(f"the section {title} that begins in line {line} does not end with ENDOFSECTION")
+        yield GambitSection(title, body, line + 1)
+        line += 1 + body.count(b"\n")
+        place = end + len(b"ENDOFSECTION")
+
+
+def _only(sections: Sequence[GambitSection], title: str) -> GambitSection:
+    found = [section for section in sections if section.title == title]
+    if len(found) != 1:
+        raise ValueError(f"there should be one section {title}, but there are {len(found)}")
+    return found[0]
+
+
+def _counts(section: GambitSection) -> list[int]:
+    """Numbers of nodes, elements, groups and boundary conditions, and of coordinates."""
+    names, _, numbers = section.body.partition(b"NUMNP")[2].partition(b"\n")
+    known = [b"NELEM", b"NGRPS", b"NBSETS", b"NDFCD", b"NDFVL"]
+    if b"GAMBIT NEUTRAL FILE" not in section.body or names.split() != known:
+        raise ValueError("the section CONTROL INFO is not that of a GAMBIT neutral file")
+    found = text_numbers(numbers, int, section.line + section.body.count(b"\n") - numbers.count(b"\n")).tolist()
+    if len(found) != 6 or min(found) < 0:
+        raise ValueError("in the section CONTROL INFO six counts should follow NUMNP ...")
+    return found[:5]
+
+
+def _nodes(section: GambitSection, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) and positions (n, 3) of the nodes."""
+    values = text_numbers(section.body, float, section.line)
+    if len(values) != 4 * count:
+        _refuse_odd_lines(section, 4)
+        raise ValueError(f"of {count} nodes (NUMNP) there should be {4 * count} numbers, but there are {len(values)}")
+    numbers = whole_numbers(values[::4])
+    return numbers, np.ascontiguousarray(values.reshape(-1, 4)[:, 1:])
+
+
+def _refuse_odd_lines(section: GambitSection, count: int) -> None:
+    """ValueError: a line has not so many words."""
+    for line, row in enumerate(section.body.split(b"\n"), section.line):
+        words = len(row.split())
+        if words not in (0, count):
+            raise ValueError(f"line {line}: {words} numbers stand where {count} should")
+
+
+def _width(kind: int, count: int) -> int:
+    if kind not in _KINDS or not _CORNERS[kind] <= count <= 27:
+        raise ValueError(f"an element is of type {kind} with {count} nodes, which is not known")
+    return 3 + count
+
+
+def _elements(section: GambitSection, count: int, node_places: Places) -> Iterator[CellBlock]:
+    """The cells: number, type, count of nodes, and nodes of each."""
+    values = text_numbers(section.body, int, section.line)
+    there = 0
+    try:
+        for rows in row_runs(values, _width):
+            kind, nodes = rows[0, 1:3].tolist()
+            name = _KINDS[kind] if nodes == _CORNERS[kind] else f"{_KINDS[kind]}{nodes}"
+            there += len(rows)
+            yield CellBlock(name, rows[:, 0], node_places(rows[:, 3:]), np.zeros(len(rows), np.int64))
+    except ValueError:
+        refuse_odd_rows(section.body, _width, section.line)
+        raise
+    if there != count:
+        raise ValueError(f"there should be {count} elements (NELEM), but there are {there}")
+
+
+def _group(section: GambitSection, tag: int, element_places: Places, tags: np.ndarray) -> str:
+    """The name of a group; its elements get the tag."""
+    head, _, rest = section.body.partition(b"\n")
+    name, _, rest = rest.partition(b"\n")
+    pattern = rb"\s*GROUP:\s*(\d+)\s+ELEMENTS:\s*(\d+)\s+MATERIAL:\s*\S+\s+NFLAGS:\s*(\d+)\s*"
+    match = re.fullmatch(pattern, head)
+    if match is None:
+        raise ValueError(f"line {section.line}: GROUP: .. ELEMENTS: .. MATERIAL: .. NFLAGS: .. should stand there")
+    number, count, flags = (int(part) for part in match.groups())
+    values = text_numbers(rest, int, section.line + 2)
+    if len(values) != flags + count:
+        got = f"the group {number} should have {flags} flags and {count} elements"
+        raise ValueError(f"{got}, but there are {len(values)} numbers")
+    members = _elements_of(values[flags:], element_places, f"the group {number}")
+    if tags[members].any():
+        raise ValueError(f"element {values[flags:][np.argmax(tags[members] != 0)]} is in two groups")
+    tags[members] = tag
+    if len(np.unique(members)) != len(members):
+        raise ValueError(f"an element stands in the group {number} twice")
+    return name.decode("utf-8", "replace").strip() or str(number)
+
+
+def _elements_of(numbers: np.ndarray, element_places: Places, what: str) -> np.ndarray:
+    """Places of the elements of these numbers. ValueError: there is no such element."""
+    found = element_places(numbers)
+    if (found < 0).any():
+        raise ValueError(f"{what} has the element {numbers[np.argmax(found < 0)]}, which the file does not hold")
+    return found
+
+
+def _boundary(section: GambitSection, element_places: Places) -> tuple[str, np.ndarray, np.ndarray]:
+    """Name of a boundary, and its elements with their faces, from 0."""
+    head, _, rest = section.body.partition(b"\n")
+    title, kind, count, value_count = _boundary_head(head, section.line)
+    name = _boundary_name(title)
+    if kind != 1:
+        raise ValueError(f"the boundary condition '{title}' is of nodes (type {kind}), and not of faces (type 1)")
+    values = text_numbers(rest, float if value_count else int, section.line + 1)
+    width = 3 + value_count
+    if len(values) != count * width:
+        _refuse_odd_lines(GambitSection(section.title, rest, section.line + 1), width)
+        got = f"the boundary condition '{title}' should have {count} faces"
+        raise ValueError(f"{got}, of {width} numbers each, but there are {len(values)} numbers")
+    entries = values.reshape(-1, width)[:, :3].astype(np.int64)
+    elements = _elements_of(entries[:, 0], element_places, f"the boundary condition '{title}'")
+    bad = (entries[:, 1] != _TETRAHEDRON) | (entries[:, 2] < 1) | (entries[:, 2] > 4)
+    if bad.any():
+        element, of, face = entries[np.argmax(bad)].tolist()
+        got = f"the boundary condition '{title}' has face {face} of element {element} of type {of}"
+        raise ValueError(f"{got}, but tetrahedra (type 6) have faces 1 to 4")
+    return name, elements, entries[:, 2] - 1
+
+
+def _boundary_head(head: bytes, line: int) -> tuple[str, int, int, int]:
+    """Title, type, count of entries and of values; the title is one word, or has 32 columns."""
+    text = head.decode("latin-1").rstrip()
+    for title, rest in (text.strip().partition(" ")[::2], (text[:32], text[32:])):
+        words = rest.split()
+        if title.strip() and len(words) >= 3 and all(word.isdigit() for word in words):
+            return title.strip(), *(int(word) for word in words[:3])
+    raise ValueError(f"line {line}: name, type, count of entries and of values of a boundary should stand there")
+
+
+def _boundary_name(title: str) -> str:
+    """The name of a surface that a boundary condition means. InputError: none that is known here."""
+    code = title[-3:]
+    if code in _REFUSED_CODES:
+        got = f"the boundary condition '{title}' is {_REFUSED_CODES[code]}"
+        raise InputError(_WHAT, got, "names that end in 101 (free surface) or 105 (absorbing) are known")
+    return _CODES.get(code, title)

@@ -1,0 +1,212 @@
+"""Gridded models of the ground: vp, vs and rho on rectilinear axes, from NetCDF, HDF5 or NumPy files.
+
+The file holds the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``y`` and ``z`` (or ``depth``),
+each axis with coordinates of its own name.  The dimensions of a variable may be in any order if the file names
+them: NetCDF does, ``.npz`` and plain HDF5 files do by an entry ``axes``, for example ``["x", "y", "z"]``.
+Without names the order must follow from the shape, since the axes differ in their number of points.  ``units``
+attributes are honoured, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become
+z = -depth.  Axes may descend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, Exponents, si_factor
+
+_PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
+_EXAMPLES: Mapping[Exponents, str] = {
+    LENGTH: "a length such as m or km",
+    SPEED: "a speed such as m/s or km/s",
+    DENSITY: "a density such as kg/m^3 or g/cm^3",
+}
+_GEOGRAPHIC = {"lon", "longitude", "lat", "latitude"}
+
+
+@dataclass(frozen=True, eq=False)
+class GriddedModel:
+    """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m).
+
+    Along an axis of one point the model is the same everywhere; files have two or more.
+
+    Attributes
+    ----------
+    units : unit of each variable as the file states it; variables without one are missing.
+    unused : names of the other variables of the file.
+    """
+
+    path: Path
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    vp: np.ndarray
+    vs: np.ndarray
+    rho: np.ndarray
+    units: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        """The three axes by name."""
+        return {"x": self.x, "y": self.y, "z": self.z}
+
+
+def read_gridded_model(path: str | Path) -> GriddedModel:
+    """Read a gridded model.
+
+    Raises
+    ------
+    InputError
+        naming the file and the variable: missing variables or axes, unknown units, geographic axes, shapes
+        that do not fit, axes that are not monotonic, points without a value, a damaged file.
+    """
+    path = Path(path)
+    with open_arrays(path) as entries:
+        by_name = {name.lower(): entry for name, entry in entries.items()}
+        _refuse_geographic(by_name, path)
+        missing = [name for name in _PROPERTIES if name not in by_name]
+        if missing:
+            there = f"it has: {', '.join(entries) or 'nothing'}"
+            raise InputError(
+                missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
+            )
+        for name in _PROPERTIES:
+            _require_dimensions(by_name[name], name, path)
+        vertical = _vertical_axis(by_name, path)
+        axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
+        arrays = {name: _read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
+        units = {name: text for name in _PROPERTIES if (text := _units(by_name[name]))}
+        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES)])
+    return replace(_ascending(path, axes, arrays), units=units, unused=unused)
+
+
+def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
+    used = {
+        name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()
+    }
+    degrees = {name for name in ("x", "y") if name in entries and "degree" in _units(entries[name]).lower()}
+    named = _GEOGRAPHIC & (used or set(entries))
+    for name in sorted(named | degrees):
+        raise InputError(
+            name,
+            "the model is on longitudes and latitudes",
+            "axes must be x (East) and y (North) in metres",
+            "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
+            file=path,
+        )
+
+
+def _require_dimensions(entry: ArrayEntry, name: str, path: Path) -> None:
+    """Refuse a variable without x or y, such as that of a two-dimensional model."""
+    expected = "expected the dimensions x, y and one of z and depth"
+    if not entry.dimensions:
+        if len(entry.shape) != 3:
+            raise InputError(name, f"has the shape {entry.shape}, not three dimensions", expected, file=path)
+        return
+    dimensions = [axis.lower() for axis in entry.dimensions]
+    missing = [axis for axis in ("x", "y") if axis not in dimensions]
+    if missing:
+        got = f"has the dimensions {', '.join(dimensions)}, without {' and '.join(missing)}"
+        hint = f"repeat the values at two coordinates {missing[0]} that enclose the domain" if len(missing) == 1 else ""
+        raise InputError(name, got, expected, hint, file=path)
+
+
+def _vertical_axis(entries: Mapping[str, ArrayEntry], path: Path) -> str:
+    dimensions = entries["vp"].dimensions
+    names = [name.lower() for name in dimensions] if dimensions else list(entries)
+    found = [name for name in ("z", "depth") if name in names]
+    if len(found) != 1:
+        got = "has both z and depth" if found else "has no vertical axis"
+        raise InputError(
+            "vp", got, f"expected the axes x, y and one of z and depth; it has {', '.join(names)}", file=path
+        )
+    return found[0]
+
+
+def _units(entry: ArrayEntry) -> str:
+    return str(entry.attributes.get("units", "")).strip()
+
+
+def _factor(entry: ArrayEntry, name: str, exponents: Exponents, path: Path) -> float:
+    text = _units(entry)
+    factor = si_factor(text, exponents) if text else 1.0
+    if factor is None:
+        raise InputError(name, f"has the units {text!r}", f"expected {_EXAMPLES[exponents]}", file=path)
+    return factor
+
+
+def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
+    try:
+        return entry.values()
+    except DAMAGE as error:
+        raise InputError(name, f"cannot be read: {error}", hint="is the file complete?", file=path) from None
+
+
+def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.ndarray:
+    """Coordinates in metres as they stand in the file; of a vertical axis, positive upwards."""
+    if name not in entries:
+        raise InputError(
+            name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path
+        )
+    entry = entries[name]
+    if len(entry.shape) != 1 or entry.shape[0] < 2:
+        raise InputError(
+            name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path
+        )
+    values = _values(entry, name, path).astype(np.float64) * _factor(entry, name, LENGTH, path)
+    if not np.isfinite(values).all():
+        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+    steps = np.diff(values)
+    if not ((steps > 0).all() or (steps < 0).all()):
+        at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
+        raise InputError(
+            name, f"the coordinates do not go one way: {values[at]:z.12g} m at index {at}", file=path
+        )
+    return 0.0 - values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
+
+
+def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -> bool:
+    positive = str(entry.attributes.get("positive", "")).strip().lower()
+    if positive not in ("", "up", "down"):
+        raise InputError(name, f"has the attribute positive = {positive!r}", "expected up or down", file=path)
+    if name == "depth" and not positive and (values < 0).any():
+        raise InputError(
+            name,
+            f"has the negative depth {values.min():.12g} m, and does not say which way is positive",
+            "expected the attribute positive = down (or up, for heights)",
+            file=path,
+        )
+    return positive == "down" or (name == "depth" and not positive)
+
+
+def _read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+    """The values in SI with axes in the order of ``axes``."""
+    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
+    values = _values(entry, name, path)
+    factor = _factor(entry, name, _PROPERTIES[name], path)
+    if factor != 1.0:
+        values *= values.dtype.type(factor)
+    return values.transpose([dimensions.index(axis) for axis in axes])
+
+
+def _ascending(path: Path, axes: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> GriddedModel:
+    flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
+    x, y, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
+    model = GriddedModel(path, x, y, z, **{name: values[flips] for name, values in arrays.items()})
+    for name in arrays:
+        lacking = np.isnan(getattr(model, name))
+        if lacking.any():
+            first = np.unravel_index(int(lacking.argmax()), lacking.shape)
+            place = ", ".join(
+                f"{label} = {axis[i]:.12g} m"
+                for (label, axis), i in zip(model.axes.items(), first, strict=True)
+            )
+            count = f"{int(lacking.sum())} of {lacking.size} points"
+            raise InputError(name, f"has no value at {place} ({count})", "every point needs one", file=path)
+    return model

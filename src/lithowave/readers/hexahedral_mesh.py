@@ -1,0 +1,319 @@
+"""Meshes of hexahedra as other programs write them: Gmsh .msh (2 and 4), VTU and Exodus II.
+
+What stands in the file comes out as plain arrays, 27 nodes in Gmsh's order whatever the format's own;
+:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in metres.
+
+Volumes and surfaces get their names from physical groups (Gmsh) and from blocks and side sets (Exodus). VTU has
+no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the volumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError, MissingPackageError
+from lithowave.readers.array_files import DAMAGE, ArrayEntry, open_arrays
+from lithowave.readers.gmsh_element_ids import hexahedron_numbers
+
+SURFACE_NAMES = (
+    *("x_min", "x_max", "y_min", "y_max", "z_min", "z_max"),
+    *("top", "bottom", "sides", "free", "absorbing", "rigid"),
+)
+
+# nodes_gmsh = nodes[ORDER]. meshio hands out Gmsh's own 27 nodes in VTK's order.
+FROM_VTK = np.argsort(
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
+)
+FROM_EXODUS = np.array(
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 13, 10, 14, 15, 16, 19, 17, 18, 21, 25, 23, 24, 26, 22, 20]
+)
+# Corners of an Exodus hexahedron's sides 1 to 6.
+EXODUS_SIDES = np.array([[0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [0, 3, 7, 4], [0, 1, 2, 3], [4, 5, 6, 7]])
+
+_GMSH, _VTU, _EXODUS = (".msh",), (".vtu",), (".e", ".exo", ".ex2", ".exodus", ".g", ".gen")
+_SURFACES = {"quad", "quad8", "quad9"}
+_IGNORED = {"vertex", "line", "line3"}
+_WHAT = "mesh"
+
+
+@dataclass(frozen=True, eq=False)
+class MeshFile:
+    """What stands in the file.
+
+    Attributes
+    ----------
+    positions : positions (n, 3) of the nodes, m; there may be some that no element has.
+    elements : nodes (m, 8 or 27) of the hexahedra in Gmsh's order, or (m, 4) of tetrahedra, in the order of the file.
+    materials : number (m,) of each element's group.
+    groups : names of the groups; empty, and all materials 0, where the file has none.
+    surfaces : for each name the corners (f, 4), of tetrahedra (f, 3), of its faces, going around.
+    ids : number (m,) of each element in the file, or None where the reader is not told.
+    """
+
+    path: Path
+    positions: np.ndarray
+    elements: np.ndarray
+    materials: np.ndarray
+    groups: tuple[str, ...]
+    surfaces: Mapping[str, np.ndarray]
+    ids: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of one kind: the name that meshio gives it, their nodes, and the number (0 for none) of their group."""
+
+    kind: str
+    nodes: np.ndarray
+    tags: np.ndarray
+
+
+def read_mesh_file(path: str | Path) -> MeshFile:
+    """Read a mesh of hexahedra.
+
+    Raises
+    ------
+    InputError
+        naming the file: a damaged file, cells that are not hexahedra, no hexahedra at all, hexahedra of 8 and of 27
+        nodes in one mesh, hexahedra without group where others have one, surfaces of a name that says nothing.
+    MissingPackageError
+        when meshio is not installed; Exodus files do without.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in _EXODUS:
+        return _read_exodus(path)
+    if suffix in (*_GMSH, *_VTU):
+        return _read_with_meshio(path)
+    known = ", ".join((*_GMSH, *_VTU, *_EXODUS))
+    raise InputError(_WHAT, f"the file's ending {suffix or '(none)'} is not known", f"allowed are {known}", file=path)
+
+
+def _read_with_meshio(path: Path) -> MeshFile:
+    try:
+        import meshio
+    except ImportError:
+        raise MissingPackageError("meshio", f"Reading a mesh of format {path.suffix}", "meshes") from None
+    gmsh = path.suffix.lower() in _GMSH
+    try:
+        if gmsh:
+            _refuse_cut_file(path)
+        mesh = (meshio.gmsh if gmsh else meshio.vtu).read(path)
+        tags = next((mesh.cell_data[name] for name in ("gmsh:physical", "material") if name in mesh.cell_data), None)
+        cells = [
+            Cells(block.type, _in_gmsh_order(block, FROM_VTK), np.asarray(tags[n] if tags else 0 * block.data[:, 0]))
+            for n, block in enumerate(mesh.cells)
+        ]
+    except (*DAMAGE, meshio.ReadError, IndexError, TypeError, AttributeError, SyntaxError) as error:
+        raise unreadable(path, error) from None
+    names: dict[int, dict[int, str]] = {2: {}, 3: {}}
+    for name, (tag, dimension) in (mesh.field_data or {}).items():
+        names.setdefault(int(dimension), {})[int(tag)] = name
+    _refuse_double_groups(mesh, path)
+    ids = hexahedron_numbers(path) if gmsh else None
+    return _assembled(path, np.asarray(mesh.points, float), cells, names[3], names[2], ids)
+
+
+def _in_gmsh_order(block: Any, order: np.ndarray) -> np.ndarray:
+    nodes = np.asarray(block.data).astype(np.int64)
+    return nodes[:, order] if block.type == "hexahedron27" else nodes
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """The error for a file that its reader could make nothing of."""
+    reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    hint = "Is the file complete?"
+    if "cell data" in reason.lower():  # version 4 with some groups: meshio cannot tell which cells have none
+        reason = "some cells have a physical group, and some have none"
+        hint = "Save with Mesh.SaveAll = 0, or give every volume and surface a physical group"
+    return InputError(_WHAT, f"cannot be read: {reason}", hint=hint, file=path)
+
+
+def _refuse_cut_file(path: Path) -> None:
+    """ValueError: a Gmsh file that does not end with the end of a section."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 100))
+        last = file.read().rstrip().rpartition(b"\n")[2]
+    if not last.strip().startswith(b"$End"):
+        raise ValueError("the file does not end with the end of a section ($End...)")
+
+
+def _refuse_double_groups(mesh: Any, path: Path) -> None:
+    """InputError: a volume or surface that is in two physical groups; meshio's numbers tell only one of them."""
+    for dimension, kind in ((3, "volume"), (2, "surface")):
+        names = [name for name, (_, of) in (mesh.field_data or {}).items() if of == dimension]
+        names = [name for name in names if name in mesh.cell_sets]
+        for block in range(len(mesh.cells)):
+            inside = [name for name in names if mesh.cell_sets[name][block] is not None]
+            inside = [name for name in inside if len(mesh.cell_sets[name][block])]
+            if len(inside) > 1:
+                got = f"a {kind} is in the physical groups " + " and ".join(repr(name) for name in inside)
+                raise InputError(_WHAT, got, f"a {kind} must be in one group only", file=path)
+
+
+def _assembled(
+    path: Path,
+    positions: np.ndarray,
+    cells: Sequence[Cells],
+    volume_names: Mapping[int, str],
+    surface_names: Mapping[int, str],
+    ids: np.ndarray | None = None,
+) -> MeshFile:
+    """The mesh of all these cells; groups without a name go by their number."""
+    _refuse_other_cells(path, cells)
+    volumes = [part for part in cells if part.kind in ("hexahedron", "hexahedron27") and len(part.nodes)]
+    elements = np.concatenate([part.nodes for part in volumes])
+    tags = np.concatenate([part.tags for part in volumes]).astype(np.int64)
+    faces = [part for part in cells if part.kind in _SURFACES and len(part.nodes)]
+    corners = np.concatenate([np.zeros((0, 4), np.int64), *(part.nodes[:, :4] for part in faces)])
+    face_tags = np.concatenate([np.zeros(0, np.int64), *(part.tags for part in faces)]).astype(np.int64)
+    for nodes in (elements, corners):
+        if nodes.size and not (0 <= nodes.min() and nodes.max() < len(positions)):
+            raise InputError(_WHAT, "an element has a node that the file does not hold", file=path)
+    for kind, names, numbers in (("volume", volume_names, tags), ("surface", surface_names, face_tags)):
+        if names and not numbers.any():
+            got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
+            raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
+    materials, groups = grouped(path, tags, volume_names)
+    surfaces: dict[str, np.ndarray] = {}
+    for tag in np.unique(face_tags[face_tags != 0]).tolist():
+        name = surface_names.get(tag, str(tag))
+        check_surface_name(path, name)
+        surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[face_tags == tag]])
+    ids = None if ids is None or len(ids) != len(elements) else ids
+    return MeshFile(path, positions, elements, materials, groups, surfaces, ids)
+
+
+def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Number of each element's group, and the names of the groups, in the order of their numbers in the file."""
+    if not tags.any():
+        return np.zeros(len(tags), np.int64), ()
+    if not tags.all():
+        got = f"{np.count_nonzero(tags == 0)} of {len(tags)} hexahedra are in no group (physical volume)"
+        raise InputError(_WHAT, got, "either all hexahedra must be in a group, or none", file=path)
+    found, places = np.unique(tags, return_inverse=True)
+    of_tags = [names.get(tag, str(tag)) for tag in found.tolist()]
+    groups = tuple(dict.fromkeys(of_tags))
+    return np.array([groups.index(name) for name in of_tags])[places.reshape(-1)], groups
+
+
+def _refuse_other_cells(path: Path, cells: Sequence[Cells]) -> None:
+    """InputError: cells that are no hexahedra, or none that are, or both kinds of hexahedra."""
+    counts: dict[str, int] = {}
+    for part in cells:
+        counts[part.kind] = counts.get(part.kind, 0) + len(part.nodes)
+    counts = {kind: count for kind, count in counts.items() if count}
+    others = {kind: n for kind, n in counts.items() if kind not in _SURFACES | _IGNORED}
+    hexahedra = {kind: others.pop(kind) for kind in ("hexahedron", "hexahedron27") if kind in others}
+    if others:
+        got = "it has " + ", ".join(_counted(kind, count) for kind, count in others.items())
+        total = sum(hexahedra.values())
+        got += f" beside {total} hexahedr{'on' if total == 1 else 'a'}" if hexahedra else ""
+        incomplete = any(kind.startswith("hexahedron") for kind in others)
+        hint = "In Gmsh set Mesh.SecondOrderIncomplete = 0 and Mesh.ElementOrder to 1 or 2" if incomplete else ""
+        hint = hint or "In Gmsh use transfinite volumes with Recombine; check that all of it was recombined"
+        raise InputError(_WHAT, got, "every cell must be a hexahedron of 8 or 27 nodes", hint, file=path)
+    if not hexahedra:
+        there = ", ".join(_counted(kind, count) for kind, count in counts.items()) or "no cells"
+        hint = "In Gmsh mesh in 3D; with physical groups only what is in one is saved: is there a physical volume?"
+        raise InputError(_WHAT, f"it has no hexahedra but {there}", hint=hint, file=path)
+    if len(hexahedra) > 1:
+        got = f"of the hexahedra {hexahedra['hexahedron']} have 8 nodes and {hexahedra['hexahedron27']} have 27"
+        raise InputError(_WHAT, got, "all must have the same number of nodes", file=path)
+
+
+def _counted(kind: str, count: int) -> str:
+    """So many cells, in words: without the number of their nodes, but for hexahedra."""
+    base = kind.rstrip("0123456789")
+    if base == "hexahedron":
+        return f"{count} hexahedr{'on' if count == 1 else 'a'} of {kind[len(base) :] or 8} nodes"
+    if base == "tetra":
+        return f"{count} tetrahedr{'on' if count == 1 else 'a'}"
+    return f"{count} {base}{'s' * (count > 1)}" if base != "vertex" else f"{count} single nodes"
+
+
+def check_surface_name(path: Path, name: str) -> None:
+    """InputError: a surface of this name says nothing about its boundary condition."""
+    if name in SURFACE_NAMES:
+        return
+    close = get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), SURFACE_NAMES, n=1, cutoff=0.5)
+    hint = f"Did you mean '{close[0]}'?" if close else ""
+    allowed = f"allowed are {', '.join(SURFACE_NAMES)}"
+    raise InputError(_WHAT, f"the surface group '{name}' has a name that is not known", allowed, hint, file=path)
+
+
+# Exodus II
+
+
+def _read_exodus(path: Path) -> MeshFile:
+    """meshio leaves out the names of blocks, the side sets and the numbers of the elements: read without it."""
+    try:
+        with open_arrays(path) as entries:
+            return _from_exodus(path, entries)
+    except InputError as error:
+        if error.where == _WHAT:
+            raise
+        raise InputError(_WHAT, error.got, error.allowed, error.hint, file=path) from None
+    except (IndexError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from None
+
+
+def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:
+    if "coord" in entries:
+        positions = entries["coord"].values().T
+    else:
+        positions = np.stack([entries[name].values() for name in ("coordx", "coordy", "coordz")], axis=-1)
+    cells: list[Cells] = []
+    volume_names, surface_names = {}, {}
+    blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
+    labels = _labels(entries, "eb", len(blocks))
+    corners: list[np.ndarray] = []  # of all elements in the order of the file, which side sets count in
+    for name in sorted(blocks, key=lambda name: int(name[7:])):
+        tag, nodes = int(name[7:]), entries[name].load().astype(np.int64) - 1
+        kind = _exodus_kind(str(entries[name].attributes.get("elem_type", "")), nodes.shape[1])
+        nodes = nodes[:, FROM_EXODUS] if kind == "hexahedron27" else nodes
+        cells.append(Cells(kind, nodes, np.full(len(nodes), tag)))
+        (surface_names if kind in _SURFACES else volume_names)[tag] = labels[tag - 1]
+        corners.append(nodes[:, :8] if kind.startswith("hex") else np.full((len(nodes), 8), -1))
+    ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None
+    if ids is not None:
+        starts = np.cumsum([0, *(len(part.nodes) for part in cells)])
+        kept = [ids[a : a + len(p.nodes)] for a, p in zip(starts, cells, strict=False) if p.kind.startswith("hex")]
+        ids = np.concatenate(kept or [ids[:0]])
+    sets = [name for name in entries if name.startswith("elem_ss") and name[7:].isdigit()]
+    set_labels = _labels(entries, "ss", len(sets))
+    for name in sets:
+        number = int(name[7:])
+        element, side = (entries[f"{part}_ss{number}"].load().astype(np.int64) - 1 for part in ("elem", "side"))
+        faces = np.concatenate(corners)[element[:, None], EXODUS_SIDES[side]]
+        cells.append(Cells("quad", faces, np.full(len(faces), len(blocks) + number)))
+        surface_names[len(blocks) + number] = set_labels[number - 1]
+    return _assembled(path, positions, cells, volume_names, surface_names, ids)
+
+
+def _exodus_kind(name: str, count: int) -> str:
+    """The kind that meshio calls a block of elements of this name, with this number of nodes each."""
+    stems = {"hex": "hexahedron", "she": "quad", "qua": "quad", "tet": "tetra", "wed": "wedge", "pyr": "pyramid"}
+    stems |= {"tri": "triangle", "bar": "line", "bea": "line", "tru": "line", "edg": "line", "sph": "vertex"}
+    stems |= {"cir": "vertex", "poi": "vertex", "nod": "vertex"}
+    stem = stems.get(name.lower()[:3], name or "unknown")
+    least = {"hexahedron": 8, "quad": 4, "line": 2, "vertex": 1, "tetra": 4, "wedge": 6, "pyramid": 5, "triangle": 3}
+    return stem if count == least.get(stem, count) else f"{stem}{count}"
+
+
+def _labels(entries: Mapping[str, ArrayEntry], prefix: str, count: int) -> list[str]:
+    """Names of the blocks ("eb") or side sets ("ss"): their numbers where they have no name."""
+    properties = entries.get(f"{prefix}_prop1")
+    numbers = np.arange(1, count + 1) if properties is None else properties.load().reshape(-1)
+    labels = [str(number) for number in numbers.tolist()]
+    if f"{prefix}_names" in entries:
+        for place, row in enumerate(entries[f"{prefix}_names"].load()):
+            text = b"".join(np.asarray(row, "S1").tolist()).split(b"\0")[0].decode("utf-8", "replace").strip()
+            labels[place] = text or labels[place]
+    return labels

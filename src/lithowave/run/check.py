@@ -1,0 +1,285 @@
+"""The dry run: what a simulation would need, cost and write, and whether it could run here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lithowave.backends import make_backend
+from lithowave.backends.cpu import usable_cores
+from lithowave.description.simulation import Simulation
+from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.output.hdf5 import readable_size
+from lithowave.output.recorders import output_bytes
+from lithowave.output.run_folder import made_by_runs
+from lithowave.output.waveforms import check_names
+from lithowave.run.memory import MemoryNeed, free_device_memory, free_main_memory, memory_needed
+from lithowave.run.progress import rate_key, rate_text
+from lithowave.run.scaling_estimate import Partition, divide, require_ranks
+from lithowave.solvers import load_method
+
+# A Python process with the packages loaded and the kernels compiled, before any array of a run.
+PROCESS_BYTES = 200_000_000
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `lithowave check` tells.
+
+    plan, plan_lines : the discretization, as `summary` and `lines` of the method's plan give it. threads : None on a
+    GPU. memory_bytes : main memory of the whole process; device_memory_bytes : memory of the GPU (None without one);
+    free_... : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
+    not measured); rate : points or elements (unit) in a second. output_bytes, free_disk_bytes. warnings : what may not
+    be meant. problems : why the run would fail here. partition : of a run on several ranks, if asked for; memory and
+    times beside it are still those of one rank. ranks_per_machine : how many of these ranks fit on this machine.
+    """
+
+    title: str
+    plan: dict[str, Any]
+    plan_lines: list[tuple[str, str]]
+    backend: str
+    device: str
+    threads: int | None
+    memory_bytes: int
+    free_memory_bytes: int
+    device_memory_bytes: int | None
+    free_device_memory_bytes: int | None
+    unit: str
+    rate: float | None
+    loop_s: float | None
+    output_bytes: int
+    free_disk_bytes: int
+    warnings: list[str]
+    problems: list[str]
+    partition: Partition | None = None
+    ranks_per_machine: int | None = None
+
+    @property
+    def runnable(self) -> bool:
+        """True if the run, with all of its ranks, would work on this machine."""
+        return not self.problems
+
+    @property
+    def verdict(self) -> str:
+        """Whether the run would work on this machine, in one line."""
+        ranks = 1 if self.partition is None else self.partition.ranks
+        if self.runnable:
+            return "this run would work here" + (f", with all {ranks} ranks on this machine" if ranks > 1 else "")
+        fitting = self.ranks_per_machine or 0
+        if len(self.problems) > 1 or not 0 < fitting < ranks:
+            return "this run would fail here"
+        return (
+            f"this run would fail with all {ranks} ranks on this machine; it needs at least {-(-ranks // fitting)} "
+            f"machines like this one, with at most {fitting} rank{'s' * (fitting > 1)} on each"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All entries, for JSON."""
+        entries = asdict(self) | {rate_key(self.unit): self.rate, "runnable": self.runnable}
+        return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "rate")}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value, in the order in which they are told."""
+        told = [*self.plan_lines, *self._sizes()]
+        if self.loop_s is not None:
+            speed = rate_text(self.rate, self.unit)
+            told.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
+        if self.partition is not None:
+            told += self.partition.lines()
+            if self.partition.loop_s is not None:
+                each = "with a device like this one for each" if self.partition.own_device else "that share this CPU"
+                time = duration_text(self.partition.loop_s)
+                told.append((f"time on {self.partition.ranks} ranks", f"{time}, {each}"))
+        return told
+
+    def _sizes(self) -> list[tuple[str, str]]:
+        """With a partition the memory of the rank that needs most, which is not known exactly."""
+        one = self if self.partition is None else self.partition
+        of, about = ("", "") if self.partition is None else (" of a rank", "about ")
+        rows = [
+            (f"GPU memory{of}", about, one.device_memory_bytes, self.free_device_memory_bytes),
+            (f"memory{of}", about, one.memory_bytes, self.free_memory_bytes),
+            ("output", "", self.output_bytes, self.free_disk_bytes),
+        ]
+        if self.partition is not None:
+            all_ranks = self.partition.ranks * self.partition.memory_bytes
+            rows.insert(2, (f"memory of {self.partition.ranks} ranks", about, all_ranks, self.free_memory_bytes))
+        present = (row for row in rows if row[2] is not None)
+        return [(name, f"{how}{readable_size(size)}; {readable_size(free)} free") for name, how, size, free in present]
+
+    def _place(self) -> str:
+        if self.threads is None:
+            return self.device
+        return f"{self.backend}, {self.threads} thread{'s' * (self.threads > 1)}"
+
+    def __str__(self) -> str:
+        head = [f"{name:>22}: {value}" for name, value in self.lines()]
+        tail = [f"{'warning':>22}: {text}" for text in self.warnings]
+        return "\n".join([*head, *tail, *(f"{'PROBLEM':>22}: {text}" for text in self.problems)])
+
+
+def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int | None = None) -> CheckReport:
+    """Make the plan of a run without running it.
+
+    Parameters
+    ----------
+    measure : time a few steps on a small grid of the same kind, to predict the run's time (a few seconds).
+    ranks : tell how so many would share the run; what of memory is then a problem is what one of them needs.
+
+    Raises
+    ------
+    InputError : where the description cannot be accepted, or not be shared so; what this machine lacks is told in
+    `problems` instead. Where that is the GPU, memory is told as on a CPU.
+    """
+    if ranks is not None:
+        require_ranks(simulation, ranks)
+    method = load_method(simulation.solver.method)
+    plan = method.plan(simulation)
+    schedule = plan.schedule
+    backend, problems = _backend(simulation)
+    if not problems:
+        plan = plan.on(backend, simulation)
+    receivers = simulation.receiver_list()
+    points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+    written = output_bytes(simulation, schedule, points)
+    checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    whole = memory_needed(simulation, plan, backend)
+    partition = None if ranks is None else divide(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
+    need = MemoryNeed(whole.main + PROCESS_BYTES, whole.device)
+    free = free_main_memory()
+    device_free = None if need.device is None else free_device_memory(backend)
+    one = need if partition is None else MemoryNeed(partition.memory_bytes, partition.device_memory_bytes)
+    problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
+    directory = Path(simulation.output.directory)
+    # A checkpoint goes only when the next one is complete.
+    problems += _disk_problems(directory, written + 2 * checkpoint)
+    try:
+        check_names(receivers, simulation.output.formats)
+    except InputError:
+        raise
+    except LithowaveError as error:
+        problems.append(str(error))
+    loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
+    warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    fitting = None
+    if partition is not None:
+        fitting = int(free // partition.memory_bytes)
+        fitting = min(fitting, backend.device_count) if partition.own_device else fitting
+        problems += _too_many_ranks(partition, fitting, free, backend)
+        warnings += _shared_cores(partition)
+        partition = partition if loop is None else partition.timed(loop, schedule.steps)
+    return CheckReport(
+        title=simulation.title,
+        plan=plan.summary(),
+        plan_lines=plan.lines(),
+        backend=backend.name,
+        device=backend.device,
+        threads=backend.facts().get("threads"),
+        memory_bytes=need.main,
+        free_memory_bytes=free,
+        device_memory_bytes=need.device,
+        free_device_memory_bytes=device_free,
+        unit=plan.unit,
+        rate=plan.unit_count * schedule.steps / loop if loop else None,
+        loop_s=loop,
+        output_bytes=written + checkpoint,
+        free_disk_bytes=_free_disk(directory),
+        warnings=warnings,
+        problems=problems,
+        partition=partition,
+        ranks_per_machine=fitting,
+    )
+
+
+def _memory_problems(
+    need: MemoryNeed, free: int, device_free: int | None, backend: Any, whom: str
+) -> list[str]:
+    """What does not fit into the memory of the device, or of this machine."""
+    found = []
+    if need.device is not None and need.device > device_free:
+        found.append(
+            f"not enough GPU memory{whom}: {readable_size(need.device)} needed, {readable_size(device_free)} free on "
+            f"{backend.device}"
+        )
+    if need.main > free:
+        found.append(f"not enough memory{whom}: {readable_size(need.main)} needed, {readable_size(free)} free")
+    return found
+
+
+def _disk_problems(directory: Path, most: int) -> list[str]:
+    """Why a folder does not take so many bytes."""
+    place, found = _existing(directory), []
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        found.append(f"{directory} cannot be written: {place} is no folder that you may write into")
+    if most > (disk := _free_disk(directory)):
+        found.append(f"not enough room in {place}: {readable_size(most)} needed, {readable_size(disk)} free")
+    return found
+
+
+def _too_many_ranks(partition: Partition, fitting: int, free: int, backend: Any) -> list[str]:
+    """Return why the ranks, each of which fits, cannot all be on this machine.
+
+    fitting : how many of them can.
+    """
+    ranks = partition.ranks
+    if not 0 < fitting < ranks:
+        return []  # all fit, or a problem of a single rank is stated already
+    if partition.own_device and fitting == backend.device_count:
+        return [f"ranks: {ranks} ranks need {ranks} GPUs; this machine has {backend.device_count}"]
+    return [
+        f"not enough memory for all ranks on this machine: {readable_size(ranks * partition.memory_bytes)} needed by "
+        f"{ranks} ranks, {readable_size(free)} free, which is enough for {fitting}"
+    ]
+
+
+def _shared_cores(partition: Partition) -> list[str]:
+    """Return a warning if there are more ranks than cores."""
+    cores = usable_cores()
+    if partition.own_device or partition.ranks <= cores:
+        return []
+    return [f"ranks: {partition.ranks} on this machine share {cores} core{'s' * (cores > 1)}"]
+
+
+def _backend(simulation: Simulation) -> tuple[Any, list[str]]:
+    """The device; where it is not there, the CPU in its place and what is missing."""
+    compute = simulation.compute
+    try:
+        return make_backend(compute.backend, compute.precision, compute.threads), []
+    except (MissingPackageError, ResourceError) as error:
+        return make_backend("cpu", compute.precision, compute.threads), [str(error)]
+
+
+def _occupied(directory: Path) -> list[str]:
+    names = made_by_runs(directory)
+    if not names:
+        return []
+    return [
+        f"output.directory: {directory} holds another run ({', '.join(names[:3])}); lithowave run needs "
+        "--output DIR or --overwrite"
+    ]
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as people say it: ``43 s``, ``5 min 20 s``, ``3 h 05 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.3g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def _free_disk(directory: Path) -> int:
+    return shutil.disk_usage(_existing(directory)).free
+
+
+def _existing(path: Path) -> Path:
+    """The nearest folder above that exists."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,0 +1,86 @@
+"""How much memory a run takes, on its device and in main memory, and whether that much is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lithowave.backends import cpu
+from lithowave.description.simulation import Simulation
+from lithowave.errors import ResourceError
+from lithowave.output.recorders import COMPONENTS, block_length
+from lithowave.parallel.ranks import ALONE, Ranks
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes that the arrays of a run take: in main memory, and on a device with memory of its own (else None)."""
+
+    main: int
+    device: int | None
+
+
+def memory_needed(simulation: Simulation, plan: Any, backend: Any) -> MemoryNeed:
+    """What a run takes beside the process itself."""
+    arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
+    lists = plan.reading_bytes(simulation)
+    if not backend.own_memory:
+        return MemoryNeed(plan.plan_bytes() + arrays + lists + buffers, None)
+    # A checkpoint is written from a copy in main memory. Lists are made there.
+    checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    main = plan.plan_bytes() + max(plan.setup_bytes() + lists, checkpoint) + buffers
+    return MemoryNeed(main, arrays + lists + buffers)
+
+
+def free_main_memory() -> int:
+    """Bytes of main memory that a run could take now."""
+    return cpu.free_memory()
+
+
+def free_device_memory(backend: Any) -> int:
+    """Bytes that a run could take on the device now."""
+    return backend.free_memory()
+
+
+def require_memory(need: MemoryNeed, backend: Any, hint: str, ranks: Ranks = ALONE) -> None:
+    """Refuse a run that does not fit, with figures and a hint (`less_memory` of the plan).
+
+    ranks : those on one machine share its main memory, and a device where there are fewer of them.
+
+    Raises
+    ------
+    ResourceError : it needs more than is free, on the device or in main memory.
+    """
+    free = free_main_memory() // ranks.local_size
+    if need.device is None:
+        _require(need.main, free, "of memory for its arrays", "free", f"{hint}.")
+        return
+    sharers = ranks.local_size if backend.shared else 1
+    _require(
+        need.device, free_device_memory(backend) // sharers, "of GPU memory for its arrays",
+        f"free on {backend.device}",
+        f"{hint}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
+    )  # fmt: skip
+    _require(
+        need.main, free, "of main memory beside that of the GPU", "free",
+        f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {hint}, too.",
+    )  # fmt: skip
+
+
+def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -> None:
+    if needed > free:
+        figures = f"the run needs {needed / 1e9:.2f} GB {of_what}; {free / 1e9:.2f} GB are {where}."
+        raise ResourceError(f"{figures} {help_text}")
+
+
+def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
+    """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
+    output, count = simulation.output, len(simulation.receiver_list())
+    values = (9 if output.tensors else 3) + 6 * output.strain
+    records = 8 * values * count * block_length(count)
+    value = 4 if simulation.compute.precision == "single" else 8
+    snapshots = sum(
+        value * plan.raster_point_count(selection) * sum(COMPONENTS[name] for name in selection.fields)
+        for selection in output.snapshots
+    )
+    return 2 * (records + snapshots)

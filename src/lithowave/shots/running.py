@@ -1,0 +1,349 @@
+"""Running the shots of a survey: one of them here, or all of them in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import lithowave
+from lithowave.description.simulation import Simulation
+from lithowave.errors import InputError, LithowaveError, issue_warning
+from lithowave.output.run_folder import PROGRESS, read_report
+from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, Ranks, make_ranks
+from lithowave.run.launch import Result, restart_run, run_simulation
+from lithowave.run.progress import Show
+from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, can_go_on, run_state
+from lithowave.shots.folder import DESCRIPTION, OUTPUT, SurveyFolder
+from lithowave.shots.slots import Place, places
+from lithowave.shots.state import survey_state
+
+LOOKED_EVERY = 0.05  # s
+LAST_LINES = 20  # of what a process said, where nothing else tells its error
+
+Told = TypeVar("Told")
+
+
+@dataclass
+class SurveyResult:
+    """What a survey left.
+
+    directory : its folder. shots : the state of each, in their order. stopped_by : name of the signal that ended it.
+    """
+
+    directory: Path
+    shots: list[RunState]
+    stopped_by: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all shots are finished."""
+        return all(shot.state == FINISHED for shot in self.shots)
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """The errors of shots that failed, by number from 1."""
+        return {
+            number: shot.error or shot.text()
+            for number, shot in enumerate(self.shots, start=1)
+            if shot.state in (FAILED, LOST)
+        }
+
+    def seismograms(self, number: int) -> Seismograms:
+        """The seismograms of a shot, counted from 1."""
+        return load_seismograms(self.shots[number - 1].directory)
+
+
+def run_survey(
+    simulation: Simulation,
+    output: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    show: Show | None = None,
+    **overrides: Any,
+) -> SurveyResult:
+    """Run all shots of a survey that are not finished, each in a process of its own.
+
+    A shot that fails does not stop the others. SIGTERM and Ctrl-C pass to the shots, which write checkpoints, and end
+    the survey; SIGUSR1 asks them for checkpoints.
+
+    Parameters
+    ----------
+    simulation : with a survey. output : its folder; overrides ``output.directory``. overwrite : begin anew, and replace
+    another survey in that folder. show : called when a shot begins or ends, with a dictionary: event (``begin``,
+    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. overrides : keys of
+    ``compute`` and ``output`` by name.
+
+    Raises
+    ------
+    InputError : before any work; also where several ranks were started. OutputError : the folder cannot be written.
+    """
+    _refuse_ranks()
+    changes = {} if output is None else {"output.directory": str(output)}
+    for name, value in overrides.items():
+        part = "compute" if name in type(simulation.compute).model_fields else "output"
+        changes[f"{part}.{name}"] = value
+    simulation = simulation.with_overrides(changes) if changes else simulation
+    folder = SurveyFolder.prepare(simulation, overwrite)
+    for text in simulation.warnings():
+        issue_warning(text)
+    return _go_through(simulation, folder, overwrite, show)
+
+
+def restart_survey(
+    directory: str | Path,
+    *,
+    show: Show | None = None,
+    backend: str | None = None,
+    threads: int | None = None,
+) -> SurveyResult:
+    """Go on with the shots of a survey that are not finished; see `run_survey`.
+
+    Raises
+    ------
+    InputError : the folder holds no survey, or all its shots are finished.
+    """
+    _refuse_ranks()
+    path = Path(directory)
+    SurveyFolder.open(path)
+    changes = {"output.directory": str(path), "compute.backend": backend, "compute.threads": threads}
+    given = {key: value for key, value in changes.items() if value is not None}
+    simulation = Simulation.from_file(path / DESCRIPTION, given)
+    folder = SurveyFolder.prepare(simulation)
+    if all(shot.state == FINISHED for shot in survey_state(path).shots):
+        raise InputError(str(path), "all shots of this survey are finished", "there is nothing to restart")
+    return _go_through(simulation, folder, False, show)
+
+
+def run_shot(
+    simulation: Simulation, number: int, *, overwrite: bool = False, show: Show | None = None
+) -> Result:
+    """Run one shot of a survey in this process, or on all ranks; go on with it where it was begun.
+
+    Parameters
+    ----------
+    number : of the shot, from 1. overwrite : begin anew. show : see `lithowave.run.launch.run_simulation`.
+
+    Raises
+    ------
+    InputError : there is no such shot, or as for a run.
+    """
+    shot, ranks = simulation.shot(number), make_ranks()
+    path = Path(shot.output.directory)
+
+    def prepared() -> tuple[str, bool]:
+        SurveyFolder.prepare(simulation)
+        return run_state(path).state, can_go_on(path)
+
+    state, begun = on_root(ranks, prepared)
+    if overwrite or not begun:
+        return run_simulation(shot, overwrite=overwrite or state != WAITING, show=show)
+    if state == FINISHED:
+        return Result(path, read_report(path))
+    return restart_run(path, show=show, backend=shot.compute.backend, threads=shot.compute.threads)
+
+
+def on_root(ranks: Ranks, work: Callable[[], Told]) -> Told:
+    """What the first rank's work gives, on all ranks; what it raises is raised on all of them."""
+    outcome: Any = None
+    if ranks.is_root:
+        try:
+            outcome = (work(), None)
+        except LithowaveError as error:
+            outcome = (None, error)
+    value, error = ranks.broadcast(outcome)
+    if error is not None:
+        raise error
+    return value
+
+
+def _refuse_ranks() -> None:
+    ranks = make_ranks()
+    if ranks.size > 1:
+        raise InputError(
+            "survey",
+            f"{ranks.size} ranks were started, but the shots of a survey run in processes of their own",
+            "Only a single shot runs on several ranks",
+            "say which one (--shot N), or start lithowave without mpiexec",
+        )
+
+
+@dataclass
+class ShotProcess:
+    """A shot that runs. output : what it says goes there."""
+
+    number: int
+    path: Path
+    place: Place
+    process: subprocess.Popen
+    begin: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def begin_shot(cls, folder: SurveyFolder, number: int, place: Place, backend: str) -> ShotProcess:
+        """Start the process of a shot."""
+        path = folder.shot_path(number)
+        path.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "lithowave", "run", str(folder.path / DESCRIPTION), "--shot", str(number)]
+        command += ["--output", str(folder.path), "--backend", backend]
+        command += ["--threads", str(place.threads)] if place.threads else []
+        with open(path / OUTPUT, "w", encoding="utf-8") as said:
+            # A group of its own: Ctrl-C reaches this process alone, which passes it on once.
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=_environment(place),
+                process_group=0,
+            )  # fmt: skip
+        return cls(number, path, place, process)
+
+    def error(self, status: int) -> str | None:
+        """What went wrong; None where the shot finished or was stopped."""
+        state = run_state(self.path)
+        if status == 0 or state.state == STOPPED:
+            return None
+        if state.state == FAILED and state.error:
+            return state.error
+        if status < 0:
+            name = signal.Signals(-status).name
+            return f"its process was ended by {name}" + (" (is there enough memory?)" if name == "SIGKILL" else "")
+        with suppress(OSError):
+            lines = (self.path / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            marked = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+            return "\n".join(lines[marked[-1] :]).removeprefix("error: ") if marked else "\n".join(lines[-3:])
+        return f"its process ended with status {status}"
+
+
+def _environment(place: Place) -> dict[str, str]:
+    """For the process of a shot: this very lithowave, its device, and no part in the launcher's processes."""
+    launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
+    kept = {name: value for name, value in os.environ.items() if name not in launchers}
+    home = str(Path(lithowave.__file__).resolve().parents[1])
+    paths = [home, *filter(None, [kept.get("PYTHONPATH")])]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), **place.environment}
+
+
+class Forwarding:
+    """Signals that pass to the shots. stopped_by : name of the one that ends the survey."""
+
+    def __init__(self) -> None:
+        self.stopped_by: str | None = None
+        self.pending: list[int] = []
+
+    def receive(self, number: int, _frame: FrameType | None) -> None:
+        """Note the signal; the loop passes it on."""
+        if number == signal.SIGUSR1:
+            self.pending.append(number)
+        elif self.stopped_by is None:
+            self.stopped_by = signal.Signals(number).name
+            self.pending.append(signal.SIGTERM)
+        elif number == signal.SIGINT:
+            self.pending.append(signal.SIGINT)  # typed twice: the shots end at once, without a checkpoint
+
+    def pass_on(self, shots: list[ShotProcess]) -> None:
+        """Send what has come to the shots that run."""
+        while self.pending:
+            number = self.pending.pop(0)
+            for shot in shots:
+                # A process that has not come to its time loop knows no wish for a checkpoint: it would end.
+                if number != signal.SIGUSR1 or (shot.path / PROGRESS).exists():
+                    shot.process.send_signal(number)
+
+
+@contextmanager
+def forwarding() -> Iterator[Forwarding]:
+    """Listen to the signals inside the block; only the main thread can."""
+    signals = Forwarding()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    before = {number: signal.signal(number, signals.receive) for number in numbers}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _go_through(
+    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: Show | None
+) -> SurveyResult:
+    """Keep every place busy until all shots are done, or a signal comes."""
+    with folder, forwarding() as signals:
+        if overwrite:
+            folder.remove_runs()
+        states = [shot.state for shot in survey_state(folder.path).shots]
+        waiting = deque(number for number, state in enumerate(states, start=1) if state != FINISHED)
+        free, running = deque(places(simulation)), []
+        teller = Teller(folder, len(states), states.count(FINISHED), len(free), show)
+        folder.log(f"{len(waiting)} of {len(states)} shots to do, {len(free)} at a time")
+        try:
+            while running or (waiting and not signals.stopped_by):
+                while waiting and free and not signals.stopped_by:
+                    number, place = waiting.popleft(), free.popleft()
+                    running.append(ShotProcess.begin_shot(folder, number, place, simulation.compute.backend))
+                    teller.begin(running[-1], len(running))
+                signals.pass_on(running)
+                for shot in [shot for shot in running if shot.process.poll() is not None]:
+                    running.remove(shot)
+                    free.append(shot.place)
+                    teller.end(shot, len(running), len(waiting))
+                time.sleep(LOOKED_EVERY)
+        finally:
+            for shot in running:  # only where something went wrong here
+                shot.process.terminate()
+        folder.log(f"stopped by {signals.stopped_by}" if signals.stopped_by else "all shots have been gone through")
+        return SurveyResult(folder.path, survey_state(folder.path).shots, signals.stopped_by)
+
+
+class Teller:
+    """Tells, and notes in the folder, what becomes of the shots."""
+
+    def __init__(
+        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: Show | None
+    ) -> None:
+        self.folder, self.count, self.at_once, self.show = folder, count, at_once, show
+        self.finished, self.failed = finished, 0
+        self.durations: list[float] = []
+
+    def begin(self, shot: ShotProcess, running: int) -> None:
+        """A shot has begun."""
+        self.folder.log(f"shot {shot.number}: begin")
+        self._tell("begin", shot, running, state="running")
+
+    def end(self, shot: ShotProcess, running: int, waiting: int) -> None:
+        """A shot has ended."""
+        status, seconds = shot.process.returncode, time.monotonic() - shot.begin
+        error = shot.error(status)
+        state = FINISHED if status == 0 else STOPPED if error is None else FAILED
+        if error is not None and self._interrupted(shot, status):
+            state, error = STOPPED, None
+        self.folder.note_failure(shot.number, error)
+        self.finished += state == FINISHED
+        self.failed += state == FAILED
+        if state == FINISHED:
+            self.durations.append(seconds)
+        left = None
+        if self.durations and waiting + running:
+            left = sum(self.durations) / len(self.durations) * -(-(waiting + running) // self.at_once)
+        self.folder.log(f"shot {shot.number}: {state}{': ' + error if error else ''}")
+        self._tell("end", shot, running, state=state, error=error, seconds=seconds, remaining_s=left)
+
+    def _interrupted(self, shot: ShotProcess, status: int) -> bool:
+        """Whether it was ended by a signal of ours before it could listen to signals."""
+        return status == -signal.SIGTERM and run_state(shot.path).state in (WAITING, LOST)
+
+    def _tell(self, event: str, shot: ShotProcess, running: int, **more: Any) -> None:
+        if self.show is not None:
+            entries = {"event": event, "shot": shot.number, "shots": self.count, "folder": str(shot.path)}
+            counts = {"finished": self.finished, "failed": self.failed, "running": running}
+            self.show({**entries, **counts, **more})

@@ -1,0 +1,51 @@
+"""Where the shots of a survey run at the same time: which device, or how many threads, each gets."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+import lithowave.backends.cpu as cpu
+from lithowave.backends.cuda_driver import driver_library
+from lithowave.description.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Place:
+    """For one shot at a time. environment : of its process. threads : None leaves them to the description."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    threads: int | None = None
+
+
+def places(simulation: Simulation) -> list[Place]:
+    """A place for each shot that runs at the same time.
+
+    One for each CUDA device that the run may use, or one with all cores, unless ``survey.at_once`` says how many; these
+    share devices or cores evenly.
+    """
+    assert simulation.survey is not None
+    devices = [] if simulation.compute.backend == "cpu" else visible_devices()
+    count = simulation.survey.at_once or max(1, len(devices))
+    if devices:
+        return [Place({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}) for number in range(count)]
+    threads = simulation.compute.threads or (max(1, cpu.usable_cores() // count) if count > 1 else None)
+    return [Place({}, threads) for _ in range(count)]
+
+
+def visible_devices() -> list[str]:
+    """The CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CuPy is missing.
+
+    The driver is asked how many there are; no memory of a device is taken for that.
+    """
+    library = driver_library() if find_spec("cupy") is not None else None
+    if library is None:
+        return []
+    count = ctypes.c_int()
+    if library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = [str(number) for number in range(count.value)] if listed is None else listed.split(",")
+    return [name.strip() for name in names[: count.value]]

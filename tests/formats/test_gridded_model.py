@@ -1,0 +1,465 @@
+"""Gridded model files of every kind: axes, units, order, missing values, and damaged files."""
+
+from __future__ import annotations
+
+import struct
+from itertools import permutations
+
+import h5py
+import numpy as np
+import pytest
+
+from lithowave.description.media import GriddedMedium
+from lithowave.errors import InputError
+from lithowave.readers.classic_netcdf import read_classic_netcdf
+from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, si_factor
+from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
+
+
+def written(directory, content, name="file"):
+    path = directory / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text, kind, factor",
+    [
+        ("m", LENGTH, 1.0), ("km", LENGTH, 1e3), ("kilometers", LENGTH, 1e3), ("Meter", LENGTH, 1.0),
+        ("m/s", SPEED, 1.0), ("m s-1", SPEED, 1.0), ("km.s-1", SPEED, 1e3), ("km s^-1", SPEED, 1e3),
+        ("km s**-1", SPEED, 1e3), ("km/sec", SPEED, 1e3), ("meters per second", SPEED, 1.0),
+        ("kg/m^3", DENSITY, 1.0), ("kg m-3", DENSITY, 1.0), ("kg/m3", DENSITY, 1.0), ("kg.m-3", DENSITY, 1.0),
+        ("kg/m³", DENSITY, 1.0), ("g/cm^3", DENSITY, 1e3), ("g cm-3", DENSITY, 1e3), ("g/cc", DENSITY, 1e3),
+        ("g.cm-3", DENSITY, 1e3), ("kg m⁻³", DENSITY, 1.0), ("m", SPEED, None), ("furlong", LENGTH, None),
+        ("km/s", DENSITY, None), ("degrees_north", LENGTH, None), ("1", LENGTH, None), ("m/s/s", SPEED, None),
+    ],
+)  # fmt: skip
+def test_units_of_files(text, kind, factor):
+    found = si_factor(text, kind)
+    assert found is None if factor is None else found == pytest.approx(factor, rel=1e-12)
+
+
+X, Y, Z = np.array([0.0, 100.0, 300.0]), np.array([-50.0, 50.0]), np.array([-400.0, -300.0, -100.0, 0.0])
+
+
+def velocity(shape=(3, 2, 4)):
+    """vp with a value of its own at each point, axes x, y, z ascending."""
+    return 4000.0 + np.arange(np.prod(shape), dtype=float).reshape(shape)
+
+
+def check(model):
+    np.testing.assert_allclose(model.x, X)
+    np.testing.assert_allclose(model.y, Y)
+    np.testing.assert_allclose(model.z, Z)
+    np.testing.assert_allclose(model.vp, velocity())
+    np.testing.assert_allclose(model.vs, velocity() / 2, rtol=1e-6)
+    np.testing.assert_allclose(model.rho, np.full((3, 2, 4), 2500.0))
+
+
+def npz(path, **changes):
+    arrays = {
+        "x": X,
+        "y": Y,
+        "z": Z,
+        "vp": velocity(),
+        "vs": velocity() / 2,
+        "rho": np.full((3, 2, 4), 2500.0),
+    }
+    arrays.update(changes)
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path.with_suffix(".npz") if path.suffix != ".npz" else path
+
+
+def netcdf(path, kind="NETCDF4", *, dimensions=("z", "y", "x"), units=True, change=None):
+    """A model in km, km/s and g/cm^3, with axes in any order."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    axes = {"x": X, "y": Y, "z": Z}
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        for name, values in axes.items():
+            file.createDimension(name, values.size)
+            axis = file.createVariable(name, "f8", (name,))
+            axis[:] = values / 1e3
+            axis.units = "km"
+        for name, values, unit in (
+            ("vp", velocity() / 1e3, "km/s"),
+            ("vs", velocity() / 2e3, "km s-1"),
+            ("rho", np.full((3, 2, 4), 2.5), "g/cm^3"),
+        ):
+            variable = file.createVariable(name, "f8", dimensions, fill_value=-999.0)
+            variable[:] = values.transpose(["xyz".index(axis) for axis in dimensions])
+            if units:
+                variable.units = unit
+        if change:
+            change(file)
+    return path
+
+
+def test_npz(tmp_path):
+    check(read_gridded_model(npz(tmp_path / "model.npz")))
+
+
+def test_npz_with_descending_axes_and_depth(tmp_path):
+    path = npz(
+        tmp_path / "model.npz", z=None, depth=-Z, x=X[::-1], vp=velocity()[::-1], vs=velocity()[::-1] / 2
+    )
+    check(read_gridded_model(path))
+
+
+CUBE = {name: 100.0 * np.arange(3) for name in "xyz"}
+
+
+def cube(order):
+    """Arrays whose axes all have three points, with dimensions in an order; vp differs from point to point."""
+    vp = 4000.0 + np.arange(27.0).reshape(3, 3, 3)
+    values = {"vp": vp, "vs": vp / 2, "rho": np.full((3, 3, 3), 2500.0)}
+    return {name: array.transpose(["xyz".index(axis) for axis in order]) for name, array in values.items()}
+
+
+@pytest.mark.parametrize("order", list(permutations("xyz")), ids="".join)
+def test_axes_of_one_length_are_taken_by_name_only(tmp_path, order):
+    """Unequal axes, or names in npz, plain HDF5 and NetCDF, settle the order; equal ones without names are refused."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    arrays, expected = cube(order), cube("xyz")
+    np.savez(tmp_path / "named.npz", **CUBE, **arrays, axes=list(order))
+    with h5py.File(tmp_path / "named.h5", "w") as file:
+        for name, values in {**CUBE, **arrays}.items():
+            file[name] = values
+        file["axes"] = list(order)
+    with netCDF4.Dataset(tmp_path / "named.nc", "w") as file:
+        for name, values in CUBE.items():
+            file.createDimension(name, 3)
+            file.createVariable(name, "f8", (name,))[:] = values
+        for name, values in arrays.items():
+            file.createVariable(name, "f8", order)[:] = values
+    for name in ("named.npz", "named.h5", "named.nc"):
+        model = read_gridded_model(tmp_path / name)
+        assert all(np.array_equal(getattr(model, one), values) for one, values in expected.items()), name
+        assert model.unused == ()
+    np.savez(tmp_path / "bare.npz", **CUBE, **arrays)
+    told = r'vp: has the shape \(3, 3, 3\) and no names .*x, y and z have the same .*axes=\["x", "y", "z"\] in numpy'
+    with pytest.raises(InputError, match=told):
+        read_gridded_model(tmp_path / "bare.npz")
+
+
+@pytest.mark.parametrize("order", list(permutations("xyz")), ids="".join)
+def test_axes_of_different_lengths_need_no_names(tmp_path, order):
+    values = {"vp": velocity(), "vs": velocity() / 2, "rho": np.full((3, 2, 4), 2500.0)}
+    turned = {name: array.transpose(["xyz".index(axis) for axis in order]) for name, array in values.items()}
+    check(read_gridded_model(npz(tmp_path / "model.npz", **turned)))
+
+
+def test_two_axes_of_one_length_are_refused_without_names(tmp_path):
+    values = {name: velocity((3, 3, 4)) / divisor for name, divisor in (("vp", 1), ("vs", 2), ("rho", 2))}
+    with pytest.raises(InputError, match="x and y have the same number of points, so the order of the axes is unknown"):
+        read_gridded_model(npz(tmp_path / "model.npz", y=np.array([0.0, 1.0, 2.0]), **values))
+
+
+def test_variables_that_are_not_used_are_named(tmp_path):
+    model = read_gridded_model(npz(tmp_path / "model.npz", qp=velocity(), Qs=velocity(), note=np.zeros(2)))
+    assert model.unused == ("qp", "Qs", "note")
+
+    def add(file):
+        file["attenuation/qmu"] = velocity()
+        file["attenuation/linked"] = velocity()
+        file["note"] = h5py.SoftLink("/attenuation/linked")
+        file["VP"] = velocity() + 1.0  # one of the two must be named: only one can be used
+
+    path = hdf5(tmp_path / "model.h5", change=add)
+    assert set(read_gridded_model(path).unused) - {"vp", "VP"} == {"attenuation/qmu", "note"}
+    assert len(read_gridded_model(path).unused) == 3
+
+
+@pytest.mark.parametrize(
+    "kind", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA", "NETCDF4_CLASSIC"]
+)
+@pytest.mark.parametrize("dimensions", list(permutations("xyz")), ids="".join)
+def test_netcdf_by_dimension_names_and_units(tmp_path, kind, dimensions):
+    check(read_gridded_model(netcdf(tmp_path / "model.nc", kind, dimensions=dimensions)))
+
+
+def hdf5(path, *, labels=True, change=None):
+    with h5py.File(path, "w") as file:
+        for name, values in (("x", X), ("y", Y), ("depth", -Z[::-1])):
+            file[name] = values
+            file[name].attrs["units"] = "m"
+        file["vp"] = velocity()[:, :, ::-1].T if labels else velocity()[:, :, ::-1]
+        file["vs"] = file["vp"][()] / 2
+        file["rho"] = np.full(file["vp"].shape, 2500.0, dtype="f4")
+        if labels:
+            for name in ("vp", "vs", "rho"):
+                for axis, label in enumerate(("depth", "y", "x")):
+                    file[name].dims[axis].label = label
+        if change:
+            change(file)
+    return path
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_hdf5(tmp_path, labels):
+    check(read_gridded_model(hdf5(tmp_path / "model.h5", labels=labels)))
+
+
+def test_packed_integers(tmp_path):
+    def pack(file):
+        del file["vp"], file["vs"]
+        for name, divisor in (("vp", 1), ("vs", 2)):
+            file[name] = (2 * (velocity()[:, :, ::-1] - 3000) / divisor).astype("i4")
+            file[name].attrs.update(scale_factor=0.5, add_offset=3000.0 / divisor, _FillValue=np.int32(-1))
+
+    check(read_gridded_model(hdf5(tmp_path / "model.h5", labels=False, change=pack)))
+
+    def punch(file):
+        pack(file)
+        file["vs"][1, 0, 2] = -1
+
+    with pytest.raises(InputError, match=r"vs: has no value at x = 100 m, y = -50 m, z = -300 m \(1 of 24"):
+        read_gridded_model(hdf5(tmp_path / "punched.h5", labels=False, change=punch))
+
+
+def set_attribute(name, key, value):
+    def change(file):
+        file[name].setncattr(key, value)
+
+    return change
+
+
+def mask_point(file):
+    file["rho"][0, 1, 2] = np.ma.masked
+
+
+def test_positive_down_is_honoured(tmp_path):
+    def change(file):
+        file["z"][:] = -Z / 1e3
+        file["z"].positive = "down"
+
+    check(read_gridded_model(netcdf(tmp_path / "model.nc", change=change)))
+
+
+@pytest.mark.parametrize(
+    "change, pattern",
+    [
+        (set_attribute("vp", "units", "parsec"), "vp: has the units 'parsec'.*a speed such as"),
+        (set_attribute("x", "units", "degrees_east"), "x: .*longitudes and latitudes"),
+        (set_attribute("z", "positive", "sideways"), "z: .*'sideways'"),
+        (mask_point, r"rho: has no value at x = 300 m, y = 50 m, z = -400 m \(1 of 24 points\)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_refused_netcdf(tmp_path, kind, change, pattern):
+    with pytest.raises(InputError, match=pattern):
+        read_gridded_model(netcdf(tmp_path / "model.nc", kind, change=change))
+
+
+@pytest.mark.parametrize(
+    "changes, pattern",
+    [
+        ({"vs": None}, "vs: the variable is missing.*x, y, z, vp, rho"),
+        ({"x": None}, "x: the axis has no coordinates"),
+        ({"z": None}, "no vertical axis"),
+        (
+            {"y": None, "vp": velocity((3, 4)), "vs": velocity((3, 4)), "rho": velocity((3, 4))},
+            r"vp: has the shape \(3, 4\), not three dimensions; expected the dimensions x, y and one of z and depth",
+        ),
+        ({"depth": -Z}, "both z and depth"),
+        ({"vp": velocity((3, 2, 3))}, r"vp: has the shape \(3, 2, 3\); expected \(3, 2, 4\).*x, y, z, or these in"),
+        ({"axes": ["z", "y", "x"]}, r"vp: has the shape \(3, 2, 4\); expected \(4, 2, 3\) for the axes z, y, x"),
+        ({"axes": ["x", "y", "time"]}, "has no vertical axis"),
+        ({"axes": [0, 1, 2]}, r'axes: does not hold text; expected names such as \["x", "y", "z"\]'),
+        ({"x": np.array([0.0, 2.0, 1.0])}, "x: .*do not go one way: 1 m at index 2"),
+        ({"x": np.array([0.0, 0.0, 1.0])}, "x: .*do not go one way: 0 m at index 1"),
+        ({"x": np.array([0.0, np.nan, 1.0])}, "x: .*without a value"),
+        ({"x": np.array([0.0])}, "x: has the shape"),
+        ({"z": None, "depth": Z}, "negative depth -400 m.*positive = down"),
+        ({"vp": np.full((3, 2, 4), "fast")}, "vp: cannot be read: it holds no numbers"),
+        ({"x": None, "y": None, "longitude": X, "latitude": Y}, "longitudes and latitudes.*to_geographic"),
+        (
+            {"vp": np.where(velocity() == 4005, np.nan, velocity())},
+            "vp: has no value at x = 0 m, y = 50 m, z = -300 m",
+        ),
+        ({"vp": np.where(velocity() == 4005, 9.97e36, velocity())}, "vp: has no value"),
+    ],
+)
+def test_refused_npz(tmp_path, changes, pattern):
+    with pytest.raises(InputError, match=pattern):
+        read_gridded_model(npz(tmp_path / "model.npz", **changes))
+
+
+def test_geographic_dimensions_are_refused(tmp_path):
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "earth.nc", "w") as file:
+        for name, size in (("depth", 4), ("latitude", 3), ("longitude", 2)):
+            file.createDimension(name, size)
+            file.createVariable(name, "f4", (name,))[:] = np.arange(size)
+        for name in ("vp", "vs", "rho"):
+            file.createVariable(name, "f4", ("depth", "latitude", "longitude"))[:] = 5.0
+    with pytest.raises(InputError, match="longitudes and latitudes"):
+        read_gridded_model(tmp_path / "earth.nc")
+
+
+def flat(path, kind, dimensions, *, doubled=None):
+    """A two-dimensional model; `doubled` adds a third dimension of two points."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    axes = {"x": X, "y": Y, "z": Z, "depth": -Z}
+    names = (*dimensions, *([doubled] if doubled else []))
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        for name in names:
+            file.createDimension(name, axes[name].size)
+            file.createVariable(name, "f8", (name,))[:] = axes[name]
+        for name in ("vp", "vs", "rho"):
+            file.createVariable(name, "f8", names)[:] = 2500.0
+    return path
+
+
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
+@pytest.mark.parametrize("dimensions", [("z", "x"), ("x", "z"), ("y", "depth"), ("z",)])
+def test_the_missing_dimension_is_named(tmp_path, kind, dimensions):
+    missing = [axis for axis in "xy" if axis not in dimensions]
+    with pytest.raises(InputError) as refused:
+        read_gridded_model(flat(tmp_path / "flat.nc", kind, dimensions))
+    assert refused.value.where == "vp"
+    assert refused.value.got == f"has the dimensions {', '.join(dimensions)}, without {' and '.join(missing)}"
+    if len(missing) == 1:
+        assert refused.value.hint == f"repeat the values at two coordinates {missing[0]} that enclose the domain"
+        model = read_gridded_model(flat(tmp_path / "deep.nc", kind, dimensions, doubled=missing[0]))
+        assert model.vp.shape == tuple(axis.size for axis in model.axes.values())
+
+
+def test_axis_without_coordinates_in_netcdf4(tmp_path):
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "bare.nc", "w") as file:
+        for name, size in (("x", 4), ("y", 3), ("z", 2)):
+            file.createDimension(name, size)
+        for name in ("vp", "vs", "rho"):
+            file.createVariable(name, "f4", ("x", "y", "z"))[:] = 5.0
+    with pytest.raises(InputError, match=r"x: the axis has no coordinates.*x\(x\)"):
+        read_gridded_model(tmp_path / "bare.nc")
+
+
+@pytest.mark.parametrize("lone", [True, False])
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+def test_classic_netcdf_against_the_library(tmp_path, kind, lone):
+    """Every type of number, attributes, and records, padded to four bytes where there are several."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    types = ["i1", "i2", "i4", "f4", "f8"] + (["u1", "u2", "u4", "i8", "u8"] if kind.endswith("DATA") else [])
+    path = tmp_path / "types.nc"
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        file.title = "odd"
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        for number, kind_of_number in enumerate(types):
+            fixed = file.createVariable(f"fixed_{kind_of_number}", kind_of_number, ("x",))
+            fixed[:] = np.arange(3) + number
+            fixed.setncattr("numbers", np.array([1.5, 2.5, 3.5]))
+        for kind_of_number in ("i1",) if lone else ("i1", *types):
+            name = f"record_{kind_of_number}"
+            if name not in file.variables:
+                file.createVariable(name, kind_of_number, ("time", "x"))[:] = np.arange(12).reshape(4, 3)
+        expected = {name: np.asarray(item[...]) for name, item in file.variables.items()}
+    variables = read_classic_netcdf(path)
+    assert set(variables) == set(expected)
+    for name, variable in variables.items():
+        values = variable.load()
+        assert values.dtype == expected[name].dtype and values.shape == variable.shape
+        np.testing.assert_array_equal(values, expected[name])
+    assert variables["fixed_i1"].attributes["numbers"].tolist() == [1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize("kind", ["npz", "NETCDF3_CLASSIC"])
+def test_damaged_bytes_never_raise_anything_else(tmp_path, kind):
+    path = npz(tmp_path / "whole.npz") if kind == "npz" else netcdf(tmp_path / "whole.nc", kind)
+    whole = bytearray(path.read_bytes())
+    generator = np.random.default_rng(5)
+    for position in generator.integers(0, len(whole), 250):
+        damaged = bytearray(whole)
+        damaged[position] = generator.integers(0, 256)
+        try:
+            read_gridded_model(written(tmp_path, bytes(damaged), "damaged"))
+        except InputError:
+            pass
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5", "NETCDF3_CLASSIC"])
+def test_model_files_cut_anywhere_are_refused(tmp_path, kind):
+    makers = {"npz": npz, "h5": hdf5}
+    path = makers[kind](tmp_path / f"whole.{kind}") if kind in makers else netcdf(tmp_path / "whole.nc", kind)
+    whole = path.read_bytes()
+    for length in [0, 1, 3, 4, 7, 8, *range(9, len(whole) - 8, max(1, len(whole) // 60)), len(whole) - 9]:
+        with pytest.raises(InputError) as caught:
+            read_gridded_model(written(tmp_path, whole[:length], "cut"))
+        assert "cut" in str(caught.value)
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no known kind"):
+        read_gridded_model(written(tmp_path, struct.pack("<9d", *range(9))))
+    with pytest.raises(InputError, match="No such file"):
+        read_gridded_model(tmp_path / "missing.nc")
+
+
+# --- fluids beside solids
+
+
+def sea(fluid):
+    """A medium on the grid X, Y, Z, fluid at the points that are marked; all values differ from point to point."""
+    number = np.arange(fluid.size, dtype=float).reshape(fluid.shape)
+    vs = np.where(fluid, 0.0, 1800.0 + number)
+    axes = {"x": X[: fluid.shape[0]], "y": Y[: fluid.shape[1]], "z": Z[: fluid.shape[2]]}
+    return GriddedMedium(GriddedModel("sea", **axes, vp=4000.0 + number, vs=vs, rho=2000.0 + number))
+
+
+def nearest(medium, point):
+    """Values of the grid point that is nearest along each axis."""
+    index = tuple(int(np.abs(axis - p).argmin()) for axis, p in zip(medium.model.axes.values(), point, strict=True))
+    return [values[index] for values in (medium.model.vp, medium.model.vs, medium.model.rho)]
+
+
+def places(count=400):
+    return np.random.default_rng(3).uniform([X[0], Y[0], Z[0]], [X[-1], Y[-1], Z[-1]], (count, 3))
+
+
+def test_nothing_is_interpolated_between_a_fluid_and_a_solid():
+    fluid = np.zeros((3, 2, 4), bool)
+    fluid[:, :, 3] = fluid[2, :, 2] = True  # a sea floor with a step
+    medium, dry = sea(fluid), sea(np.zeros_like(fluid))
+    points = places()
+    found, plain = (np.array(one.sample(*points.T)) for one in (medium, dry))
+    assert set(np.unique(found[1] == 0)) == {False, True}
+    assert not ((found[1] > 0) & (found[1] < 1800)).any(), "half a fluid"
+    mixed = (points[:, 2] > -100) & (points[:, 0] < 100) | (points[:, 2] > -300) & (points[:, 0] > 100)
+    assert 0 < mixed.sum() < len(points)
+    for n in np.flatnonzero(mixed & (np.abs(points[:, 2] + 50) < 49) & (points[:, 0] < 100)):
+        np.testing.assert_array_equal(found[:, n], nearest(medium, points[n]))
+    np.testing.assert_array_equal(found[:, ~mixed], plain[:, ~mixed])
+
+
+def test_points_on_a_grid_of_their_own_get_the_same_values_beside_a_fluid():
+    fluid = np.zeros((3, 2, 4), bool)
+    fluid[:, 1, 2:] = True
+    medium, points = sea(fluid), places(9)
+    x, y, z = (np.sort(axis) for axis in points.T)
+    shape = (9, 9, 9)
+    on_grid = medium.sample(x, y[:, None], z[:, None, None])
+    spread = (np.ascontiguousarray(np.broadcast_to(p, shape)) for p in (x, y[:, None], z[:, None, None]))
+    single = medium.sample(*spread)
+    for one, other in zip(on_grid, single, strict=True):
+        assert one.shape == shape
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert (on_grid[1] == 0).any() and (on_grid[1] >= 1800).any()
+
+
+def test_a_sea_floor_in_a_section():
+    """Along an axis of one point all is the same; the floor is halfway between the samples beside it."""
+    fluid = np.zeros((3, 1, 4), bool)
+    fluid[:, :, 2:] = True
+    medium = sea(fluid)
+    z = np.array([-399.0, -299.0, -201.0, -199.0, -101.0, -1.0])
+    vs = medium.sample(np.full(6, 50.0), np.full(6, 1e5), z)[1]
+    np.testing.assert_array_equal(vs > 0, [True, True, True, False, False, False])
+
+
+@pytest.mark.parametrize("all_fluid", [False, True])
+def test_media_of_one_kind_are_interpolated_as_ever(all_fluid):
+    medium, points = sea(np.full((3, 2, 4), all_fluid)), places(50)
+    assert medium._mixed_cells is None
+    vp, vs, _ = medium.sample(*points.T)
+    assert np.unique(vp).size == 50 and (vs == 0).all() == all_fluid

@@ -1,0 +1,389 @@
+"""Meshes of hexahedra from files: of Gmsh itself, and of meshio for what must be refused."""
+
+from __future__ import annotations
+
+import builtins
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from hexahedra_boxes import bend, cube, cubes, merged
+from lithowave.errors import InputError, MissingPackageError
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.numbering import FACES
+from lithowave.mesh.shapes import jacobians, lattice_slopes
+from lithowave.readers.hexahedral_mesh import EXODUS_SIDES, FROM_EXODUS, FROM_VTK, SURFACE_NAMES
+from lithowave.solvers.spectral_element import geometry
+
+meshio = pytest.importorskip("meshio")
+DATA = Path(__file__).parents[1] / "data" / "hexahedra"
+GMSH_FILES = ["hex8_msh2.msh", "hex8_msh4.msh", "hex27_msh2.msh", "hex27_msh4.msh", "hex27_msh4_binary.msh"]
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_hexahedral_mesh(path)
+    assert caught.value.file == path and caught.value.where == "mesh"
+    return str(caught.value)
+
+
+def written(
+    path: Path,
+    mesh: HexahedralMesh,
+    more: dict[str, np.ndarray] | None = None,
+    names: dict[str, list[int]] | None = None,
+    tags: list | None = None,
+) -> Path:
+    """A file of the elements of a mesh, and of further cells by their kind."""
+    kind = "hexahedron" if mesh.nodes is None else "hexahedron27"
+    nodes = mesh.elements if mesh.nodes is None else mesh.nodes[:, geometry.GMSH_TO_VTK]
+    cells = [(kind, nodes), *(more or {}).items()]
+    data = {}
+    if tags is not None:
+        numbers = [np.broadcast_to(tag, len(part)) for tag, (_, part) in zip(tags, cells, strict=True)]
+        data = {"gmsh:physical": numbers, "gmsh:geometrical": numbers}
+    fields = {name: np.array(numbers) for name, numbers in (names or {}).items()}
+    file = meshio.Mesh(mesh.vertices, cells, cell_data=data, field_data=fields)
+    if path.suffix == ".msh":
+        meshio.gmsh.write(path, file, fmt_version="2.2", binary=False)
+    else:
+        file.write(path)
+    return path
+
+
+# What Gmsh wrote
+
+
+@pytest.mark.parametrize("name", GMSH_FILES)
+def test_groups_and_surfaces_of_gmsh(name: str) -> None:
+    mesh = read_hexahedral_mesh(DATA / name)
+    assert mesh.groups == ("rock", "soft soil")
+    np.testing.assert_array_equal(mesh.ids, np.arange(33, 45))
+    centres = unmoved(mesh).mean(axis=1)
+    np.testing.assert_array_equal(mesh.materials, (centres[:, 2] > -1).astype(int))
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"free": 4, "bottom": 4, "sides": 24}
+    for surface, height in (("free", 0.0), ("bottom", -3.0)):
+        element, face = mesh.boundaries[surface].T
+        np.testing.assert_allclose(unmoved(mesh)[element[:, None], FACES[face], 2], height, atol=1e-12)
+
+
+def displacement(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """How the nodes were moved (tests/data/hexahedra/README.md)."""
+    dx, dy = 0.12 * np.sin(1.1 * x + 0.7 * y + 0.3), 0.1 * np.cos(0.9 * z + 0.4 * x)
+    return np.stack([dx, dy, 0.08 * np.sin(1.3 * y - 0.6 * x)], axis=-1)
+
+
+def unmoved(mesh: HexahedralMesh) -> np.ndarray:
+    """Positions (m, 8 or 27, 3) that the nodes had before, on a lattice of steps of 0.5, 0.75 and 0.5 m."""
+    moved, steps = mesh.element_nodes(), np.array([0.5, 0.75, 0.5])
+    before = moved
+    for _ in range(60):
+        before = moved - displacement(*np.moveaxis(before, -1, 0))
+    lattice = np.rint(before / steps) * steps
+    np.testing.assert_allclose(before, lattice, atol=1e-12)
+    return lattice
+
+
+@pytest.mark.parametrize("name", [name for name in GMSH_FILES if "hex27" in name])
+def test_the_27_nodes_of_gmsh_come_in_their_order(name: str) -> None:
+    """Each lay in the middle between the right corners, and all Jacobians are what Gmsh itself computes."""
+    mesh = read_hexahedral_mesh(DATA / name)
+    before = unmoved(mesh)
+    straight = geometry.shape_functions(geometry.reference_nodes(27), 8) @ before[:, :8]
+    np.testing.assert_allclose(before, straight, atol=1e-12)
+    with np.load(DATA / "hex27_jacobians.npz") as gmsh:
+        np.testing.assert_array_equal(mesh.ids, gmsh["element"])
+        points = np.array([-1.0, 0.0, 1.0])
+        np.testing.assert_allclose(mesh.positions(points).reshape(-1, 27, 3), gmsh["position"], atol=1e-12)
+        found = jacobians(mesh.vertices.T, mesh.nodes, lattice_slopes(3, 27)).T
+        np.testing.assert_allclose(found, gmsh["jacobian"], rtol=1e-12)
+        table = geometry.determinant(geometry.jacobian_matrix(mesh.element_nodes(), 2))
+        np.testing.assert_allclose(table.reshape(-1, 27), gmsh["jacobian"], rtol=1e-12)
+
+
+def test_eight_corners_of_gmsh_come_in_their_order() -> None:
+    two, four, fine = (read_hexahedral_mesh(DATA / f"hex{name}.msh") for name in ("8_msh2", "8_msh4", "27_msh4"))
+    assert two.nodes is None
+    np.testing.assert_allclose(two.element_nodes(), four.element_nodes(), atol=1e-14)
+    np.testing.assert_allclose(two.element_nodes(), fine.element_nodes()[:, :8], atol=1e-14)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.9, 0.98])
+@pytest.mark.parametrize("name", GMSH_FILES)
+def test_files_that_are_cut_short(name: str, part: float, tmp_path: Path) -> None:
+    data = (DATA / name).read_bytes()
+    (tmp_path / name).write_bytes(data[: int(part * len(data))])
+    assert "cannot be read" in refusal(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hex8_msh2_save_all.msh", "no cell is in the volume groups 'rock', 'soft soil'. In Gmsh save with"),
+        ("hex8_msh4_save_all.msh", "some cells have a physical group, and some have none. Save with Mesh.SaveAll = 0"),
+        ("hex8_msh4_two_groups.msh", "a volume is in the physical groups 'rock' and 'everything'"),
+    ],
+)
+def test_groups_of_gmsh_that_cannot_be_told(name: str, message: str) -> None:
+    assert message in refusal(DATA / name)
+
+
+def test_orders_of_nodes() -> None:
+    np.testing.assert_array_equal(FROM_VTK, geometry.VTK_TO_GMSH)
+    assert sorted(FROM_EXODUS) == list(range(27))
+    assert len({tuple(sorted(side)) for side in [*EXODUS_SIDES.tolist(), *FACES.tolist()]}) == 6
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("nodes", [8, 27])
+@pytest.mark.parametrize("suffix", [".msh", ".vtu"])
+def test_meshes_without_surfaces_get_the_sides_of_their_box(suffix: str, nodes: int, tmp_path: Path) -> None:
+    mesh = merged(cubes((3, 4, 2)))
+    if nodes == 27:
+        mesh = curved(mesh, lambda x, y, z: (0 * x, 0 * y, 0.1 * z * np.sin(x + y)))
+    else:
+        mesh.vertices[:, 2] += 0.1 * mesh.vertices[:, 2] * np.sin(mesh.vertices[:, 0])
+    found = read_hexahedral_mesh(written(tmp_path / f"box{suffix}", mesh))
+    np.testing.assert_allclose(found.element_nodes(), mesh.element_nodes(), rtol=1e-12)
+    sizes = {"x_min": 8, "x_max": 8, "y_min": 6, "y_max": 6, "z_min": 12, "z_max": 12}
+    assert {name: len(faces) for name, faces in found.boundaries.items()} == sizes
+    assert (found.boundaries["z_max"][:, 1] == 5).all() and found.groups == ()
+
+
+def test_groups_of_a_vtu_file_go_by_their_numbers(tmp_path: Path) -> None:
+    mesh = merged(cubes((3, 1, 1)))
+    file = meshio.Mesh(mesh.vertices, [("hexahedron", mesh.elements)], cell_data={"material": [np.array([5, 2, 5])]})
+    file.write(tmp_path / "box.vtu")
+    found = read_hexahedral_mesh(tmp_path / "box.vtu")
+    assert found.groups == ("2", "5") and found.materials.tolist() == [1, 0, 1]
+
+
+def test_nodes_that_no_element_has_are_left_out(tmp_path: Path) -> None:
+    mesh = merged(cubes((2, 1, 1)))
+    spare = replace(mesh, vertices=np.concatenate([[[9.0, 9, 9]], mesh.vertices]), elements=mesh.elements + 1)
+    found = read_hexahedral_mesh(written(tmp_path / "box.msh", spare))
+    np.testing.assert_array_equal(found.vertices, mesh.vertices)
+    assert set(found.boundaries) == set(SURFACE_NAMES[:6])
+
+
+def exodus(path: Path, mesh: HexahedralMesh, names: tuple[str, str] = ("top", "sides")) -> Path:
+    """An Exodus file of two blocks, the first without name; z faces in one side set, all others in the second."""
+    order = np.arange(8) if mesh.nodes is None else np.argsort(FROM_EXODUS)
+    nodes = mesh.node_indices[:, order] + 1
+    sides = {tuple(sorted(side)): n for n, side in enumerate(EXODUS_SIDES.tolist(), start=1)}
+    exterior = [
+        (element, sides[tuple(sorted(FACES[face].tolist()))], face > 3)
+        for element in range(mesh.element_count)
+        for face in range(6)
+        if (mesh.elements == mesh.elements[element, FACES[face]][:, None, None]).any(2).all(0).sum() == 1
+    ]
+    with h5py.File(path, "w") as file:
+        for axis, values in zip("xyz", mesh.vertices.T, strict=True):
+            file[f"coord{axis}"] = values
+        for number, part in ((1, slice(0, 2)), (2, slice(2, None))):
+            file[f"connect{number}"] = nodes[part].astype(np.int32)
+            file[f"connect{number}"].attrs["elem_type"] = "HEX8" if mesh.nodes is None else "HEX27"
+        file["eb_prop1"] = np.array([10, 20], np.int32)
+        file["eb_names"] = np.array([list(name.ljust(9, "\0")) for name in ("", "granite")], "S1")
+        file["ss_names"] = np.array([list(name.ljust(9, "\0")) for name in names], "S1")
+        file["elem_num_map"] = np.arange(101, 101 + mesh.element_count, dtype=np.int32)
+        for number, upright in ((1, True), (2, False)):
+            chosen = np.array([(e + 1, side) for e, side, is_z in exterior if is_z == upright], np.int32)
+            file[f"elem_ss{number}"], file[f"side_ss{number}"] = chosen.T
+    return path
+
+
+@pytest.mark.parametrize("nodes", [8, 27])
+def test_exodus(nodes: int, tmp_path: Path) -> None:
+    mesh = merged(cubes((2, 2, 1)))
+    mesh = curved(mesh, bend) if nodes == 27 else mesh
+    found = read_hexahedral_mesh(exodus(tmp_path / "box.exo", mesh))
+    np.testing.assert_array_equal(found.element_nodes(), mesh.element_nodes())
+    assert found.groups == ("10", "granite") and found.materials.tolist() == [0, 0, 1, 1]
+    assert found.ids.tolist() == [101, 102, 103, 104]
+    assert {name: len(faces) for name, faces in found.boundaries.items()} == {"top": 8, "sides": 8}
+    assert set(found.boundaries["top"][:, 1]) == {4, 5}
+
+
+def test_exodus_by_meshio(tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4")
+    mesh = merged(cubes((2, 2, 1)))
+    meshio.exodus.write(tmp_path / "box.e", meshio.Mesh(mesh.vertices, [("hexahedron", mesh.elements)]))
+    found = read_hexahedral_mesh(tmp_path / "box.e")
+    np.testing.assert_array_equal(found.element_nodes(), mesh.element_nodes())
+    assert len(found.boundaries) == 6
+
+
+def test_exodus_refusals(tmp_path: Path) -> None:
+    mesh = merged(cubes((2, 2, 1)))
+    assert "'upper' has a name that is not known" in refusal(exodus(tmp_path / "a.exo", mesh, ("upper", "sides")))
+    path = exodus(tmp_path / "b.exo", mesh)
+    with h5py.File(path, "a") as file:
+        file["connect2"].attrs["elem_type"] = "TETRA"
+        del file["connect2"]
+        file["connect2"] = np.ones((3, 4), np.int32)
+        file["connect2"].attrs["elem_type"] = "TETRA"
+    assert "3 tetrahedra beside 2 hexahedra" in refusal(path)
+    with h5py.File(path, "a") as file:
+        del file["coordz"]
+    assert "coordz" in refusal(path)
+    path.write_bytes(exodus(tmp_path / "c.exo", mesh).read_bytes()[:3000])
+    assert "cannot be read" in refusal(path)
+
+
+# What must be refused
+
+TWO = merged(cubes((2, 1, 1)))
+
+
+def test_other_cells(tmp_path: Path) -> None:
+    more = {"tetra": TWO.elements[:, :4], "wedge": TWO.elements[:1, :6], "line": TWO.elements[:, :2]}
+    text = refusal(written(tmp_path / "box.msh", TWO, more))
+    assert "2 tetrahedra, 1 wedge beside 2 hexahedra" in text and "Recombine" in text
+    text = refusal(written(tmp_path / "box.vtu", TWO, {"pyramid": TWO.elements[:1, :5]}))
+    assert "1 pyramid beside 2 hexahedra" in text
+
+
+def test_hexahedra_of_twenty_nodes(tmp_path: Path) -> None:
+    mesh = curved(TWO, bend)
+    file = meshio.Mesh(mesh.vertices, [("hexahedron20", mesh.nodes[:, geometry.GMSH_TO_VTK][:, :20])])
+    meshio.gmsh.write(tmp_path / "box.msh", file, fmt_version="2.2", binary=False)
+    text = refusal(tmp_path / "box.msh")
+    assert "2 hexahedra of 20 nodes" in text and "SecondOrderIncomplete" in text
+
+
+def test_hexahedra_of_8_and_of_27_nodes(tmp_path: Path) -> None:
+    path = written(tmp_path / "box.msh", curved(TWO, bend), {"hexahedron": TWO.elements[:1]})
+    assert "of the hexahedra 1 have 8 nodes and 2 have 27" in refusal(path)
+
+
+def test_no_hexahedra(tmp_path: Path) -> None:
+    meshio.gmsh.write(
+        tmp_path / "box.msh", meshio.Mesh(TWO.vertices, [("quad", TWO.elements[:, :4])]), "2.2", binary=False
+    )
+    text = refusal(tmp_path / "box.msh")
+    assert "no hexahedra but 2 quads" in text and "physical volume" in text
+
+
+SIDES = np.array([face for e in TWO.elements for face in e[FACES]])
+NAMES = {"rock": [1, 3], "top": [2, 2], "sides": [3, 2]}
+OUTER = np.array([0, 2, 3, 4, 5, 7, 8, 9, 10, 11])  # of SIDES, those not between the two elements
+SURFACES = np.where(OUTER % 6 == 5, 2, 3)
+
+
+def with_surfaces(path: Path, faces: np.ndarray, tags: np.ndarray, names: dict = NAMES) -> Path:
+    return written(path, TWO, {"quad": faces}, names, [1, tags])
+
+
+def test_surfaces_cover_the_exterior(tmp_path: Path) -> None:
+    mesh = read_hexahedral_mesh(with_surfaces(tmp_path / "box.msh", np.roll(SIDES[OUTER], 1, axis=1), SURFACES))
+    assert mesh.groups == ("rock",)
+    assert mesh.boundaries["top"].tolist() == [[0, 5], [1, 5]] and len(mesh.boundaries["sides"]) == 8
+
+
+def test_exterior_faces_without_surface(tmp_path: Path) -> None:
+    text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER[:-2]], SURFACES[:-2]))
+    assert "of 10 exterior faces 2 are in no surface group" in text
+    assert "x = 1.5 m, y = 0.5 m, z = 0 m" in text
+
+
+def test_a_surface_inside(tmp_path: Path) -> None:
+    text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 1]], np.append(SURFACES, 2)))
+    assert "of the surface group 'top' 1 face lies inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
+
+
+def test_a_surface_that_is_no_face(tmp_path: Path) -> None:
+    faces = SIDES[OUTER].copy()
+    faces[0] = TWO.elements[0, [0, 1, 6, 7]]
+    assert "of the surface group 'sides' 1 face lies at no face" in refusal(
+        with_surfaces(tmp_path / "box.msh", faces, SURFACES)
+    )
+
+
+def test_a_face_in_two_surfaces(tmp_path: Path) -> None:
+    text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 5]], np.append(SURFACES, 3)))
+    assert "1 face is in the surface groups 'top' and 'sides'" in text
+
+
+@pytest.mark.parametrize(("name", "hint"), [("Top", "'top'"), ("absorbin", "'absorbing'"), ("X-min", "'x_min'")])
+def test_names_of_surfaces(name: str, hint: str, tmp_path: Path) -> None:
+    names = {"rock": [1, 3], name: [2, 2], "sides": [3, 2]}
+    text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, names))
+    assert f"'{name}' has a name that is not known" in text and f"Did you mean {hint}?" in text
+    assert "rigid" in text
+
+
+def test_a_surface_without_name(tmp_path: Path) -> None:
+    assert "'2' has a name" in refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, {"sides": [3, 2]}))
+
+
+def test_volumes_without_name_go_by_their_number(tmp_path: Path) -> None:
+    mesh = read_hexahedral_mesh(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}, tags=[[4, 9]]))
+    assert mesh.groups == ("rock", "9") and mesh.materials.tolist() == [0, 1]
+
+
+def test_hexahedra_in_no_volume(tmp_path: Path) -> None:
+    text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}, tags=[[4, 0]]))
+    assert "1 of 2 hexahedra are in no group" in text
+    text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}))
+    assert "no cell is in the volume groups 'rock'" in text and "SaveAll" in text
+
+
+@pytest.mark.parametrize(
+    ("mesh", "message"),
+    [
+        (merged([cube(), cube((5, 0, 0))]), "2 parts"),
+        (merged([c for n, c in enumerate(cubes((3, 3, 3))) if n != 13]), "1 hole"),
+        (merged([cube(), *(cube((i / 2, j / 2, 1), (0.5, 0.5, 1)) for i in (0, 1) for j in (0, 1))]), "hanging"),
+        (replace(TWO, vertices=TWO.vertices * [1, 1, -1]), "all 2 elements have a negative Jacobian"),
+    ],
+)
+def test_checks_of_the_mesh_are_made(mesh: HexahedralMesh, message: str, tmp_path: Path) -> None:
+    assert message in refusal(written(tmp_path / "box.msh", mesh))
+
+
+def test_an_inverted_element_has_the_number_of_gmsh(tmp_path: Path) -> None:
+    lines = (DATA / "hex8_msh2.msh").read_text().splitlines()
+    place = next(n for n, line in enumerate(lines) if line.startswith("40 5 "))
+    words = lines[place].split()
+    lines[place] = " ".join([*words[:-8], *words[-4:], *words[-8:-4]])
+    (tmp_path / "box.msh").write_text("\n".join(lines) + "\n")
+    assert "1 element is inverted, folded or flat; the worst is element 40" in refusal(tmp_path / "box.msh")
+
+
+def test_files_that_are_no_meshes(tmp_path: Path) -> None:
+    assert "ending .stl is not known" in refusal(tmp_path / "box.stl")
+    assert "cannot be read" in refusal(tmp_path / "missing.msh")
+    for suffix in (".msh", ".vtu", ".exo"):
+        for content in (b"", b"no mesh\n", b"$MeshFormat\n9.9 0 8\n$EndMeshFormat\n"):
+            (tmp_path / f"box{suffix}").write_bytes(content)
+            refusal(tmp_path / f"box{suffix}")
+
+
+def test_a_node_that_is_not_there(tmp_path: Path) -> None:
+    text = (DATA / "hex8_msh2.msh").read_text().replace("\n33 5 2 4 1 ", "\n33 5 2 4 1 9")
+    (tmp_path / "box.msh").write_text(text)
+    refusal(tmp_path / "box.msh")
+
+
+def test_meshio_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real: Callable = builtins.__import__
+
+    def without(name: str, *rest: object, **more: object) -> object:
+        if name == "meshio":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    path = shutil.copy(DATA / "hex8_msh2.msh", tmp_path)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingPackageError, match=r"lithowave\[meshes\]"):
+        read_hexahedral_mesh(path)
+    read_hexahedral_mesh(exodus(tmp_path / "box.exo", merged(cubes((2, 2, 1)))))

@@ -1,0 +1,389 @@
+"""Benchmarks: records on the CPU and on an emulated CUDA device, and the scripts in `benchmarks`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave.bench as bench
+from cuda_emulation import EmulatedCudaBackend
+from lithowave.backends import make_backend
+from lithowave.description.simulation import Simulation
+from lithowave.errors import InputError, ResourceError
+from lithowave.solvers import timing
+from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
+from lithowave.solvers.finite_difference import bench_cases as finite_difference
+from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.spectral_element import bench_cases as spectral_element
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+KEYS = {
+    "method", "case", "size", "order", "precision", "backend", "device", "devices", "rate", "unit", "limit",
+    "limit_fraction", "versions", "commit", "date", "bandwidth", "bytes_per_point", "memory_bytes_per_point", "passes",
+}  # fmt: skip
+CASES = finite_difference.CASES
+BEST_TIME, CALL_TIME = timing.best_time, timing.call_time
+SMALL = {"sizes": [(44, 42, 40)], "layer_cells": 5}
+
+
+class Device(EmulatedCudaBackend):
+    """The emulation, with memory and a bandwidth as they are wanted."""
+
+    room = 1 << 40
+
+    def copy_bandwidth(self) -> float:
+        return 4e12
+
+    def free_memory(self) -> int:
+        return self.room
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "BANDWIDTH_ELEMENTS", 100_000)
+    monkeypatch.setattr(timing, "DEVICE_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "FEWEST_CALLS", 1)
+    for module in (bench, timing):
+        monkeypatch.setattr(module, "best_time", lambda function, *_: BEST_TIME(function, 1))
+    monkeypatch.setattr(discontinuous_galerkin, "call_time", lambda call, device, minimum: CALL_TIME(call, device))
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA backends are emulated."""
+
+    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
+        return make_backend(name, precision, threads) if name == "cpu" else Device(precision)
+
+    for module in ("lithowave.bench", "lithowave.run.launch"):
+        monkeypatch.setattr(f"{module}.make_backend", make)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a script of `benchmarks` by name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+def assert_record(record: dict[str, Any]) -> None:
+    assert set(record) >= KEYS
+    assert record["rate"] > 0 and record["unit"] == "points/s" and record["devices"] == 1
+    assert record["limit"] == pytest.approx(max(record["bandwidth"].values()) / record["bytes_per_point"])
+    assert record["limit_fraction"] == pytest.approx(record["rate"] / record["limit"])
+    json.dumps(record, allow_nan=False)
+
+
+def test_records_on_the_cpu(tmp_path: Path) -> None:
+    file = tmp_path / "records.json"
+    records = bench.run_benchmarks(
+        CASES, **SMALL, backend="cpu", threads=1, receivers=3, steps=20, json_path=file
+    )
+    assert json.loads(file.read_text()) == records
+    assert [record["case"] for record in records] == ["interior", "full", "run"]
+    for record in records:
+        assert_record(record)
+        assert record["size"] == [44, 42, 40] and (record["backend"], record["threads"]) == ("cpu", 1)
+    interior, full, run = records
+    assert interior["bytes_per_point"] == 120 < full["bytes_per_point"]
+    assert set(interior["kernels"]) == {"update_stress", "update_velocity"} and "cupy" not in interior["versions"]
+    assert full["layer_cells"] == 5 and full["receivers"] == 3
+    assert run["steps"] == 20 and run["fraction_of_bare_kernels"] == run["rate"] / run["bare_kernels_rate"]
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_records_on_a_device(device: None, precision: str) -> None:
+    records = bench.run_benchmarks(
+        CASES, **SMALL, precisions=[precision], backend="cuda", receivers=7, steps=4
+    )
+    assert len(records) == 3
+    for record in records:
+        assert_record(record)
+        assert record["backend"] == "cuda" and record["device"] == Device.device and "threads" not in record
+        assert record["bandwidth"] == {"copy": 4e12} and record["versions"]["runtime"] == "13.0"
+    interior, full, run = records
+    assert interior["bytes_per_point"] == (120 if precision == "single" else 240)
+    layers = 10 / 44 + 10 / 42 + 5 / 40
+    assert full["bytes_per_point"] == pytest.approx(interior["bytes_per_point"] * (1 + layers * 12 / 30))
+    assert full["receivers"] == 7 and run["steps"] == 4 and run["loop_s"] > 0
+
+
+def test_what_does_not_fit_is_left_out(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = synthetic_plan((40, 40, 40), 4, "single").memory_bytes(Device("single"))
+    monkeypatch.setattr(Device, "room", 2 * small)
+    told: list[str] = []
+    sizes = [(80, 80, 80), (40, 40, 40)]
+    records = bench.run_benchmarks(["interior"], sizes, backend="cuda", tell=told.append)
+    assert [record["size"] for record in records] == [[40, 40, 40]]
+    assert len(told) == 1 and "80x80x80" in told[0] and "GB of memory are free" in told[0]
+
+
+@pytest.mark.parametrize("cause", [MemoryError, RuntimeError])
+def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.MonkeyPatch, cause: type) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ResourceError("as the device said") from cause()
+
+    monkeypatch.setattr(Device, "field", fail)
+    told: list[str] = []
+    if cause is MemoryError:
+        assert bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", tell=told.append) == []
+        assert "as the device said" in told[0]
+    else:
+        with pytest.raises(ResourceError, match="as the device said"):
+            bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", tell=told.append)
+
+
+def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+    monkeypatch.setattr(bench, "measure_task", lambda task, _: measured.append((task.shape, task.setting)))
+    bench.run_benchmarks(["interior"])
+    bench.run_benchmarks(["interior"], backend="cpu", receivers=4)
+    (shape, setting), (cpu_shape, cpu_setting) = measured
+    assert shape == (512,) * 3 and (setting.layer_cells, setting.receivers) == (16, 1000) and setting.steps >= 400
+    assert cpu_shape == (200,) * 3 and (cpu_setting.layer_cells, cpu_setting.receivers) == (10, 4)
+
+
+@pytest.mark.parametrize("order", [2, 4, 6, 8])
+def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
+    setting = finite_difference.SETTINGS["cuda"]
+    task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), "auto", "full", setting)
+    simulation = task.simulation
+    made = plan(simulation)
+    assert made.grid.shape == (90, 80, 70) and made.grid.layers == ((16, 16), (16, 16), (16, 0))
+    assert made.faces["z_max"] == "free" and made.schedule.steps == 400
+    assert len(simulation.receiver_list()) == 1000 and len(simulation.point_sources()) == 2
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_records_of_spectral_elements(device: None, backend: str) -> None:
+    records = bench.run_benchmarks(
+        methods=["spectral_element"], sizes=[(4, 5, 4)], degrees=[2, 3], backend=backend, threads=1
+    )
+    assert [(record["case"], record["degree"]) for record in records] == [
+        ("affine", 2), ("deformed", 2), ("affine", 3), ("deformed", 3)
+    ]  # fmt: skip
+    for record in records:
+        degree = record["degree"]
+        points = (4 * degree + 1) * (5 * degree + 1) * (4 * degree + 1)
+        assert set(record) >= (KEYS - {"order", "bytes_per_point", "memory_bytes_per_point", "passes"})
+        assert record["unit"] == "elements/s" and record["size"] == [4, 5, 4] and record["gll_points"] == points
+        assert record["dof_rate"] == pytest.approx(record["rate"] * 3 * points / 80)
+        assert record["limit"] == pytest.approx(max(record["bandwidth"].values()) / record["bytes_per_element"])
+        assert record["memory_bytes_per_element"] > 4 * (degree + 1) ** 3
+        assert set(record["kernels"]) == {"move", "add_forces", "absorb"}
+        json.dumps(record, allow_nan=False)
+
+
+def test_bytes_of_a_step_of_spectral_elements() -> None:
+    backend = make_backend("cpu", "single", 1)
+    counted = {}
+    for case in spectral_element.CASES:
+        task = spectral_element.SpectralElementTask(case, (5, 5, 5), 4, backend, False)
+        own, all_points, damped = 125 * 27, 21**3, 21**3 - 20 * 19 * 19
+        assert task.plan.damped_point_count == damped
+        counted[case] = task.step_bytes() - 4 * (19 * (all_points - own) + 13 * own + 18 * damped) - 8 * damped
+    maps = {"affine": 2 + 9, "deformed": 250 + 78, "trilinear": 250 + 21}
+    assert counted == {name: 125 * (500 + 4 * words) for name, words in maps.items()}
+
+
+def test_spectral_elements_fill_a_device_but_not_beyond_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = spectral_element.KINDS["deformed"]
+    assert np.prod(spectral_element.usual_size(Device(), 4, kind)) >= 446_080
+    monkeypatch.setattr(Device, "room", 10**9)
+    assert 10_000 < np.prod(spectral_element.usual_size(Device(), 4, kind)) < 446_080
+
+
+@pytest.mark.parametrize(("backend", "cases"), [("cpu", None), ("cuda", ["global"])])
+def test_records_of_discontinuous_galerkin(device: None, backend: str, cases: list[str] | None) -> None:
+    records = bench.run_benchmarks(
+        cases, [(5, 4, 4)], [2], backend=backend, threads=1, methods=["discontinuous_galerkin"]
+    )
+    assert [record["case"] for record in records] == (cases or ["global", "local"])
+    for record in records:
+        assert set(record) >= (KEYS - {"bytes_per_point", "memory_bytes_per_point", "passes"})
+        assert record["unit"] == "elements/s" and record["size"] == [5, 4, 4] and record["order"] == 2
+        assert record["limit"] == pytest.approx(max(record["bandwidth"].values()) / record["bytes_per_element"])
+        assert sum(record["clusters"]) == record["elements"]
+        assert record["operations_rate"] == pytest.approx(record["rate"] * record["operations_per_element"])
+        json.dumps(record, allow_nan=False)
+    assert records[0]["elements"] == 12 * 5 * 4 * 4 and len(records[0]["clusters"]) == 1
+    if cases is not None:
+        return
+    local = records[1]
+    assert len(local["clusters"]) > 1 and local["update_gain"] > 1
+    assert local["fraction_of_gain"] == pytest.approx(local["time_gain"] / local["update_gain"])
+
+
+def test_bytes_of_a_step_of_discontinuous_galerkin() -> None:
+    """By hand: coefficients twice, four times two traces read and written, law, faces, and slots of four faces."""
+    fourth = 2 * 9 * 20 + 4 * 4 * 3 * 10 + 12 + 4 * 14
+    assert discontinuous_galerkin.element_bytes(4, 4, False) == 4 * fourth + 16
+    assert discontinuous_galerkin.element_bytes(4, 8, True) == 8 * (fourth - 12 - 56 + 81 + 4 * 42) + 16
+
+
+@pytest.mark.parametrize(
+    ("cases", "sizes", "options", "methods"),
+    [
+        (None, None, {}, ["finite_difference", "spectral_element", "discontinuous_galerkin"]),
+        (None, None, {"orders": [4]}, ["finite_difference", "discontinuous_galerkin"]),
+        (None, None, {"orders": [8]}, ["finite_difference"]),
+        (None, None, {"orders": [4, 5]}, ["discontinuous_galerkin"]),
+        (None, [(8, 8, 8)], {"orders": [3]}, ["discontinuous_galerkin"]),
+        (["local"], [(8, 8, 8)], {}, ["discontinuous_galerkin"]),
+        (None, [(64, 64, 64)], {}, ["finite_difference"]),
+        (["deformed"], [(8, 8, 8)], {}, ["spectral_element"]),
+        (["run"], None, {}, ["finite_difference"]),
+        (None, None, {"passes": "one"}, ["finite_difference"]),
+        (None, None, {"degrees": [5]}, ["spectral_element"]),
+    ],
+)
+def test_methods_are_those_to_which_the_choices_apply(cases: Any, sizes: Any, options: Any, methods: list[str]) -> None:
+    assert bench.choose_methods(None, cases, sizes, options) == methods
+
+
+def test_choices_of_different_methods_are_refused() -> None:
+    with pytest.raises(InputError, match="belong to different methods"):
+        bench.choose_methods(None, ["interior"], None, {"degrees": [4]})
+    with pytest.raises(InputError, match="interior is nothing of spectral_element"):
+        bench.choose_methods(["spectral_element"], ["interior"], None, {})
+    with pytest.raises(InputError, match="2, 4, 6, 8 of finite_difference; 2, 3, 4, 5, 6, 7 of discontinuous_galerkin"):
+        bench.choose_methods(None, None, None, {"orders": [7, 8]})
+
+
+@pytest.mark.parametrize(
+    ("methods", "order", "words"),
+    [
+        (["finite_difference"], 3, "3 is no order of finite_difference; choose out of: 2, 4, 6, 8"),
+        (["discontinuous_galerkin"], 8, "8 is no order of discontinuous_galerkin; choose out of: 2, 3, 4, 5, 6, 7"),
+        (["finite_difference", "discontinuous_galerkin"], 5, "5 is no order of finite_difference"),
+    ],
+)
+def test_orders_that_a_method_does_not_have_are_refused(methods: list[str], order: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        bench.choose_methods(methods, None, None, {"orders": [order]})
+
+
+def test_orders_are_those_that_the_benchmarks_of_a_method_take() -> None:
+    assert bench.orders_of("discontinuous_galerkin") == discontinuous_galerkin.ORDERS
+    assert bench.orders_of("spectral_element") == ()
+
+
+def test_unknown_backends_are_refused() -> None:
+    with pytest.raises(InputError, match="gpu is no backend"):
+        bench.run_benchmarks(backend="gpu")
+
+
+# --- scripts
+
+
+def test_gpu_table(device: None, script: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = finite_difference.Setting(40, 5, 3, steps=4, sample_every=1, snapshot_every=2, peak_motion=True)
+    monkeypatch.setitem(finite_difference.SETTINGS, "cuda", setting)
+    file = tmp_path / "gpu.json"
+    words = ["--sizes", "40", "--orders", "4", "--precisions", "single", "--json", str(file)]
+    records = script("gpu").main(words)
+    assert [record["case"] for record in records] == ["interior", "full", "run"]
+    assert json.loads(file.read_text()) == records
+    assert "of its bare kernels" in capsys.readouterr().out
+
+
+def test_gpu_largest(device: None, script: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = script("gpu")
+    room = synthetic_plan((80, 80, 80), 4, "single").memory_bytes(Device("single"))
+    monkeypatch.setattr(Device, "room", room)
+    monkeypatch.setattr(gpu, "make_backend", lambda *_: Device())
+    (record,) = gpu.main(["--largest", "--first", "40"])
+    assert record["size"] == [72, 72, 72] and record["memory_bytes"] <= room == record["free_memory_bytes"]
+    assert gpu.main(["--largest", "--first", "90"]) == []
+    assert "no cube of 90 points or more fits" in capsys.readouterr().out
+
+
+def test_model_of_the_paper(script: Any) -> None:
+    made = plan(Simulation.from_file(script("cpml_paper_model").MODEL))
+    assert made.grid.shape == (540, 484, 189) and made.schedule.steps == 1000
+    assert 1 - made.grid.interior_point_count / made.point_count == pytest.approx(0.1257, abs=1e-4)
+
+
+def test_model_of_the_paper_is_timed(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS.parent / "src"))
+    file = tmp_path / "paper.json"
+    words = ["--backend", "cpu", "--runs", "1", "--json", str(file), "--at-most", "0"]
+    words += ["--set", "duration=0.08", "--set", "solver.spacing=800", "--set", "compute.threads=1"]
+    assert script("cpml_paper_model").main(words) == 1
+    (record,) = json.loads(file.read_text())
+    assert record["command_s"] > record["run_s"] > record["loop_s"] > 0 and record["steps"] == 10
+
+
+def test_missing_deepwave_is_told(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "deepwave", None)
+    with pytest.raises(SystemExit, match="needs deepwave and PyTorch"):
+        script("compare_deepwave").main([])
+
+
+def fake_peer() -> dict[str, Any]:
+    """As much of PyTorch and deepwave as the comparison calls; deepwave takes two inner steps of 1 ms for a step."""
+    on_device = type("Tensor", (np.ndarray,), {"cuda": lambda self: self})
+
+    def elastic(lamb: Any, mu: Any, buoyancy: Any, *, pml_width: int, **keywords: Any) -> Any:
+        count = keywords["source_amplitudes_pressure_rate"].shape[-1]
+        assert lamb.shape == mu.shape == buoyancy.shape and keywords["receiver_locations_z"].shape == (1, 10, 3)
+        assert keywords["source_amplitudes_pressure_rate"].shape == (1, 1, count)
+        time.sleep(2e-3 * count)
+        inner = keywords["dt"] / 2
+        info = SimpleNamespace(step_ratio=2, internal_dt=inner, pml_width=[pml_width] * 6, boundary=["pml"] * 6)
+        seen = SimpleNamespace(abs=lambda: SimpleNamespace(max=lambda: 1.0))
+        return SimpleNamespace(info=info, receiver_amplitudes_z=seen)
+
+    cuda = SimpleNamespace(is_available=lambda: True, synchronize=lambda: None, get_device_name=lambda: "Paper GPU")
+    torch = SimpleNamespace(
+        __version__="2.9", version=SimpleNamespace(cuda="13.0"), cuda=cuda,
+        float32=np.float32, long=np.int64, exp=np.exp,
+        arange=lambda count, device, dtype: np.arange(count, dtype=dtype),
+        tensor=lambda values, device: np.array(values), no_grad=lambda: pytest.MonkeyPatch.context(),
+        full=lambda shape, value, dtype, device: np.full(shape, value, dtype),
+        from_numpy=lambda array: array.view(on_device),
+    )  # fmt: skip
+    return {"torch": torch, "deepwave": SimpleNamespace(__version__="0.1.0", elastic=elastic)}
+
+
+def test_comparison_with_deepwave(device: None, script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare = script("compare_deepwave")
+    monkeypatch.setattr(compare, "make_backend", lambda *_: Device())
+    for name, module in fake_peer().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    file = tmp_path / "deepwave.json"
+    words = f"--size 24 --layers 4 --short 1 --steps 2 --rounds 1 --json {file} --at-least 1e9".split()
+    assert compare.main(words) == 1
+    records = json.loads(file.read_text())
+    assert [record.get("peer") for record in records] == [None, "deepwave 0.1.0"] * 2
+    assert [record["layer_cells"] for record in records] == [0, 0, 4, 4]
+    for peer in records[1::2]:
+        assert peer["rate"] == pytest.approx(24**3 / 1e-3, rel=0.5), "inner steps count"
+
+
+def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:
+    compare = script("compare_deepwave")
+    backend = make_backend("cpu", "single", 1)
+    torch = fake_peer()["torch"]
+    lam, mu, buoyancy = compare.peer_models(20, torch)
+    solver = compare.own_solver(20, 3, backend)
+    inner = (slice(2 + 3, -2 - 3),) * 3
+    assert np.array_equal(solver.lam[inner], lam) and np.allclose(solver.density[inner] * buoyancy, 1.0)
+    assert np.allclose(solver.compliance[inner] * mu, 1.0)
+    assert np.array_equal(solver.lam[2, 5:-5, 5:-5], lam[0]) and np.array_equal(solver.lam[-3, 5:-5, 5:-5], lam[-1])
+    assert compare.own_solver(20, 0, backend).plan.padded_shape() == (24, 24, 24)
+    steps = timing.Steps(solver, recording=True)
+    for _ in range(120):
+        steps()
+    assert 0 < solver.largest_velocity() < np.inf
+    run, facts = compare.own_run(20, 3, backend)
+    assert run(5) == 5 and facts == {"passes": 2}

@@ -1,0 +1,280 @@
+"""What `check` tells of discontinuous Galerkin: mesh, clusters, resolution, memory; and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from cuda_devices import DEVICES, make_device
+from lithowave.backends import make_backend
+from lithowave.errors import InstabilityError
+from lithowave.mesh.gmsh_writing import write_gmsh
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.run.instability import InstabilityWatch
+from lithowave.run.memory import memory_needed
+from lithowave.solvers import load_method
+from lithowave.solvers.clock import Clock
+from lithowave.solvers.discontinuous_galerkin.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from small_run import lithowave, report_of, settings
+
+SMALL = """\
+title: small
+domain: {x: [-600, 600], y: [-600, 600], z: [-800, 0]}
+material:
+  layers:
+    - {top: 0, vp: 1500, vs: 0, rho: 1000}
+    - {top: -400, vp: 5000, vs: 2900, rho: 2600}
+sources:
+  - position: [30, -20, -110]
+    moment_tensor: {xx: 1.0e13, yy: 1.0e13, zz: 1.0e13}
+    time_function: {gaussian: {sigma: 0.15, delay: 0.8}}
+receivers:
+  - {network: XX, line: {prefix: L, start: [-500, 0, -10], end: [500, 0, -10], count: 3}}
+duration: 0.2
+solver: {method: discontinuous_galerkin, max_frequency: 2.7, order: 2, points_per_wavelength: 10}
+compute: {backend: cpu, threads: 1}
+output: {directory: out, sampling_interval: 0.02, checkpoint: null}
+"""
+MESHED = """\
+title: from a file
+domain: {x: [-700, 700], y: [-600, 600], z: [-800, 0]}
+material:
+  groups:
+    soil: {vp: 3000, vs: 1600, rho: 2300}
+    rock: {vp: 5000, vs: 2900, rho: 2600}
+sources:
+  - position: [30, -20, -410]
+    force: [0, 0, 1.0e10]
+    time_function: {gaussian: {sigma: 0.15, delay: 0.6}}
+receivers:
+  - {network: XX, name: R1, position: [100, 100, 0]}
+duration: 0.1
+solver: {method: discontinuous_galerkin, mesh: box.msh, max_frequency: 3, order: 3}
+compute: {backend: cpu, threads: 1}
+output: {directory: out, sampling_interval: 0.02, checkpoint: null}
+"""
+# Order, anisotropic, with local time steps.
+KINDS = [(2, False, False), (5, False, False), (3, True, False), (4, False, True)]
+
+
+def write(folder: Path, text: str = SMALL) -> Path:
+    path = folder / "small.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def meshed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A description whose mesh of two groups does not reach to the eastern and western ends of the domain."""
+    monkeypatch.chdir(tmp_path)
+    box = tetrahedral_box((-600, 600), (-600, 600), (-800, 0), 200.0, interfaces=(-400.0,))
+    write_gmsh(tmp_path / "box.msh", replace(box, groups=("soil", "rock")))
+    return write(tmp_path, MESHED)
+
+
+# --- what is told
+
+
+@pytest.mark.parametrize(("place", "told"), [("195, 6, 0", True), ("100, 45, 0", False)])
+def test_receivers_beside_a_vertex_of_an_imported_mesh_are_told(meshed: Path, place: str, told: bool) -> None:
+    """The cubes of the box have vertices at multiples of 200 m."""
+    meshed.write_text(meshed.read_text().replace("position: [100, 100, 0]", f"position: [{place}]"))
+    text = lithowave("check", meshed, "--no-measure")
+    assert ("beside a vertex of the mesh" in text) == told
+
+
+def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path)
+    text = lithowave("check", file, "--no-measure")
+    for words in (
+        "discontinuous Galerkin, order 2: 4 functions in an element",
+        "tetrahedra (",
+        " fluid)",
+        "z_max free; absorbing by letting out what travels along the normal",
+        "at vs = 1500 m/s in element",
+        "of the limit, set by vp = ",
+        "this run would work here",
+    ):
+        assert words in text, words
+    assert "elements/s" not in text
+    local = lithowave("check", file, "--no-measure", *settings("solver.local_time_steps=true"))
+    assert "shortest time step" in local and "times fewer updates" in local
+
+
+def test_the_report_has_numbers(tmp_path: Path) -> None:
+    changes = settings("solver.local_time_steps=true")
+    report = json.loads(lithowave("check", write(tmp_path), "--json", *changes))
+    plan = report["plan"]
+    assert plan["method"] == "discontinuous_galerkin" and plan["order"] == 2 and plan["basis_functions"] == 4
+    assert plan["degrees_of_freedom"] == 36 * plan["element_count"] and plan["anisotropic_elements"] == 0
+    assert 0 < plan["fluid_elements"] < plan["element_count"]
+    # The twelve of a cube are alike; those beside interfaces and faces are not larger; around the source they are cut.
+    assert plan["element_size_m"][0] < plan["element_size_m"][1]
+    assert plan["mesh_quality"]["radius_ratio"] > 0.03 and plan["mesh_quality"]["worst_element"]["element"] >= 0
+    assert sum(one["elements"] for one in plan["clusters"]) == plan["element_count"]
+    assert plan["local_time_steps"] and plan["local_time_step_gain"] > 1
+    first, *others = (one["time_step_s"] for one in plan["clusters"])
+    assert first == plan["time_step_s"] <= plan["time_step_limit_s"]
+    assert others[-1] == pytest.approx(plan["largest_time_step_s"])
+    assert others == pytest.approx([first * 2**n for n in range(1, len(others) + 1)])
+    assert plan["steps"] * plan["largest_time_step_s"] == pytest.approx(0.2, rel=0.1)
+    assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0 and report["loop_s"] > 0
+    assert report["memory_bytes"] > plan["memory_bytes"] > 4 * plan["degrees_of_freedom"]
+
+
+def test_a_run_is_that_which_was_told(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    plan = json.loads(lithowave("check", file, "--json", "--no-measure"))["plan"]
+    text = lithowave("run", file, "--output", tmp_path / "out")
+    assert "million elements/s" in text and "points/s" not in text
+    report = report_of(tmp_path / "out")
+    assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0
+    assert {name: report["plan"][name] for name in ("steps", "element_count", "clusters")} == {
+        name: plan[name] for name in ("steps", "element_count", "clusters")
+    }
+
+
+def test_an_instability_is_told() -> None:
+    made = synthetic_plan((3, 3, 3), 2, "single")
+    schedule = replace(made.schedule, time_step=2.5 * made.schedule.limit)
+    clustering = replace(made.clustering, schedule=schedule, shortest=schedule.time_step)
+    made = replace(made, clustering=clustering)
+    solver = DiscontinuousGalerkinSolver(made, None, make_backend("cpu", "single", 1))
+    fill_with_noise(solver)
+    clock = Clock(made.schedule.time_step, 400)
+    watch = InstabilityWatch(made.schedule, [])
+    with pytest.raises(InstabilityError) as found:
+        while not clock.finished:
+            solver.advance(clock.step)
+            clock.tick()
+            watch.check(solver, clock)
+    text = str(found.value)
+    assert "250% of the stability limit" in text and "insphere radius" in text and "in element" in text
+
+
+# --- memory
+
+
+def device_bytes(solver: DiscontinuousGalerkinSolver) -> int:
+    arrays = [solver.coefficients, solver.own, solver.even, solver.odd, solver.tables.neighbor, solver.tables.second]
+    for kind in solver.tables.kinds.values():
+        arrays += [kind.elastic, kind.faces]
+    return sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(("order", "anisotropic", "local"), KINDS)
+def test_planned_memory_is_what_the_solver_holds(
+    order: int, anisotropic: bool, local: bool, precision: str, device: str
+) -> None:
+    backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
+    made = synthetic_plan((6, 5, 5), order, precision, anisotropic=anisotropic, cut=local)
+    assert made.clustering.count > 1 or not local
+    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
+    if device == "cpu":
+        assert made.memory_bytes() <= made.memory_bytes(backend) < 1.1 * made.memory_bytes()
+    if order == 2:  # for the others kernels would have to be compiled
+        assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
+
+
+def traced(function: Any) -> tuple[Any, int]:
+    """What a function gives, and the bytes that it has taken and not given back."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = function()
+        gc.collect()
+        return result, tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("changes", [{"local_time_steps": False}, {"local_time_steps": True, "order": 4}], ids=str)
+def test_a_run_takes_what_was_predicted(tmp_path: Path, changes: dict[str, Any]) -> None:
+    solver = {"method": "discontinuous_galerkin", "spacing": 110, "order": 3, **changes}
+    simulation = lw.Simulation.from_text(SMALL, tmp_path).with_overrides({"solver": solver})
+    backend = make_backend("cpu", "single", 1)
+    method = load_method("discontinuous_galerkin")
+
+    def arrays() -> tuple[DiscontinuousGalerkinPlan, DiscontinuousGalerkinSolver]:
+        made = method.plan(simulation)
+        return made, DiscontinuousGalerkinSolver(made, simulation, backend)
+
+    arrays()
+    (made, _), taken = traced(arrays)
+    assert made.element_count > 5000
+    assert memory_needed(simulation, made, backend).main == pytest.approx(taken, rel=0.1)
+
+
+def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
+    backend = make_backend("cpu", "single", 1)
+    bare = lw.Simulation.from_text(SMALL, tmp_path)
+    changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
+    full = bare.with_overrides(changes)
+    made = load_method("discontinuous_galerkin").plan(full)
+    needs = [memory_needed(one, made, backend).main for one in (bare, full)]
+    assert needs[1] > needs[0] + 100 * made.raster_point_count(full.output.snapshots[0])
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "words"),
+    [
+        ("check", {"mesh: box.msh": "mesh: bux.msh"}, ("small.yaml:14: solver.mesh", "does not exist", "'box.msh'")),
+        (
+            "check", {"    rock: {vp: 5000, vs: 2900, rho: 2600}\n": ""},
+            ("small.yaml:4: material.groups", "no material for the group 'rock'", "groups of the mesh: soil, rock"),
+        ),
+        (
+            "run", {"position: [100, 100, 0]": "position: [650, 0, -10]"},
+            ("small.yaml:11: receivers", "XX.R1 at (650, 0, -10) m is in no element of the mesh"),
+        ),
+        (
+            "run", {"position: [30, -20, -410]": "position: [-650, 0, -10]"},
+            ("small.yaml:7: sources", "(-650, 0, -10) m is in no element of the mesh"),
+        ),
+        (
+            "check", {"order: 3}": "order: 3, time_step: 0.05}"},
+            ("small.yaml:14: solver.time_step", "0.05 s is above the stability limit", "leave time_step out"),
+        ),
+        (
+            "check", {"max_frequency: 3": "max_frequency: 8"},
+            ("solver.max_frequency", "8 Hz has 3 points in the shortest wavelength in", "order 3 needs at least 7"),
+        ),
+        ("check", {"order: 3": "order: 8"}, ("solver.order", "8 is not an order", "choose 2 to 7")),
+        ("check", {"order: 3": "degree: 3"}, ("solver.degree", "does not apply to discontinuous_galerkin")),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_input_is_told_with_its_line(
+    meshed: Path, command: str, changes: dict[str, str], words: tuple[str, ...]
+) -> None:
+    text = MESHED
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    meshed.write_text(text, encoding="utf-8")
+    told = lithowave(command, meshed, *(["--no-measure"] if command == "check" else []), status=2)
+    for part in words:
+        assert part in told, told
+
+
+def test_the_same_without_a_fault_runs(meshed: Path) -> None:
+    lithowave("run", meshed)
+    assert np.abs(lw.load_seismograms(meshed.parent / "out").data).max() > 0
+    assert report_of(meshed.parent / "out")["plan"]["faces"] == {"free": 72, "absorbing": 264}

@@ -1,0 +1,211 @@
+"""What `check` tells of spectral elements: mesh, resolution, quality, memory; and what runs tell as they go."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from cuda_devices import DEVICES, make_device
+from lithowave.backends import make_backend
+from lithowave.errors import InstabilityError
+from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.run.instability import InstabilityWatch
+from lithowave.run.memory import memory_needed
+from lithowave.solvers import load_method
+from lithowave.solvers.clock import Clock, Schedule
+from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_materials, synthetic_plan
+from lithowave.solvers.spectral_element.meshing import MeshedModel
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from small_run import lithowave, report_of, settings
+
+SMALL = """\
+title: small
+domain: {x: [-600, 600], y: [-600, 600], z: [-800, 0]}
+material:
+  layers:
+    - {top: 0, vp: 3000, vs: 1600, rho: 2300}
+    - {top: -400, vp: 5000, vs: 2900, rho: 2600}
+sources:
+  - position: [30, -20, -410]
+    double_couple: {strike: 30, dip: 60, rake: 90, mw: 4}
+    time_function: {gaussian: {sigma: 0.06, delay: 0.4}}
+receivers:
+  - {network: XX, line: {prefix: L, start: [-500, 0, 0], end: [500, 0, 0], count: 3}}
+duration: 0.4
+solver: {method: spectral_element, max_frequency: 4, degree: 4}
+compute: {backend: cpu, threads: 1}
+output: {directory: out, sampling_interval: 0.02, checkpoint: null}
+"""
+KINDS = [
+    Kind("affine", False, False), Kind("trilinear", False, True), Kind("triquadratic", False, True),
+    Kind("triquadratic", True, False),
+]  # fmt: skip
+
+
+def write(folder: Path, text: str = SMALL) -> Path:
+    path = folder / "small.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- what is told
+
+
+def test_check_tells_the_mesh_and_what_limits_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path)
+    text = lithowave("check", file, "--no-measure")
+    for words in (
+        "spectral element, degree 4",
+        "108 elements (affine isotropic)",
+        "GLL points",
+        "edges of 200 to 400 m",
+        "all elements are boxes",
+        "z_max free; absorbing by the condition of Stacey",
+        "7.25 at vs = 2900 m/s in element",
+        "of the limit, set by vp = ",
+        "steps  120; a sample every 0.02 s",
+    ):
+        assert words in text, words
+    assert "points/s" not in text
+    layer = lithowave("check", file, "--no-measure", *settings("boundaries.absorption=layer"))
+    assert "absorbing by damping layers" in layer
+
+
+def test_the_report_has_numbers(tmp_path: Path) -> None:
+    report = json.loads(lithowave("check", write(tmp_path), "--json"))
+    plan = report["plan"]
+    assert plan["element_count"] == sum(plan["element_kinds"].values()) == 108
+    assert plan["degrees_of_freedom"] == 3 * plan["gll_points"]
+    assert plan["element_size_m"] == pytest.approx([200, 400]) and plan["mesh_quality"]["skewness"] < 1e-6
+    assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0 and report["loop_s"] > 0
+    assert report["memory_bytes"] > plan["memory_bytes"]
+
+
+def test_the_worst_element_is_named(tmp_path: Path) -> None:
+    hill = tmp_path / "hill.npz"
+    x = np.linspace(-700, 700, 15)
+    heights = 100 * np.exp(-((x / 200) ** 2))[:, None] * np.ones(15)
+    np.savez(hill, x=x, y=x, elevation=heights, axes=["y", "x"])
+    text = SMALL.replace("z: [-800, 0]}", f"z: [-800, 0], topography: {hill}}}")
+    simulation = lw.Simulation.from_text(text, tmp_path)
+    told = dict(load_method("spectral_element").plan(simulation).lines())
+    assert "worst in element" in told["mesh quality"] and "triquadratic" in told["mesh"]
+
+
+def test_a_run_counts_elements(tmp_path: Path) -> None:
+    text = lithowave("run", write(tmp_path), "--output", tmp_path / "out")
+    assert "108 elements, 120 steps" in text and "million elements/s" in text and "points/s" not in text
+    report = report_of(tmp_path / "out")
+    assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0
+    assert "108 elements" in (tmp_path / "out" / "log.txt").read_text()
+
+
+def test_an_instability_names_causes_of_this_method() -> None:
+    made = synthetic_plan((4, 4, 4), 4, "single", KINDS[0])
+    made = replace(made, schedule=replace(made.schedule, time_step=1.5 * made.schedule.limit))
+    solver = SpectralElementSolver(made, None, make_backend("cpu", "single", 1))
+    fill_with_noise(solver)
+    clock = Clock(made.schedule.time_step, 400)
+    watch = InstabilityWatch(made.schedule, [])
+    with pytest.raises(InstabilityError) as found:
+        while not clock.finished:
+            solver.advance(clock.step)
+            clock.tick()
+            watch.check(solver, clock)
+    text = str(found.value)
+    assert "150% of the stability limit" in text and "boundaries.absorption: layer" in text and "kappa" not in text
+
+
+# --- memory
+
+
+def device_bytes(solver: SpectralElementSolver) -> int:
+    arrays = [solver.displacement, solver.momentum, solver.points, solver.history, *solver.damping]
+    for group in solver.tables.groups:
+        arrays += [group.moduli, group.geometry, group.order]
+    return sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_planned_memory_is_what_the_solver_holds(kind: Kind, precision: str, device: str) -> None:
+    backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
+    made = synthetic_plan((5, 6, 7), 3, precision, kind)
+    solver = SpectralElementSolver(made, None, backend)
+    assert device_bytes(solver) == made.memory_bytes(backend)
+    if device == "cpu":
+        assert made.memory_bytes() <= made.memory_bytes(backend) < 1.2 * made.memory_bytes()
+    state = sum(piece.values.nbytes + piece.place.keys.nbytes for piece in solver.state().values())
+    assert state == made.state_bytes()
+
+
+def traced(function: Any) -> tuple[Any, int]:
+    """What a function gives, and the bytes that it has taken and not given back."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = function()
+        gc.collect()
+        return result, tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_run_takes_what_was_predicted(tmp_path: Path) -> None:
+    sizes = {"solver": {"method": "spectral_element", "spacing": 60, "degree": 4}}
+    simulation = lw.Simulation.from_text(SMALL, tmp_path).with_overrides({"solver": sizes["solver"]})
+    backend = make_backend("cpu", "single", 1)
+    method = load_method("spectral_element")
+
+    def arrays() -> tuple[SpectralElementPlan, SpectralElementSolver]:
+        made = method.plan(simulation)
+        return made, SpectralElementSolver(made, simulation, backend)
+
+    arrays()
+    (made, _), taken = traced(arrays)
+    assert made.element_count > 5000
+    assert memory_needed(simulation, made, backend).main == pytest.approx(taken, rel=0.1)
+
+
+def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
+    backend = make_backend("cpu", "single", 1)
+    bare = lw.Simulation.from_text(SMALL, tmp_path)
+    changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
+    full = bare.with_overrides(changes)
+    made = load_method("spectral_element").plan(full)
+    needs = [memory_needed(one, made, backend).main for one in (bare, full)]
+    assert needs[1] > needs[0] + 400 * made.raster_point_count(full.output.snapshots[0])
+
+
+# --- meshes of 27 nodes
+
+
+def test_boxes_of_27_nodes_are_boxes() -> None:
+    """Elements without curvature are worked on as parallelepipeds, however many nodes they have."""
+    backend, kind = make_backend("cpu", "double", 1), Kind("affine", False, False)
+    momenta = []
+    for bend in (False, True):
+        mesh = layered_box((0, 300), (0, 300), [0, -300], [(100, 100)]).local()
+        mesh = curved(mesh, lambda x, y, z: (0, 0, 0)) if bend else mesh
+        faces = {"absorbing": np.zeros((0, 2), int), "rigid": np.zeros((0, 2), int), "free": mesh.boundaries["z_max"]}
+        materials = synthetic_materials(mesh.element_count, 4, kind, "double")
+        model = MeshedModel(mesh, materials, faces, None, 100.0)
+        made = make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 10, 2), "double")
+        solver = SpectralElementSolver(made, None, backend)
+        assert made.kinds[0] == [kind]
+        fill_with_noise(solver)
+        solver.advance(0)
+        momenta.append(solver.momentum[:-1, :3].copy())
+    assert np.allclose(momenta[0], momenta[1], rtol=1e-12, atol=1e-12 * np.abs(momenta[0]).max())

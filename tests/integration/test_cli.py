@@ -1,0 +1,513 @@
+"""The command line: what it prints, what it writes, and with which status it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+import lithowave as lw
+from lithowave import doctor
+from lithowave.cli import printing, progress
+from lithowave.cli.printing import json_text
+from small_run import lithowave, report_of, settings, spawn, write_small
+
+COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "bench", "doctor")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a complete run, and what the command said."""
+    folder = tmp_path_factory.mktemp("run")
+    return folder / "out", lithowave("run", write_small(folder), "--output", folder / "out")
+
+
+def python(code: str) -> str:
+    """Output of Python code in a process of its own, with this process's path."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_names_every_command():
+    text = lithowave("--help")
+    assert all(f" {name} " in text for name in COMMANDS)
+    for name in COMMANDS:
+        assert "Usage: lithowave " + name in lithowave(name, "--help")
+
+
+def test_help_is_quick_and_loads_nothing_heavy():
+    heavy = ("numpy", "numba", "pydantic", "yaml", "h5py", "matplotlib", "pyproj", "scipy", "obspy")
+    code = f"import lithowave.cli, sys; print([name for name in {heavy!r} if name in sys.modules])"
+    assert python(code) == "[]\n"
+    times = []
+    for _ in range(3):
+        begin = children_time()
+        python("import sys; sys.argv = ['lithowave', '--version']; from lithowave.cli import main; main()")
+        times.append(children_time() - begin)
+    assert min(times) < 1.0
+
+
+def children_time() -> float:
+    """Processor time of the processes that this one has waited for, s: other work on the machine does not count."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_version():
+    assert lithowave("--version") == f"lithowave {lw.__version__}\n"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "lithowave", "--version"], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout) == (0, f"lithowave {lw.__version__}\n")
+
+
+def test_wrong_usage_has_status_two():
+    assert "No such command" in lithowave("rum", status=2)
+    assert "--thread" in lithowave("run", "a.yaml", "--thread", "2", status=2)
+    assert "--threads" in lithowave("run", "a.yaml", "--threads", "two", status=2)
+
+
+# --- init, check
+
+
+def test_init_writes_a_file_that_can_be_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "lithowave run simulation.yaml" in lithowave("init")
+    assert "this run would work here" in lithowave("check", "simulation.yaml", "--no-measure")
+    (tmp_path / "simulation.yaml").write_text("mine")
+    assert "simulation.yaml: exists already" in lithowave("init", status=2)
+    assert (tmp_path / "simulation.yaml").read_text() == "mine"
+    lithowave("init", "--force")
+    assert "schema_version: 1" in (tmp_path / "simulation.yaml").read_text()
+    assert "cannot be written" in lithowave("init", "no/such/folder.yaml", status=1)
+
+
+def test_check_tells_what_a_run_needs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write_small(tmp_path, ("order: 4", "order: 4, max_frequency: 5"))
+    text = lithowave("check", file, "--no-measure")
+    for words in (
+        "23 x 23 x 14 = 7,406 points",
+        "step 100 m",
+        "5.8 at vs = 2900 m/s everywhere",
+        "67.4% of the limit, set by vp = 5000 m/s everywhere",
+        "120; a sample every 0.02 s",
+        "free",
+        "warning",
+    ):
+        assert words in text, words
+    assert "million points/s" not in text
+    assert list(tmp_path.iterdir()) == [file], "nothing is made"
+
+    report = json.loads(lithowave("check", file, "--json", *settings("solver.spacing=50", "duration=0.4")))
+    assert report["plan"]["spacing_m"] == 50 and report["runnable"] is True and report["problems"] == []
+    assert report["loop_s"] > 0 and report["rate_points_per_s"] > 0
+    assert report["memory_bytes"] > report["plan"]["memory_bytes"]
+
+
+def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write_small(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.backends.cpu.free_memory", lambda: 10_000_000)
+        text = lithowave("check", file, status=1)
+        assert "PROBLEM  not enough memory" in text and "10 MB free" in text
+        assert json.loads(lithowave("check", file, "--json", status=1))["runnable"] is False
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+        text = lithowave("check", file, *settings("output.formats=[sac]"), status=1)
+        assert "obspy" in text and 'pip install "lithowave[formats]"' in text
+        text = lithowave("run", file, *settings("output.formats=[sac]"), status=1)
+        assert "error: Writing SAC needs the package obspy" in text
+    monkeypatch.setattr("lithowave.run.check.shutil.disk_usage", lambda _: SimpleNamespace(free=900_000))
+    assert "not enough room" in lithowave("check", file, "--no-measure", status=1)
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "remedy"),
+    [
+        ("", "[miniseed]", "[]"),
+        ("", "[segy, sac]", "[]"),
+        ("segyio", "[miniseed, segy, sac]", "[segy]"),
+        ("obspy", "[miniseed, segy, sac]", "[miniseed, sac]"),
+    ],
+)
+def test_a_run_without_the_package_of_a_format_is_told_and_works(tmp_path, monkeypatch, installed, wanted, remedy):
+    if installed:
+        pytest.importorskip(installed)
+    file = write_small(tmp_path, ("formats: []", f"formats: {wanted}"), ("duration: 0.8", "duration: 0.05"))
+    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: name == installed or None)
+    text = lithowave("run", file, "--output", tmp_path / "run", status=1)
+    assert not (tmp_path / "run").exists()
+    without = text.strip().rpartition(", or run without it: ")[2]
+    assert shlex.split(without) == ["--set", f"output.formats={remedy}"]
+    assert without in lithowave("check", file, "--no-measure", status=1)
+    lithowave("run", file, "--output", tmp_path / "run", *shlex.split(without))
+    assert sorted(name for name in ("miniseed", "sac", "segy") if (tmp_path / "run" / name).exists()) == sorted(
+        remedy.strip("[]").replace(",", "").split()
+    )
+
+
+def test_check_warns_of_a_folder_in_use(run, tmp_path):
+    text = lithowave("check", write_small(tmp_path), "--no-measure", *settings(f"output.directory={run[0]}"))
+    assert "holds another run" in text and "--overwrite" in text
+
+
+# --- run
+
+
+def test_run_says_what_matters(run):
+    folder, text = run
+    lines = [line for line in text.splitlines() if not line.startswith("warning: ")]
+    begin = lines.index(f"small: to {folder}")
+    assert lines[begin + 1].startswith("7,406 points, 120 steps to t = 0.8 s")
+    assert "step 120 of 120 (100%), t = 0.8 of 0.8 s" in lines[-4] and "million points/s" in lines[-4]
+    assert lines[-3].startswith("done in ")
+    assert lines[-2:] == [f"results: {folder}", f"next:    lithowave plot {folder}"]
+
+
+def test_run_warns_first(tmp_path):
+    process = spawn("run", write_small(tmp_path), "--output", tmp_path / "out")
+    assert process.returncode == 0 and process.errors.startswith("warning: sources[0].time_function: ")
+    assert "warning: sources[0].time_function" in (tmp_path / "out" / "log.txt").read_text()
+    assert process.output.startswith("small: to ")
+
+
+def test_options_and_settings_reach_the_run(tmp_path):
+    lithowave(
+        "run", write_small(tmp_path), "--output", tmp_path / "out", "--threads", 1, "--backend", "cpu",
+        *settings("title=other", "sources.0.double_couple.mw=5", "output.snapshots=[]", "duration=0.2"),
+    )  # fmt: skip
+    resolved = lw.Simulation.from_file(tmp_path / "out" / "simulation.yaml")
+    assert (resolved.title, resolved.sources[0].double_couple.mw, resolved.duration) == ("other", 5, 0.2)
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(tmp_path):
+    before = """
+        import lithowave.run.launch
+        def fault(*arguments, **keywords):
+            raise ZeroDivisionError("a fault")
+        lithowave.run.launch.run_simulation = fault
+    """
+    process = spawn("run", write_small(tmp_path), before=before)
+    assert process.returncode == 1
+    lines = process.errors.splitlines()
+    assert "Traceback (most recent call last):" in lines and "ZeroDivisionError: a fault" in lines
+    assert "Please report it" in lines[-1] and "lithowave doctor" in lines[-1]
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_run(tmp_path):
+    process = spawn("run", write_small(tmp_path), "--output", tmp_path / "out", wait=False)
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(timeout=60) == 0, errors
+    assert report_of(tmp_path / "out")["exit_state"] == "finished"
+
+
+def entries_at(step, rate=2.5e8):
+    """What a run tells at a step of 1000."""
+    return {
+        "points": 1_000_000, "step": step, "steps": 1000, "time_s": 0.01 * step, "end_s": 10.0,
+        "elapsed_s": step / 250, "remaining_s": (1000 - step) / 250 if step else None,
+        "rate_points_per_s": rate if step else None, "unit": "points",
+    }  # fmt: skip
+
+
+def test_lines_come_every_few_seconds_and_at_the_end(monkeypatch, capsys):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.progress_display("title: to folder", 5.0) as show:
+        for step in range(0, 1001, 50):
+            show(entries_at(step))
+            clock[0] += 0.6
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "title: to folder" and lines[1].startswith("1,000,000 points, 1,000 steps to t = 10 s")
+    assert [line.split()[1] for line in lines[2:]] == ["450", "900", "1000"]
+    assert lines[2] == "step 450 of 1000 (45%), t = 4.5 of 10 s, 250 million points/s, 2.2 s left"
+    assert lines[-1] == "step 1000 of 1000 (100%), t = 10 of 10 s, 250 million points/s"
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(progress, "console", lambda: Console(file=screen, force_terminal=True, width=120))
+    with progress.progress_display("title: to folder") as show:
+        for step in (0, 450, 1000):
+            show(entries_at(step))
+    text = screen.getvalue()
+    assert "title: to folder" in text and "100%" in text
+    assert "t = 4.5 of 10 s, 250 million points/s, 2.2 s left" in text
+
+
+def test_tables_are_plain_without_a_terminal_and_folded_on_one(monkeypatch, capsys):
+    rows = [("name", "a value " * 30, "red"), ("longer name", "[0] stays as it is", "")]
+    printing.tell_rows(rows)
+    plain = capsys.readouterr().out
+    assert plain.splitlines() == [
+        "       name  " + ("a value " * 30).strip(),
+        "longer name  [0] stays as it is",
+    ]
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        printing, "console", lambda: Console(file=screen, force_terminal=True, width=60, markup=False)
+    )
+    printing.tell_rows(rows)
+    assert len(screen.getvalue().splitlines()) > 4 and "[0] stays" in screen.getvalue()
+
+
+# --- plot, compare, bench, doctor
+
+
+def test_plot_draws_and_names_the_figures(run):
+    names = lithowave("plot", run[0]).split()
+    assert {"map.png", "record_section.png", "traces.png"} <= {name.rsplit("/", 1)[1] for name in names}
+    assert all(os.path.getsize(name) > 1000 for name in names)
+
+
+def test_compare(run, tmp_path):
+    folder = run[0]
+    assert lithowave("compare", folder, folder).rstrip().splitlines()[-1].split()[:2] == ["all", "0.000%"]
+    louder = tmp_path / "louder"
+    source = folder / "simulation.yaml"
+    lithowave("run", source, "--output", louder, *settings("sources.0.double_couple.mw=4.2"))
+    result = json.loads(lithowave("compare", louder, folder, "--json", "--figure", tmp_path / "figure.png"))
+    assert result["overall_relative_l2"] == pytest.approx(10**0.3 - 1, rel=1e-3)
+    assert [row["name"] for row in result["receivers"]] == ["XX.S01", "XX.L1", "XX.L2", "XX.L3"]
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+    assert result["run_method"] == result["reference_method"] == "finite difference (order 4)"
+    low = json.loads(lithowave("compare", louder, folder, "--fmax", 4, "--json"))
+    assert low["max_frequency"] == 4.0 and low["overall_relative_l2"] == pytest.approx(10**0.3 - 1, rel=1e-3)
+    assert "--fmax: 25 Hz is out of range" in lithowave("compare", louder, folder, "--fmax", 25, status=2)
+    assert f"figure: {tmp_path}/two.png" in lithowave(
+        "compare", folder, folder, "--figure", tmp_path / "two.png"
+    )
+
+
+def test_json_has_no_values_that_json_does_not_know():
+    text = json_text({"a": float("nan"), "b": [float("inf"), 1.5], "c": {1: None}})
+    assert json.loads(text) == {"a": None, "b": [None, 1.5], "c": {"1": None}}
+
+
+def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
+    called = []
+    record = {
+        "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
+        "device": "a processor", "method": "finite_difference", "unit": "points/s",
+        "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5,
+        "bandwidth": {"copy": 2e10, "update": 2.5e10},
+    }  # fmt: skip
+
+    def fake(**keywords):
+        called.append(keywords)
+        return [record, record | {"case": "run", "fraction_of_bare_kernels": 0.91}]
+
+    monkeypatch.setattr("lithowave.bench.run_benchmarks", fake)
+    text = lithowave(
+        "bench", "--size", "60x50x40,64", "--size", 48, "--order", 8, "--case", "full", "--case", "run",
+        "--threads", 2, "--json", tmp_path / "records.json",
+    )  # fmt: skip
+    assert callable(called[0].pop("tell"))
+    assert called[0] == {
+        "sizes": [(60, 50, 40), (64, 64, 64), (48, 48, 48)],
+        "orders": [8],
+        "cases": ["full", "run"],
+        "threads": 2,
+        "json_path": tmp_path / "records.json",
+    }
+    lithowave(
+        "bench", "--method", "finite_difference,discontinuous_galerkin", "--order", "4, 5", "--order", "6",
+        "--precision", "single,double", "--case", "full,local",
+    )  # fmt: skip
+    assert {name: called[-1][name] for name in called[-1] if name not in ("tell", "json_path")} == {
+        "methods": ["finite_difference", "discontinuous_galerkin"], "orders": [4, 5, 6], "cases": ["full", "local"],
+        "precisions": ["single", "double"],
+    }  # fmt: skip
+    lithowave("bench", "--degree", "3,4", "--degree", 5)
+    assert called[-1]["degrees"] == [3, 4, 5]
+    rows = text.splitlines()
+    assert rows[1].split() == ["full", "60x50x40", "8", "single", "2", "150.0", "120", "300.0", "50%"]
+    assert rows[2].split()[-1] == "91%" and "(a processor, single): copy 20 GB/s, update 25 GB/s" in rows[3]
+    lithowave("bench", "--backend", "cuda", "--layer-cells", 20, "--receivers", 5, "--passes", "two")
+    assert {name: called[-1][name] for name in called[-1] if name != "tell"} == {
+        "backend": "cuda", "layer_cells": 20, "receivers": 5, "passes": "two", "json_path": None
+    }  # fmt: skip
+
+
+def test_bench_tells_what_local_time_steps_bring(monkeypatch):
+    record = {
+        "case": "global", "size": [16, 16, 16], "order": 5, "precision": "single", "threads": 2, "rate": 1.25e6,
+        "device": "a processor", "method": "discontinuous_galerkin", "unit": "elements/s", "bytes_per_element": 6240.0,
+        "limit": 4e6, "limit_fraction": 0.3125, "bandwidth": {"copy": 2e10},
+    }  # fmt: skip
+    local = record | {"case": "local", "time_gain": 4.5, "update_gain": 5.0}
+    monkeypatch.setattr("lithowave.bench.run_benchmarks", lambda **_: [record, local])
+    rows = lithowave("bench", "--method", "discontinuous_galerkin", "--order", 5).splitlines()
+    assert rows[0].split()[-4:] == ["gain", "of", "local", "steps"]
+    assert rows[1].split() == ["global", "16x16x16", "5", "single", "2", "1.250", "6240", "4.000", "31%"]
+    assert rows[2].split()[-3:] == ["4.50", "of", "5.00"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--size", "12"], "12 points are too few to measure anything"),
+        (["--size", "a"], "'a' is no size"),
+        (["--size", "64,60x50"], "'60x50' is no size"),
+        (["--backend", "gpu"], "choose out of: auto, cpu, cuda"),
+        (["--passes", "three"], "choose out of: auto, one, two"),
+        (["--receivers", "0"], "--receivers: 0 is out of range"),
+        (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; a grid of 68 points would do"),
+        (["--order", "9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
+        (["--method", "finite_difference", "--order", "5"], "5 is no order of finite_difference; choose out of: 2, 4,"),
+        (["--method", "discontinuous_galerkin", "--order", "8"], "--order: 8 is no order of discontinuous_galerkin"),
+        (["--order", "8", "--order", "7"], "2, 3, 4, 5, 6, 7 of discontinuous_galerkin"),
+        (["--method", "discontinuous_galerkin", "--size", "2"], "2 cubes are too few to measure anything; at least 3"),
+        (["--precision", "singel"], "did you mean 'single'?"),
+        (["--method", "spectral_elements"], "did you mean 'spectral_element'?"),
+        (["--degree", "4,9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
+        (["--degree", "four"], "'four' is no whole number"),
+        (["--order", "4,five"], "--order: 'five' is no whole number"),
+        (["--case", "full,lokal"], "did you mean 'local'?"),
+        (["--method", "spectral_element", "--size", "3"], "3 elements are too few to measure anything; at least 4"),
+        (["--method", "spectral_element", "--size", "8", "--order", "4"], "orders is nothing of spectral_element"),
+        (["--case", "ful"], "did you mean 'full'?"),
+        (["--threads", "0"], "expected at least 1"),
+        (["--json", "no/such/folder.json"], "no/such is no folder"),
+    ],
+)
+def test_bench_refuses_what_it_does_not_know(arguments, words):
+    assert words in lithowave("bench", *arguments, status=2)
+
+
+def test_doctor_answers_on_any_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    found = json.loads(lithowave("doctor", "--json"))
+    assert found["gpu"]["devices"] == [] and found["mpi"]["mpiexec"] is None and found["problems"] == []
+    assert (
+        found["packages"]["numba"] and found["cpu"]["usable_cores"] >= 1 and found["memory"]["free_bytes"] > 0
+    )
+    assert found["cpu"]["threading_layer"] in ("omp", "tbb", "workqueue") and found["cpu"]["cache_writable"]
+
+
+def test_a_title_that_the_terminal_cannot_show_is_replaced(tmp_path):
+    file = write_small(tmp_path, ("title: small", "title: 'Übung π 地震'"), ("duration: 0.8", "duration: 0.05"))
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    folder = tmp_path / "run"
+    for arguments in (
+        ("check", file, "--no-measure"), ("run", file, "--output", folder), ("status", folder), ("plot", folder),
+        ("compare", folder, folder), ("check", file, "--no-measure", "--json"),
+    ):  # fmt: skip
+        command = [sys.executable, "-m", "lithowave", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, env={**os.environ, **locale})
+        assert done.returncode == 0, done.stderr.decode()
+        if arguments[0] in ("check", "run") and "--json" not in arguments:
+            assert b"?bung ? ??" in done.stdout
+    assert "title: Übung π 地震" in (folder / "simulation.yaml").read_text(encoding="utf-8")
+    assert lw.load_seismograms(folder).title == "Übung π 地震"
+
+
+def test_doctor_lists_all_packages_of_pyproject():
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+
+    def names(requirements):
+        return {re.match(r"[\w.-]+", text)[0] for text in requirements}
+
+    extras = {name: names(entries) for name, entries in project["optional-dependencies"].items()}
+    listed = {(extra, package) for package, (_, extra) in doctor.OPTIONAL.items()}
+    developers = {"test", "docs", "dev"}
+    assert listed == {(extra, name) for extra in extras.keys() - developers for name in extras[extra]}
+    assert names(project["dependencies"]) <= set(doctor.REQUIRED)
+    shown = lithowave("doctor")
+    assert all(re.search(rf"^ *{name}  ", shown, re.MULTILINE) for name in doctor.OPTIONAL)
+
+
+def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
+    programs = {
+        "nvidia-smi": "echo 'NVIDIA H200, 570.1, 143771 MiB, 143000 MiB'",
+        "mpiexec": "echo 'mpiexec (OpenRTE) 4.1'; echo more",
+    }
+    for name, command in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(doctor, "examine_compiler", lambda: 1 / 0)
+    text = lithowave("doctor", status=1)
+    assert "NVIDIA H200, driver 570.1, 143771 MiB" in text and "mpiexec (OpenRTE) 4.1" in text
+    assert "PROBLEM  Numba does not compile here: ZeroDivisionError" in text
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'no devices were found'; exit 9\n")
+    assert doctor.driver_devices() == []
+
+
+def test_doctor_knows_launchers_of_another_mpi(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "mpi_library", lambda: ("MPICH Version: 5.0.2", ""))
+    monkeypatch.setattr(doctor, "installed", lambda name: "4.1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    launcher = tmp_path / "mpiexec"
+
+    def examined(told):
+        launcher.write_text(f"#!/bin/sh\nprintf '{told}'\n")
+        launcher.chmod(0o755)
+        found = doctor.examine_mpi()
+        return found["same_mpi"], dict(doctor._mpi_lines(found))["mpiexec"]
+
+    hydra = "HYDRA build details:\\n    Version:    5.0.2\\n"
+    assert examined(hydra) == (True, f"{launcher}: Hydra, Version: 5.0.2; of the MPI that mpi4py uses")
+    same, text = examined("mpirun (Open MPI) 5.0.3\\n")
+    assert same is False and "(Open MPI) 5.0.3; it belongs to ANOTHER MPI than mpi4py uses" in text
+    assert examined("launcher 1.0\\n") == (None, f"{launcher}: launcher 1.0")
+    assert [doctor.mpi_kind(text) for text in ("Intel(R) MPI Library 2021.12", "MVAPICH 4.0", "PRRTE 3", "")] == [
+        "Intel MPI", "MPICH", "Open MPI", None,
+    ]  # fmt: skip
+
+
+def test_doctor_asks_the_mpi_library_in_a_process_of_its_own(monkeypatch):
+    pytest.importorskip("mpi4py")
+    code = "import sys; from lithowave import doctor; print(doctor.mpi_library()); print('mpi4py.MPI' in sys.modules)"
+    told, loaded = python(code).splitlines()
+    assert doctor.mpi_kind(told) and loaded == "False"
+    monkeypatch.setattr(doctor.sys, "executable", "/no/such/python")
+    assert doctor.mpi_library() == (None, "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/python'")
+
+
+def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
+    def told(count, peer_copies=False):
+        gpu = {"cupy": {"device_count": count}, "kernels": {"peer_copies": peer_copies}}
+        return doctor._transport_text(doctor.run_transport(gpu))
+
+    nccl = SimpleNamespace(available=True, get_version=lambda: 22804)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(nccl=nccl)))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(nccl=nccl))
+    assert told(2, True) == (
+        "2 devices, one for each rank of a machine; messages by peer copies within a machine, else NCCL 2.28.4, else "
+        "main memory and MPI (compute.transport: peer, nccl, host)"
+    )
+    nccl.get_version = lambda: 2708
+    assert "messages by NCCL 2.7.8, else" in told(1)
+    nccl.available = False
+    assert "messages by main memory and MPI; CuPy has no NCCL (compute.transport: host)" in told(2)
+    assert told(0).startswith("no CUDA device")
+    assert doctor.run_transport({"cupy": None, "kernels": None})["ways"] == []
+
+
+def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:
+    path = write_small(tmp_path)
+    single, double = (
+        json.loads(lithowave("check", path, "--no-measure", "--json", "--backend", "cpu", "--precision", precision))
+        for precision in ("single", "double")
+    )
+    assert single["backend"] == "cpu" and double["plan"]["memory_bytes"] == 2 * single["plan"]["memory_bytes"]
+    assert "compute.backend" in lithowave("check", path, "--backend", "gpu", status=2)

@@ -1,0 +1,563 @@
+"""Bad descriptions are refused before any work: by place and line, what stands there, what is allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_bad_input import CMT
+
+import lithowave as lw
+from lithowave.description.yaml_text import parse_overrides
+
+GOOD = """\
+title: test
+domain:
+  x: [-15000, 15000]
+  y: [-15000, 15000]
+  z: [-17000, 0]
+material:
+  layers:
+    - {top: 0, vp: 4000, vs: 2000, rho: 2600}
+    - {top: -1000, vp: 6000, vs: 3464, rho: 2700}
+sources:
+  - position: [0, 0, -2000]
+    moment_tensor: {xy: 1.0e18}
+    time_function: {gaussian: {sigma: 0.12, delay: 0.72}}
+  - position: [0, 0, -5000]
+    double_couple: {strike: 30, dip: 90, rake: 0, mw: 5.4}
+    time_function: {gaussian: {sigma: 0.12, delay: 0.72}}
+receivers:
+  - {network: XX, name: S01, position: [600, 800, 0]}
+  - {network: XX, line: {prefix: L, start: [0, 0, 0], end: [10000, 0, 0], count: 101}}
+duration: 9.0
+solver:
+  max_frequency: 5.0
+  points_per_wavelength: 8
+  order: 4
+compute: {backend: auto, precision: single}
+output:
+  quantity: velocity
+  sampling_interval: 0.01
+  formats: [miniseed, sac]
+  snapshots: {interval: 0.5, plane: {z: 0}}
+  peak_motion: true
+"""
+
+CRS = ("[-17000, 0]", "[-17000, 0]\n  crs: {longitude: -117.76, latitude: 33.95}")
+FIRST_SOURCE = GOOD[GOOD.index("  - position: [0, 0, -2000]") : GOOD.index("  - position: [0, 0, -5000]")]
+SOURCES = GOOD[GOOD.index("  - position: [0, 0, -2000]") : GOOD.index("receivers:")]
+POINT = "{network: XX, name: S01, position: [600, 800, 0]}"
+LINE = "{network: XX, line: {prefix: L, start: [0, 0, 0], end: [10000, 0, 0], count: 101}}"
+
+
+def told(folder, *changes: tuple[str, str]) -> str:
+    """The error of the good file with texts exchanged."""
+    text = GOOD
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    path = folder / "test.yaml"
+    path.write_text(text)
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation.from_file(path)
+    return str(refused.value).replace(str(path), "test.yaml")
+
+
+def test_the_good_file_is_good():
+    assert lw.Simulation.from_text(GOOD).warnings() == []
+
+
+KEYS = [
+    (
+        "duration",
+        "duratoin",
+        ["test.yaml:20: duratoin: unknown key", "valid keys:", "did you mean 'duration'?"],
+    ),
+    ("  order: 4", "  ordre: 4", [":24: solver.ordre: unknown key 'ordre'", "did you mean 'order'?"]),
+    ("{xy: 1.0e18}", "{xy: 1.0e18, Mzz: 3}", ["sources[0].moment_tensor.Mzz", "did you mean 'zz'?"]),
+    (
+        "{gaussian:",
+        "{gausian:",
+        [":13: sources[0].time_function.gausian: unknown key", "did you mean 'gaussian'?"],
+    ),
+    ("{sigma: 0.12", "{sgma: 0.12", ["sources[0].time_function.gaussian.sgma", "did you mean 'sigma'?"]),
+    ("plane: {z: 0}", "plain: {z: 0}", [":30: output.snapshots.plain:", "did you mean 'plane'?"]),
+    ("{top: 0, vp", "{top: 0, Vp", [":8: material.layers[0].Vp:", "did you mean 'vp'?"]),
+    ("prefix: L", "praefix: L", ["receivers[1].line.praefix", "did you mean 'prefix'?"]),
+    ("duration: 9.0\n", "", ["duration: is missing", "required"]),
+    ("title: test", "title: test\ntitle: again", [":2: title: ", "stands twice, on lines 1 and 2"]),
+    ("  order: 4", "  order: 4\n  order: 8", [":25: solver.order:", "stands twice, on lines 24 and 25"]),
+    ("title: test", "5: test", [":1: ", "5", "keys are words"]),
+    ("title: test", "schema_version: 2", ["schema_version: 2 is not a version", "expected 1"]),
+    ("title: test", "title: LOH: 1", [":1: description: is not readable as YAML", "in quotes"]),
+    ("  order: 4", "\torder: 4", [":24: ", "is not readable as YAML", "not with tabs"]),
+    ("title: test", "title: [1", ["is not readable as YAML"]),
+    ("title: test", "title: 5", [":1: title: 5 is not text", "quotes"]),
+    ("title: test", "title: !!python/object:os.system x", [":1: description: is not readable as YAML"]),
+    ("title: test", "a: &a [*a]", [":1: a[0]:", "inside the group that it repeats"]),
+    (
+        "domain:",
+        "domain: 5\ndomein:",
+        [":2: domain: 5 is not a group of keys", "x, y, z, crs", ":3: domein: unknown key"],
+    ),
+    ("sources:\n", "sources: 7\nsorces:\n", [":10: sources: 7 is not a list", ":11: sorces: unknown key"]),
+]
+
+VALUES = [
+    ("duration: 9.0", "duration: 9 km", [":20: duration: '9 km' is a length", "expected a time"]),
+    ("duration: 9.0", "duration: 0", ["duration: 0 s is out of range", "greater than 0 s"]),
+    ("duration: 9.0", "duration: .nan", ["duration: nan is not a finite number"]),
+    ("duration: 9.0", "duration: true", ["duration: true is not a number"]),
+    ("duration: 9.0", "duration: [9]", ["duration: [9] is not a number"]),
+    ("duration: 9.0", "duration:", ["duration: null is not a number"]),
+    ("max_frequency: 5.0", "max_frequency: 5 s", [":22: solver.max_frequency: '5 s' is a time", "Hz"]),
+    ("max_frequency: 5.0", "max_frequency: -5", ["solver.max_frequency: -5 Hz is out of range"]),
+    ("vp: 4000", "vp: -4000", [":8: material.layers[0].vp: -4000 m/s is out of range", "greater than 0 m/s"]),
+    ("vp: 4000", "vp: nan", [":8: material.layers[0].vp: 'nan' is not a finite number"]),
+    ("vp: 4000", "vp: .inf", [":8: material.layers[0].vp: inf is not a finite number"]),
+    ("vp: 4000", "vp: 2000", [":8: material.layers[0]: vp = 2000", "4/3 vs^2", "above 2309.4"]),
+    ("rho: 2600", "rho: 0", ["material.layers[0].rho: 0 kg/m^3 is out of range"]),
+    ("vs: 2000", "vs: 0", [":6: material: a fluid (vs = 0)", "finite_difference needs vs > 0"]),
+    ("top: 0,", "top: -10,", ["material", "the first layer begins at z = -10 m"]),
+    (
+        "  layers:",
+        "  homogeneous: {vp: 2, vs: 1, rho: 1}\n  layers:",
+        [":6: material:", "layers, homogeneous"],
+    ),
+    (
+        "z: [-17000, 0]",
+        "z: [0, 17000]",
+        [":5: domain.z:", "free surface is at z = 0", "did you mean [-17000, 0]?"],
+    ),
+    ("z: [-17000, 0]", "z: [-17000, -100]", [":5: domain.z: the box ends at z = -100 m", "top: absorbing"]),
+    ("z: [-17000, 0]", "z: [0, -17000]", [":5: domain.z:", "is not above", "did you mean [-17000, 0]?"]),
+    ("z: [-17000, 0]", "z: [-17000]", [":5: domain.z: [-17000] has 1 item", "[minimum, maximum]"]),
+    ("x: [-15000, 15000]", "x: [5, 5]", [":3: domain.x: the upper end 5 m is not above the lower end 5 m"]),
+    CRS[:1]
+    + (CRS[1].replace("33.95", "133.95"), ["domain.crs.latitude: 133.95 deg is out of range", "at most 90"]),
+    (
+        "quantity: velocity",
+        "quantity: velocty",
+        ["output.quantity: 'velocty'", "displacement, velocity", "'velocity'?"],
+    ),
+    (
+        "[miniseed, sac]",
+        "[mseed]",
+        ["output.formats[0]: 'mseed' is not a valid choice", "did you mean 'miniseed'?"],
+    ),
+    (
+        "peak_motion: true",
+        "peak_motion: on",
+        ["output.peak_motion: 'on' is not true or false", "did you mean true?"],
+    ),
+    ("peak_motion: true", "peak_motion: 1", ["output.peak_motion: 1 is not true or false"]),
+    ("sampling_interval: 0.01", "sampling_interval: 20", ["output.sampling_interval: 20 s is longer", "9 s"]),
+    ("plane: {z: 0}", "plane: {z: 30}", [":30: output.snapshots.plane: z = 30 m is outside", "-17000 to 0"]),
+    ("plane: {z: 0}", "plane: {z: 0, x: 1}", ["output.snapshots.plane: a plane has x and z", "exactly one"]),
+    (", plane: {z: 0}", "", ["output.snapshots: nothing says where"]),
+    (
+        "plane: {z: 0}",
+        "plane: {z: 0}, volume: true",
+        ["output.snapshots: a plane and volume: true are both given"],
+    ),
+    (
+        "plane: {z: 0}",
+        "plane: {z: 0}, fields: [vorticity]",
+        ["output.snapshots.fields[0]: 'vorticity'", "stress"],
+    ),
+    ("plane: {z: 0}", "plane: {z: 0}, fields: []", ["output.snapshots.fields: has 0 items", "at least 1"]),
+    (
+        "plane: {z: 0}",
+        "plane: {z: 0}, stride: 0",
+        ["output.snapshots.stride: 0 is out of range", "at least 1"],
+    ),
+]
+
+SOLVER = [
+    ("  order: 4", "  order: 5", [":24: solver.order: 5 is not an order", "2, 4, 6 or 8"]),
+    ("  order: 4", "  order: four", [":24: solver.order: 'four' is not a whole number"]),
+    ("  order: 4", "  order: 4\n  degree: 4", [":25: solver.degree: the key 'degree' does not apply"]),
+    ("  order: 4", "  order: 4\n  mesh: a.msh", [":25: solver.mesh: the key 'mesh' does not apply"]),
+    (
+        "  order: 4",
+        "  order: 8\n  coefficients: optimized",
+        ["solver.coefficients: ", "order 4; the order is 8"],
+    ),
+    (
+        "  order: 4",
+        "  method: discontinuous_galerkin\n  order: 8",
+        ["solver.order: 8 is not an order of discontinuous_galerkin", "choose 2 to 7"],
+    ),
+    (
+        "  order: 4",
+        "  method: finite_diference",
+        ["solver.method: 'finite_diference'", "did you mean 'finite_difference'?"],
+    ),
+    ("  order: 4", "  safety: 1.2", ["solver.safety: 1.2 is out of range", "at most 1"]),
+    ("  order: 4", "  time_step: 0", ["solver.time_step: 0 s is out of range"]),
+    (
+        "points_per_wavelength: 8",
+        "points_per_wavelength: 2",
+        [":23: solver.points_per_wavelength: 2 points", "too few", "at least 5"],
+    ),
+    (
+        "points_per_wavelength: 8",
+        "spacing: 200",
+        [":23: solver.spacing: 200 m gives 2 points", "400 m", "spacing: 80", "50 is usual"],
+    ),
+    (
+        "points_per_wavelength: 8",
+        "points_per_wavelength: 8\n  spacing: 50",
+        ["solver.spacing:", "both given"],
+    ),
+    (
+        "max_frequency: 5.0",
+        "max_frequency: null",
+        ["solver: nothing says how fine", "max_frequency", "spacing"],
+    ),
+    ("backend: auto", "backend: gpu", [":25: compute.backend: 'gpu' is not a valid choice", "auto, cpu, cuda"]),
+    ("precision: single", "precision: half", ["compute.precision: 'half'", "single, double"]),
+    ("precision: single", "threads: 0", ["compute.threads: 0 is out of range"]),
+]
+
+PLACES = [
+    (
+        "[0, 0, -2000]",
+        "[0, 0, 20]",
+        [
+            ":11: sources[0].position: z = 20 m is above the free surface (z = 0). "
+            "Depth is negative z; did you mean -20?"
+        ],
+    ),
+    (
+        "[0, 0, -2000]",
+        "[0, 15200, -100]",
+        [
+            ":11: sources[0].position: y = 15200 m is outside the domain",
+            "-15000 to 15000",
+            "Beyond y_max lies the absorbing layer",
+        ],
+    ),
+    ("[0, 0, -2000]", "[0, 0]", ["sources[0].position: [0, 0] has 2 items", "[x, y, z]"]),
+    ("[0, 0, -2000]", "[0, 0, -2 s]", ["sources[0].position[2]: '-2 s' is a time"]),
+    (
+        "[600, 800, 0]",
+        "[600, 80000, 0]",
+        [":18: receivers[0].position: XX.S01: y = 80000 m is outside the domain"],
+    ),
+    ("[600, 800, 0]", "[600, 800, 5]", ["receivers[0].position: XX.S01: z = 5 m is above the free surface"]),
+    (
+        "[10000, 0, 0]",
+        "[30000, 0, 0]",
+        [":19: receivers[1].line: XX.L052: x = 15300 m", "45 more of these 101"],
+    ),
+    ("name: S01", "name: L007", [":19: receivers[1]: XX.L007 is the name of two receivers", "receivers[0]"]),
+    ("name: S01", "name: 7", [":18: receivers[0].name: 7 is not text", "quotes"]),
+    ("name: S01", "name: S.1", ["receivers[0].name: 'S.1' is not a valid name", "letters, digits"]),
+    ("name: S01, ", "", ["receivers[0].name: is missing"]),
+    (", position: [600, 800, 0]", "", ["receivers[0]: has no position", "[x, y, z]"]),
+    ("count: 101", "count: 1", ["receivers[1].line.count: 1 is out of range", "at least 2"]),
+    ("[10000, 0, 0]", "[0, 0, 0]", ["receivers[1].line.end: the line ends where it starts"]),
+    (POINT, "{network: XX}", ["receivers[0]: has no receivers"]),
+    (POINT, "{name: S01, longitude: -117, latitude: 34}", ["receivers[0]:", "need the origin domain.crs"]),
+    (POINT, "{name: S01, longitude: -117}", ["receivers[0]: latitude missing"]),
+    (
+        POINT,
+        "{name: S01, position: [0, 0, 0], depth: 3}",
+        ["receivers[0].depth: position and depth are both given"],
+    ),
+    (LINE, LINE.replace("{network: XX,", "{name: A,"), ["receivers[1]: line and name are both given"]),
+    (
+        LINE,
+        "{plane: {prefix: P, start: [0, 0, 0], end: [9, 9, -9], counts: [2, 2]}}",
+        ["receivers[1].plane:", "agree in no"],
+    ),
+    (
+        LINE,
+        "{plane: {prefix: P, start: [0, 0, 0], end: [9, 9, 0], counts: 4}}",
+        ["receivers[1].plane.counts: 4 is not"],
+    ),
+    (
+        POINT,
+        "{name: S01, position: [0, 0, 0], coordinates: cartesian}",
+        ["receivers[0].coordinates:", "without a file"],
+    ),
+]
+
+SOURCE = [
+    ("{xy: 1.0e18}", "{xy: 0}", ["sources[0].moment_tensor: all components are zero"]),
+    ("{xy: 1.0e18}", "{xy: 1 km}", ["sources[0].moment_tensor.xy: '1 km' is a length", "N m"]),
+    ("moment_tensor: {xy: 1.0e18}", "force: [0, 0, 0]", [":12: sources[0].force: the force is zero"]),
+    ("moment_tensor: {xy: 1.0e18}", "force: 3", ["sources[0].force: 3 is not a list", "East, North, Up"]),
+    (
+        "moment_tensor: {xy: 1.0e18}",
+        "moment_tensor: {xy: 1}\n    force: [1, 0, 0]",
+        [":11: sources[0]: force and moment_tensor are both given", "exactly one"],
+    ),
+    ("    moment_tensor: {xy: 1.0e18}\n", "", ["sources[0]: has no mechanism", "double_couple"]),
+    (
+        "    time_function: {gaussian: {sigma: 0.12, delay: 0.72}}\n",
+        "",
+        ["sources[0].time_function: is missing"],
+    ),
+    (
+        "{gaussian: {sigma: 0.12, delay: 0.72}}",
+        "{}",
+        ["sources[0].time_function: has no shape", "gaussian, ricker"],
+    ),
+    (
+        "{gaussian: {sigma: 0.12, delay: 0.72}}",
+        "gaussian",
+        ["sources[0].time_function: 'gaussian'", "gaussian, ricker"],
+    ),
+    ("{sigma: 0.12", "{sigma: 0.12 m", ["sources[0].time_function.gaussian.sigma: '0.12 m' is a length"]),
+    (
+        "{gaussian: {sigma: 0.12, delay: 0.72}}",
+        "{ricker: {frequency: 2}}",
+        [":13: sources[0].time_function:", "zero area"],
+    ),
+    (
+        "{gaussian: {sigma: 0.12, delay: 0.72}}",
+        "{samples: {file: stf.txt, interval: 0.1}}",
+        [":13: sources[0].time_function.samples.file: the file 'stf.txt' does not exist"],
+    ),
+    (", mw: 5.4", ", mw: 5.4, m0: 1e17", [":15: sources[1].double_couple: m0 and mw are both given"]),
+    (", mw: 5.4", "", ["sources[1].double_couple: neither m0 nor mw is given"]),
+    ("mw: 5.4", "mw: 54", ["sources[1].double_couple.mw: 54 is out of range", "at most 11"]),
+    ("mw: 5.4", "m0: 0", ["sources[1].double_couple.m0: 0 N m is out of range"]),
+    ("dip: 90", "dip: 91", ["sources[1].double_couple.dip: 91 deg is out of range", "at most 90 deg"]),
+    (
+        "- position: [0, 0, -2000]",
+        "- delay: 1\n    position: [0, 0, -2000]",
+        ["sources[0].delay:", "without a file"],
+    ),
+    (
+        "- position: [0, 0, -2000]",
+        "- longitude: 10\n    latitude: 50",
+        ["sources[0]: depth missing", "longitude, latitude, depth"],
+    ),
+    (
+        "- position: [0, 0, -2000]",
+        "- longitude: 10\n    latitude: 50\n    depth: 3000",
+        ["sources[0]:", "domain.crs"],
+    ),
+    (
+        "- position: [0, 0, -2000]",
+        "- position: [0, 0, -2000]\n    depth: 3",
+        ["sources[0].depth: position and depth are both"],
+    ),
+    (
+        "    time_function",
+        "    file: CMTSOLUTION\n    time_function",
+        ["sources[0].file: the file 'CMTSOLUTION' does not exist"],
+    ),
+    (
+        FIRST_SOURCE,
+        "  - file: event.xml\n",
+        [":11: sources[0].file: 'event.xml'", "QuakeML", "not available", "CMTSOLUTION"],
+    ),
+    (FIRST_SOURCE, "  - file: fault.srf\n", [":11: sources[0].file: 'fault.srf'", "SRF", "not available"]),
+    (POINT, "{file: stations.xml}", [":18: receivers[0].file: 'stations.xml'", "StationXML", "STATIONS"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), KEYS + VALUES + SOLVER + PLACES + SOURCE)
+def test_it_is_refused_with_place_and_reason(tmp_path, old, new, words):
+    message = told(tmp_path, (old, new))
+    for word in words:
+        assert word in message, message
+
+
+def test_all_problems_are_told_in_the_order_of_the_file(tmp_path):
+    changes = [("  order: 4", "  order: x"), ("vp: 4000", "vp: -1"), ("duration: 9.0", "duration: a")]
+    lines = told(tmp_path, *changes).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["material.layers[0].vp", "duration", "solver.order"]
+    assert [int(line.split(":")[1]) for line in lines] == [8, 20, 24]
+
+
+def test_problems_between_parts_are_told_together(tmp_path):
+    changes = [
+        ("[0, 0, -2000]", "[0, 0, 20]"),
+        ("[600, 800, 0]", "[600, 80000, 0]"),
+        ("name: S01", "name: L001"),
+    ]
+    message = told(tmp_path, *changes)
+    assert len(message.splitlines()) == 3
+
+
+def test_a_misspelled_required_key_is_told_once(tmp_path):
+    assert len(told(tmp_path, ("duration", "duratoin")).splitlines()) == 1
+
+
+def test_top_level_of_another_kind():
+    for text, words in (
+        ("", "is empty"),
+        ("- a\n", "is not a group of keys"),
+        ("5", "is not a group of keys"),
+    ):
+        with pytest.raises(lw.InputError, match=words):
+            lw.Simulation.from_text(text)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(lw.InputError, match=r"no\.yaml: description: cannot be read: No such file"):
+        lw.Simulation.from_file(tmp_path / "no.yaml")
+    with pytest.raises(lw.InputError, match="cannot be read"):
+        lw.Simulation.from_file(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"title: caf\xe9\n")
+    with pytest.raises(lw.InputError, match="not text in UTF-8"):
+        lw.Simulation.from_file(tmp_path / "latin.yaml")
+
+
+def test_the_nearest_file_name_is_told(tmp_path):
+    (tmp_path / "STATIONS").write_text("A XX 700.0 400.0 0.0 10.0\n")
+    message = told(tmp_path, (POINT, "{file: STATION}"))
+    assert "did you mean 'STATIONS'?" in message
+    assert "is a folder" in told(tmp_path, (POINT, "{file: .}"))
+
+
+# --- Python and the command line
+
+
+def test_python_objects_are_refused_without_a_file():
+    with pytest.raises(lw.InputError) as refused:
+        lw.Domain(x=[1, 0], y=[0, 1, 2], z="a")
+    assert [line.split(":")[0] for line in str(refused.value).splitlines()] == ["x", "y", "z"]
+    with pytest.raises(lw.InputError, match=r"material: no material is given"):
+        lw.Material()
+    with pytest.raises(lw.InputError, match=r"colour: unknown key"):
+        lw.Solver(max_frequency=1, colour=2)
+
+
+def parts(**changes):
+    """The arguments of a simulation in geographic coordinates, with some replaced."""
+    crs = {"longitude": -117.766, "latitude": 33.949}
+    return {
+        "domain": {"x": [-5000, 5000], "y": [-5000, 5000], "z": [-20000, 0], "crs": crs},
+        "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+        "sources": [],
+        "duration": 10,
+        "solver": {"max_frequency": 0.5},
+    } | changes
+
+
+@pytest.mark.parametrize("entry", [name for name in lw.Simulation.model_fields if name != "schema_version"])
+@pytest.mark.parametrize("value", [object(), 5, "text", np.zeros((2, 3)), Path("a"), {"a": 1}.keys(), {1}, None])
+def test_a_wrong_type_is_not_an_unknown_key(entry, value):
+    allowed = {("title", "text"), ("survey", None), ("duration", 5)}
+    if isinstance(value, str | int | None) and (entry, value) in allowed:
+        lw.Simulation(**parts(**{entry: value}))
+        return
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(**{entry: value}))
+    for line in str(refused.value).splitlines():
+        assert line.startswith(entry) and "unknown key" not in line and "0x" not in line
+
+
+def test_obspy_objects_are_refused_with_what_to_give_instead(tmp_path, monkeypatch):
+    obspy = pytest.importorskip("obspy")
+    (tmp_path / "CMT").write_text(" " + CMT)
+    catalog, inventory = obspy.read_events(str(tmp_path / "CMT")), obspy.read_inventory()
+    monkeypatch.chdir(tmp_path)
+    refusals = {}
+    for entry, value in (
+        ("sources", catalog), ("sources", catalog[0]), ("sources", [catalog[0]]), ("receivers", inventory),
+        ("receivers", inventory[0]), ("receivers", inventory[0][0]), ("domain", catalog[0]), ("material", inventory),
+    ):  # fmt: skip
+        with pytest.raises(lw.InputError, match=rf"^{entry}(\[0\])?: an ObsPy \w+ is not a (list|group)") as refused:
+            lw.Simulation(**parts(**{entry: value}))
+        assert "unknown key" not in str(refused.value) and not refused.value.others
+        refusals.setdefault(type(value), refused.value.hint)
+    names = {"catalog": catalog, "event": catalog[0], "inventory": inventory, "network": inventory[0]}
+    for kind in (type(catalog), type(catalog[0])):
+        pattern = r"write events with .*, (\S+, .*\)), and give sources=(.*)"
+        written, given = re.fullmatch(pattern, refusals[kind]).groups()
+        eval(written, names)
+        sources = lw.Simulation(**parts(sources=eval(given))).point_sources()
+        assert [source.moment[0] for source in sources] == [4.19e16]
+    for kind in (type(inventory), type(inventory[0])):
+        given = eval(refusals[kind].removeprefix("give receivers="), names)
+        crs = {"crs": {"longitude": 12.0, "latitude": 48.5}}
+        wide = {"x": [-300e3, 300e3], "y": [-300e3, 300e3], "z": [-20e3, 0], **crs}
+        receivers = lw.Simulation(**parts(receivers=given[:2], domain=wide)).receiver_list()
+        assert [receiver.name for receiver in receivers] == ["GR.FUR", "GR.WET"]
+
+
+def test_an_array_is_refused_as_a_material_with_what_to_give_instead(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"numpy": np, "x": np.array([-1e4, 1e4]), "y": np.array([-1e4, 1e4]), "z": np.array([-3e4, 0.0])}
+    names |= {"vp": np.full((2, 2, 2), 5e3), "vs": np.full((2, 2, 2), 29e2), "rho": np.full((2, 2, 2), 26e2)}
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(material=names["vp"]))
+    written, given = re.fullmatch(r"write a file, (.*\)), and give material=(.*)", refused.value.hint).groups()
+    eval(written, names)
+    assert lw.Simulation(**parts(material=eval(given))).material_extremes["vs_min"] == 2900
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "hint"),
+    [
+        ("sources", "event.cmt", "did you mean [{file: event.cmt}]?"),
+        ("sources", ["event.cmt"], "did you mean {file: event.cmt}?"),
+        ("receivers", Path("STATIONS"), "did you mean [{file: STATIONS}]?"),
+        ("material", "model.nc", "did you mean {file: model.nc}?"),
+        ("output", "out", "did you mean {directory: out}?"),
+        ("receivers", {"name": "A"}, "put the group of keys into a list: [{...}]"),
+        ("material", lambda x, y, z: (x, y, z), 'give material={"function": f}'),
+    ],
+)
+def test_the_entry_that_was_meant_is_suggested(entry, value, hint):
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation(**parts(**{entry: value}))
+    assert hint in str(refused.value)
+
+
+def test_a_simulation_built_in_python_is_checked_as_a_whole():
+    domain = lw.Domain(x=[0, 1000], y=[0, 1000], z=[-1000, 0])
+    material = lw.Material(homogeneous={"vp": 5000, "vs": 2900, "rho": 2600})
+    source = lw.Source(position=[0, 0, 5], force=[1, 0, 0], time_function=lw.Gaussian(sigma=1))
+    with pytest.raises(lw.InputError, match=r"^sources\[0\]\.position: z = 5 m is above"):
+        lw.Simulation(
+            domain=domain, material=material, sources=[source], duration=1, solver=lw.Solver(max_frequency=1)
+        )
+
+
+def test_values_of_a_function_are_checked():
+    def medium(x, y, z):
+        return 5000.0, 4900.0 + 0 * x, 2600.0
+
+    with pytest.raises(lw.InputError, match=r"material.*4/3"):
+        lw.Simulation.from_text(GOOD).with_overrides({"material": lw.Material(function=medium)})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"solver.order": 5}, ["solver.order: 5 is not an order"]),
+        ({"solvr.order": 4}, ["solvr: unknown key", "did you mean 'solver'?"]),
+        ({"sources.7.name": "a"}, ["sources[7]: there is no such item: the list has 2 items"]),
+        ({"sources.mw": 4}, ["sources.mw: there is no such item"]),
+        ({"duration.x": 4}, ["duration.x: duration is 9.0, which has no entries"]),
+        ({"": 4}, ["is not the name of an entry"]),
+    ],
+)
+def test_bad_overrides(tmp_path, overrides, words):
+    (tmp_path / "test.yaml").write_text(GOOD)
+    for change in (
+        lambda: lw.Simulation.from_text(GOOD).with_overrides(overrides),
+        lambda: lw.Simulation.from_file(tmp_path / "test.yaml", overrides),
+    ):
+        with pytest.raises(lw.InputError) as refused:
+            change()
+        message = str(refused.value)
+        assert all(word in message for word in words), message
+        assert "test.yaml" not in message, "what was replaced does not stand in the file"
+
+
+def test_bad_override_arguments():
+    for argument, words in (("order", "key=value"), ("=4", "key=value"), ("a=[", "not readable as YAML")):
+        with pytest.raises(lw.InputError, match=words):
+            parse_overrides([argument])

@@ -1,0 +1,237 @@
+"""A run that is stopped, or killed, goes on to the very result of one that was not."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+import yaml
+
+import lithowave as lw
+from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
+from lithowave.output.figures.description import domain_of, read_description
+from lithowave.output.figures.plot import plot_run
+from lithowave.run.launch import restart_run, run_simulation
+from lithowave.run.stop_signals import StopSignals, stop_signals
+from small_run import (
+    EVERYTHING,
+    assert_same_results,
+    lithowave,
+    log_of,
+    report_of,
+    settings,
+    signal_after,
+    spawn,
+    stop_at,
+    write_small,
+)
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nothing stops, with everything that can be written."""
+    folder = tmp_path_factory.mktemp("whole")
+    lithowave("run", write_small(folder), "--output", folder / "run", *settings(*EVERYTHING))
+    assert report_of(folder / "run")["exit_state"] == "finished"
+    return folder / "run"
+
+
+def stopped(tmp_path, step, number, *arguments):
+    """A run in its own process that gets a signal after a step: the process and the run folder."""
+    folder = tmp_path / "run"
+    process = spawn(
+        "run", write_small(tmp_path), "--output", folder, *settings(*EVERYTHING), *arguments,
+        before=signal_after(step, number),
+    )  # fmt: skip
+    return process, folder
+
+
+def test_sigterm_leaves_a_checkpoint_and_restart_gives_the_same_bits(tmp_path, whole):
+    process, folder = stopped(tmp_path, 71, signal.SIGTERM)
+    assert process.returncode == TERMINATED, process.errors
+    assert "stopped by SIGTERM at step 71; the checkpoint is written" in process.output
+    assert f"lithowave restart {folder}" in process.output
+    assert "Traceback" not in process.errors
+    report = report_of(folder)
+    assert (report["exit_state"], report["stopped_by"], report["stopped_at_step"]) == (
+        "stopped",
+        "SIGTERM",
+        71,
+    )
+    assert not (folder / "progress.json").exists()
+    assert 0 < len(lw.load_seismograms(folder).time) < len(lw.load_seismograms(whole).time)
+
+    text = lithowave("restart", folder)
+    assert "from step 71" in text and f"lithowave plot {folder}" in text
+    assert_same_results(folder, whole)
+    report = report_of(folder)
+    assert report["exit_state"] == "finished" and "stopped_by" not in report
+    assert [part["step"] for part in report["restarts"]] == [71]
+    assert report["restarts"][0]["before"]["stopped_by"] == "SIGTERM"
+
+
+def test_sigusr1_leaves_a_checkpoint_and_the_run_goes_on(tmp_path, whole):
+    process, folder = stopped(tmp_path, 64, signal.SIGUSR1)
+    assert process.returncode == 0, process.errors
+    assert "step 64: checkpoint" in log_of(folder)
+    assert report_of(folder)["exit_state"] == "finished"
+    assert_same_results(folder, whole)
+
+
+def test_killed_before_the_first_checkpoint_it_begins_anew(tmp_path, whole):
+    process, folder = stopped(tmp_path, 40, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / CHECKPOINT).exists() and report_of(folder)["exit_state"] == "running"
+    lithowave("restart", folder)
+    assert report_of(folder)["restarts"][0]["step"] == 0
+    assert_same_results(folder, whole)
+
+
+def test_killed_after_a_checkpoint_what_came_later_is_done_again(tmp_path, whole):
+    process, folder = stopped(tmp_path, 85, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
+    assert 0 < kept < 85
+    # Another number of threads changes nothing in the result, and the checkpoint still belongs to the run.
+    process = spawn("restart", folder, "--threads", 2)
+    assert process.returncode == 0, process.errors
+    report = report_of(folder)
+    assert report["restarts"][0]["step"] == kept and report["threads"] <= 2
+    assert_same_results(folder, whole)
+
+
+def test_a_signal_from_outside(tmp_path):
+    folder = tmp_path / "run"
+    process = spawn(
+        "run", write_small(tmp_path, ("duration: 0.8", "duration: 60")), "--output", folder, wait=False
+    )
+    progress, patience = folder / "progress.json", time.monotonic() + 60
+    while not progress.exists():
+        assert process.poll() is None and time.monotonic() < patience
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == TERMINATED, errors
+    assert (folder / CHECKPOINT).exists() and "stopped by SIGTERM" in output
+
+
+@pytest.mark.parametrize("quantity", ["displacement", "velocity"])
+def test_stopped_again_and_again(tmp_path, monkeypatch, quantity):
+    simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.quantity": quantity})
+    run_simulation(simulation, tmp_path / "whole")
+    stop_at(monkeypatch, 1, 2, 50, 119)
+    folder = tmp_path / "run"
+    result = run_simulation(simulation, folder)
+    parts = 0
+    while not result.complete:
+        parts += 1
+        result = restart_run(folder)
+    assert parts == 4
+    assert_same_results(folder, tmp_path / "whole")
+
+
+def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    stop_at(monkeypatch, 30, number=signal.SIGINT)
+    text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "run", status=128 + signal.SIGINT)
+    assert "stopped by SIGINT at step 30" in text
+    assert signal.getsignal(signal.SIGINT) is before, "the handlers are as before"
+
+
+def test_ctrl_c_typed_twice_does_not_wait():
+    signals = StopSignals()
+    signals.receive(signal.SIGTERM, None)
+    signals.receive(signal.SIGTERM, None)
+    assert signals.pending and signals.stopped_by == "SIGTERM"
+    with pytest.raises(KeyboardInterrupt):
+        signals.receive(signal.SIGINT, None)
+
+
+def test_handlers_that_python_cannot_restore_remain(monkeypatch):
+    installed = []
+    monkeypatch.setattr(signal, "getsignal", lambda number: None if number == signal.SIGUSR1 else signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append((number, handler)))
+    with stop_signals():
+        assert [number for number, _ in installed] == [signal.SIGTERM, signal.SIGINT]
+    assert signal.SIGUSR1 not in dict(installed)
+
+
+def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):
+    simulation = lw.Simulation.from_file(write_small(tmp_path))
+    stop_at(monkeypatch, lw.run_simulation(simulation, tmp_path / "a").report["plan"]["steps"])
+    assert run_simulation(simulation, tmp_path / "b").complete
+    assert_same_results(tmp_path / "a", tmp_path / "b")
+
+
+def test_what_cannot_be_restarted(tmp_path, whole, monkeypatch):
+    assert "this run is complete; there is nothing to restart" in lithowave("restart", whole, status=2)
+    text = lithowave("restart", tmp_path / "nothing", status=2)
+    assert "nothing: is no run folder: it has no run.json" in text
+    assert not (tmp_path / "nothing").exists()
+
+    stop_at(monkeypatch, 20)
+    folder = tmp_path / "run"
+    lithowave("run", write_small(tmp_path), "--output", folder, status=TERMINATED)
+    description = folder / "simulation.yaml"
+    description.write_text(description.read_text().replace("2600", "2500"))
+    assert "belongs to another description" in lithowave("restart", folder, status=1)
+
+
+def test_input_files_must_be_those_of_the_beginning(tmp_path, monkeypatch):
+    (tmp_path / "STATIONS").write_text("A XX 100.0 200.0 0.0 0.0\n")
+    line = "{network: XX, name: S01, position: [330, 250, 0]}"
+    file = write_small(tmp_path, (line, "{file: STATIONS, coordinates: cartesian}"))
+    stop_at(monkeypatch, 20)
+    folder = tmp_path / "run"
+    lithowave("run", file, "--output", folder, status=TERMINATED)
+    monkeypatch.undo()
+    (tmp_path / "STATIONS").write_text("A XX 150.0 200.0 0.0 0.0\n")
+    text = lithowave("restart", folder, status=2)
+    assert "STATIONS has changed since this run began" in text
+    (tmp_path / "STATIONS").write_text("A XX 100.0 200.0 0.0 0.0\n")
+    lithowave("restart", folder)
+
+
+def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
+    def ground(x, y, z):
+        return 5000.0 + 0 * x, 2900.0, 2600.0
+
+    material, folder = lw.Material(function=ground), tmp_path / "run"
+    original = lw.Simulation.from_file(write_small(tmp_path))
+    simulation = original.with_overrides({"material": material})
+    stop_at(monkeypatch, 20)
+    assert not run_simulation(simulation, folder).complete
+    assert "was a Python function" in lithowave("restart", folder, status=2)
+    assert lithowave("status", folder).endswith("stopped by SIGTERM at step 20; not restartable\n")
+    written = read_description(folder)
+    assert written["material"]["function"].endswith("ground")
+    expected = yaml.safe_load(original.with_overrides({"output.directory": str(folder)}).to_yaml())
+    assert written | {"material": None} == expected | {"material": None}
+    refused = lithowave("check", folder / "simulation.yaml", status=2)
+    assert "material.function: " in refused and "ground' is not a function" in refused
+
+
+def test_a_restart_asks_for_the_packages_of_its_formats(tmp_path, monkeypatch):
+    pytest.importorskip("obspy")
+    file = write_small(tmp_path, ("formats: []", "formats: [sac]"))
+    stop_at(monkeypatch, 20)
+    lithowave("run", file, "--output", tmp_path / "run", status=TERMINATED)
+    with monkeypatch.context() as patch:
+        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+        text = lithowave("restart", tmp_path / "run", status=1)
+    assert "Writing SAC needs the package obspy" in text and "--set" not in text
+    assert report_of(tmp_path / "run")["exit_state"] == "stopped"
+
+
+def test_a_run_with_a_python_material_is_drawn_and_compared(tmp_path):
+    function = lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2900.0, 2600.0))
+    original = lw.Simulation.from_file(write_small(tmp_path, ("duration: 0.8", "duration: 0.1")))
+    original.run(output=tmp_path / "a")
+    original.with_overrides({"material": function}).run(output=tmp_path / "b")
+    assert domain_of(read_description(tmp_path / "b")) == (-600, 600, -600, 600)
+    assert (tmp_path / "b" / "figures" / "record_section.png") in plot_run(tmp_path / "b")
+    comparison = lw.compare_runs(tmp_path / "a", tmp_path / "b")
+    assert comparison.methods == ("finite difference (order 4)",) * 2 and comparison.overall_l2 < 1e-6

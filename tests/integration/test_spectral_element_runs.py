@@ -1,0 +1,324 @@
+"""Runs with spectral elements from the description to the files: meshes read, topography, refusals, restart."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from gmsh_files import write_gmsh
+from hexahedra_boxes import apart, cubes, merged
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.output.snapshots import load_snapshots
+from lithowave.run.launch import restart_run, run_simulation
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from small_run import assert_same_results, lithowave
+from verification_tools import make, record, relative_l2, velocities
+
+DATA = Path(__file__).parents[1] / "data" / "hexahedra"
+SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
+SURFACES = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
+
+
+def content(**changes: object) -> dict:
+    data = {
+        "title": "small",
+        "domain": {"x": [-600, 600], "y": [-600, 600], "z": [-800, 0]},
+        "material": {"layers": [{"top": 0, **SOFT}, {"top": -400, **ROCK}]},
+        "sources": [
+            {
+                "position": [30, -20, -410],
+                "double_couple": {"strike": 30, "dip": 60, "rake": 90, "mw": 4},
+                "time_function": {"gaussian": {"sigma": 0.06, "delay": 0.3}},
+            }
+        ],
+        "receivers": [
+            {"network": "XX", "name": "S01", "position": [330, 250, 0]},
+            {"network": "XX", "line": {"prefix": "L", "start": [-500, 0, -100], "end": [500, 0, -100], "count": 3}},
+        ],
+        "duration": 0.8,
+        "solver": {"method": "spectral_element", "spacing": 400, "degree": 4},
+        "compute": {"backend": "cpu", "precision": "single", "threads": 1},
+        "output": {"sampling_interval": 0.02},
+    }
+    return {**data, **changes}
+
+
+def small(**changes: object) -> lw.Simulation:
+    return lw.Simulation(**content(**changes))
+
+
+def layers_mesh() -> HexahedralMesh:
+    return layered_box((-600, 600), (-600, 600), [0.0, -400.0, -800.0], [(400, 400), (400, 400)])
+
+
+def with_mesh(path: Path, **changes: object) -> lw.Simulation:
+    groups = {"soft": SOFT, "rock": ROCK}
+    solver = {"method": "spectral_element", "mesh": path, "degree": 4}
+    return small(**{"solver": solver, "material": {"groups": groups}, **changes})
+
+
+# --- meshes that are read
+
+
+def test_a_mesh_from_a_file_is_as_good_as_a_built_one(tmp_path: Path) -> None:
+    """The same layers, once built and once read with groups and named surfaces: the same seismograms."""
+    path = write_gmsh(tmp_path / "layers.msh", layers_mesh(), ["soft", "rock"], SURFACES)
+    built, read = velocities(small())[1], velocities(with_mesh(path))[1]
+    assert np.abs(built).max() > 0
+    assert relative_l2(read, built) < 1e-5
+    swapped = with_mesh(path, material={"groups": {"soft": ROCK, "rock": SOFT}})
+    assert relative_l2(velocities(swapped)[1], built) > 0.1
+
+
+@pytest.mark.parametrize("name", ["hex8_msh4.msh", "hex27_msh4_binary.msh"])
+def test_meshes_of_gmsh_run(tmp_path: Path, name: str) -> None:
+    """Metres in size, milliseconds long, through the command line: two volumes, three named surfaces."""
+    text = f"""\
+title: gmsh
+domain: {{x: [0.3, 1.7], y: [0.3, 2.7], z: [-2.7, -0.3]}}
+material:
+  groups:
+    rock: {{vp: 5000, vs: 2900, rho: 2600}}
+    soft soil: {{vp: 2400, vs: 1200, rho: 2000}}
+sources:
+  - position: [1, 1.5, -1.5]
+    force: [100, 0, 200]
+    time_function: {{gaussian: {{sigma: 2.0e-4, delay: 1.2e-3}}}}
+receivers:
+  - {{network: XX, name: S01, position: [0.7, 1.1, -0.6]}}
+duration: 3.0e-3
+solver: {{method: spectral_element, mesh: {DATA / name}, degree: 4}}
+compute: {{backend: cpu, precision: single, threads: 1}}
+output: {{sampling_interval: 5.0e-5, strain: true, stress: true}}
+"""
+    (tmp_path / "gmsh.yaml").write_text(text)
+    told = lithowave("check", tmp_path / "gmsh.yaml")
+    assert "12 elements" in told
+    lithowave("run", tmp_path / "gmsh.yaml", "--output", tmp_path / "run")
+    found = lw.load_seismograms(tmp_path / "run")
+    assert found.complete and np.abs(found.data).max() > 0
+    assert np.isfinite(found.data).all() and np.isfinite(found.stress).all()
+
+
+def inverted(mesh: HexahedralMesh) -> HexahedralMesh:
+    elements = mesh.elements.copy()
+    elements[4] = elements[4][[1, 0, 3, 2, 5, 4, 7, 6]]
+    return replace(mesh, elements=elements)
+
+
+def without_sides(mesh: HexahedralMesh) -> HexahedralMesh:
+    return replace(mesh, boundaries={})
+
+
+def holed() -> HexahedralMesh:
+    whole = cubes((3, 3, 3))
+    return merged(whole[:13] + whole[14:])
+
+
+def hanging() -> HexahedralMesh:
+    """One element beside four halves."""
+    halves = [0.5 * cube + [1.0, 0.0, 0.0] for cube in cubes((1, 2, 2))]
+    return merged(cubes((1, 1, 1)) + halves)
+
+
+BAD_MESHES = {
+    "inverted": (inverted(layers_mesh()), ["inverted"]),
+    "holes": (holed(), ["hole"]),
+    "hanging": (hanging(), ["hang"]),
+    "in two parts": (apart(merged(cubes((1, 1, 1))), merged(cubes((1, 1, 1), (5, 0, 0)))), ["part"]),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_MESHES)
+def test_bad_meshes_are_refused_before_any_work(tmp_path: Path, kind: str) -> None:
+    mesh, words = BAD_MESHES[kind]
+    surfaces = SURFACES if mesh.boundaries and kind != "inverted" else {}
+    path = write_gmsh(tmp_path / "bad.msh", mesh, ["soft"] if not mesh.materials.any() else ["soft", "rock"], surfaces)
+    refused(tmp_path, path, *words)
+
+
+def test_tetrahedra_are_refused(tmp_path: Path) -> None:
+    path = write_gmsh(tmp_path / "bad.msh", layers_mesh(), ["soft", "rock"], {}, tetrahedra=True)
+    refused(tmp_path, path, "tetra")
+
+
+def refused(folder: Path, mesh: Path, *words: str, **changes: object) -> None:
+    """The run stops with a message that names the mesh, and leaves no seismograms."""
+    simulation = with_mesh(mesh, **changes)
+    with pytest.raises(InputError) as caught:
+        run_simulation(simulation, folder / "run")
+    text = str(caught.value)
+    assert all(word in text.lower() for word in words), text
+    assert not (folder / "run" / "seismograms.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"soft": SOFT}, ["material.groups", "'rock'", "groups of the mesh: soft, rock"]),
+        ({"soft": SOFT, "rock": ROCK, "salt": ROCK}, ["material.groups.salt", "no such group"]),
+    ],
+)
+def test_groups_must_be_those_of_the_mesh(tmp_path: Path, groups: dict, words: list) -> None:
+    path = write_gmsh(tmp_path / "layers.msh", layers_mesh(), ["soft", "rock"], SURFACES)
+    refused(tmp_path, path, *words, material={"groups": groups})
+
+
+@pytest.mark.parametrize("what", ["receivers", "sources"])
+def test_places_in_no_element_are_refused(tmp_path: Path, what: str) -> None:
+    """Within the domain, but not within the mesh, which is smaller."""
+    mesh = layered_box((-300, 600), (-600, 600), [0.0, -400.0, -800.0], [(400, 400), (400, 400)])
+    path = write_gmsh(tmp_path / "layers.msh", mesh, ["soft", "rock"], SURFACES)
+    entry = {**content()[what][0], "position": [-450, 0, -100]}
+    others = {} if what == "receivers" else {"receivers": content()["receivers"][:1]}
+    refused(tmp_path, path, what, "(-450, 0, -100) m is in no element", **{what: [entry]}, **others)
+
+
+# --- topography
+
+
+def hill(folder: Path, extent: float = 700.0) -> Path:
+    x = np.linspace(-extent, extent, 29)
+    height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
+    np.savez(folder / "hill.npz", x=x, y=x, elevation=height, axes=["y", "x"])
+    return folder / "hill.npz"
+
+
+def test_topography_must_cover_the_domain_and_sources_lie_below_it(tmp_path: Path) -> None:
+    domain = content()["domain"]
+    with pytest.raises(InputError, match="it must cover the domain"):
+        small(domain={**domain, "topography": hill(tmp_path, 500.0)})
+    source = {**content()["sources"][0], "position": [500, -500, 30]}
+    with pytest.raises(InputError, match="above the ground"):
+        small(domain={**domain, "topography": hill(tmp_path)}, sources=[source])
+
+
+@pytest.mark.parametrize(
+    ("height", "tops", "materials"),
+    [
+        (150.0, [500, 200, -300], [1, 2]),  # the layer that ends at 200 m is all in the air
+        (-50.0, [0, -20, -300], [1, 2]),
+        (300.0, [500, -300], [0, 1]),
+    ],
+)
+def test_layers_above_the_ground_have_no_elements(
+    tmp_path: Path, height: float, tops: list[float], materials: list[int]
+) -> None:
+    x = np.linspace(-700, 700, 8)
+    np.savez(tmp_path / "flat.npz", x=x, y=x, elevation=np.full((8, 8), height), axes=["y", "x"])
+    layers = [{"top": top, **(SOFT if top > -300 else ROCK)} for top in tops]
+    domain = {**content()["domain"], "topography": tmp_path / "flat.npz"}
+    source = {**content()["sources"][0], "position": [30, -20, -410]}
+    plan, _ = make(small(domain=domain, material={"layers": layers}, sources=[source], receivers=[]))
+    assert np.unique(plan.materials.number).tolist() == materials
+    assert plan.mesh.vertices[:, 2].max() == pytest.approx(height)
+    depth = plan.mesh.vertices[plan.mesh.elements][:, :, 2].mean(axis=1)
+    assert ((depth < -300) == (plan.materials.number == materials[1])).all()
+
+
+def test_a_layer_that_comes_to_the_surface_is_refused(tmp_path: Path) -> None:
+    layers = [{"top": 500, **SOFT}, {"top": 30, **SOFT}, {"top": -300, **ROCK}]
+    domain = {**content()["domain"], "topography": hill(tmp_path)}
+    with pytest.raises(InputError, match=r"material.layers\[1\].top: 30 m crosses the topography"):
+        make(small(domain=domain, material={"layers": layers}))
+
+
+def test_flat_topography_changes_nothing_and_a_hill_does(tmp_path: Path) -> None:
+    domain, flat = content()["domain"], np.linspace(-700, 700, 5)
+    np.savez(tmp_path / "flat.npz", x=flat, y=flat, elevation=np.zeros((5, 5)), axes=["y", "x"])
+    stations = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 80]}]
+    found = {
+        name: velocities(small(domain={**domain, **more}, receivers=stations))[1]
+        for name, more in {
+            "none": {}, "flat": {"topography": tmp_path / "flat.npz"}, "hill": {"topography": hill(tmp_path)},
+        }.items()
+    }  # fmt: skip
+    assert relative_l2(found["flat"], found["none"]) < 1e-5
+    assert 0.05 < relative_l2(found["hill"], found["none"]) < 2
+
+
+# --- displacement, velocity and acceleration
+
+
+def test_quantities_are_derivatives_of_each_other(tmp_path: Path) -> None:
+    found = {}
+    for quantity in ("displacement", "velocity", "acceleration"):
+        output = {"sampling_interval": 0.002, "quantity": quantity}
+        run_simulation(small(output=output), tmp_path / quantity)
+        found[quantity] = lw.load_seismograms(tmp_path / quantity).data
+    rate = 1 / 0.002
+    slope = (found["displacement"][..., 2:] - found["displacement"][..., :-2]) * rate / 2
+    assert relative_l2(slope, found["velocity"][..., 1:-1]) < 2e-3
+    slope = (found["velocity"][..., 2:] - found["velocity"][..., :-2]) * rate / 2
+    assert relative_l2(slope, found["acceleration"][..., 1:-1]) < 2e-3
+
+
+# --- restart
+
+
+def everything(folder: Path, **changes: object) -> lw.Simulation:
+    """A hill, a layer around the box, snapshots of the volume and of the surface, peaks, checkpoints."""
+    output = {
+        "sampling_interval": 0.02, "quantity": "acceleration", "stress": True, "pressure": True,
+        "snapshots": [
+            {"interval": 0.08, "plane": {"z": -200}, "fields": ["velocity"]},
+            {"interval": 0.2, "volume": True, "fields": ["stress", "pressure"]},
+        ],
+        "peak_motion": True, "checkpoint": {"interval": 0.3},
+    }  # fmt: skip
+    domain = {**content()["domain"], "topography": hill(folder)}
+    return small(domain=domain, output=output, receivers=[{"name": "A", "position": [330, 250]}], **changes)
+
+
+@pytest.mark.parametrize("absorption", ["stacey", "layer"])
+def test_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str) -> None:
+    boundaries = {"absorption": absorption} | ({"layer": {"elements": 2}} if absorption == "layer" else {})
+    simulation = everything(tmp_path, boundaries=boundaries)
+    run_simulation(simulation, tmp_path / "whole")
+    advance = SpectralElementSolver.advance
+
+    def advance_and_signal(solver: SpectralElementSolver, step: int) -> None:
+        advance(solver, step)
+        if step + 1 in (1, 2, 30, 71):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(SpectralElementSolver, "advance", advance_and_signal)
+    result, parts = run_simulation(simulation, tmp_path / "run"), 0
+    while not result.complete:
+        parts += 1
+        result = restart_run(tmp_path / "run")
+    assert parts == 4
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+
+
+def test_snapshots_and_peaks_are_finite_where_there_is_ground(tmp_path: Path) -> None:
+    run_simulation(everything(tmp_path), tmp_path / "run")
+    peaks = lw.load_peak_motion(tmp_path / "run" / "peak_motion.h5")
+    for maps in (peaks.pgv, peaks.pgd):
+        assert all(np.isfinite(values).all() and values.max() > 0 for values in maps.values())
+    [volume] = [path for path in (tmp_path / "run" / "snapshots").iterdir() if "volume" in path.name]
+    with load_snapshots(volume) as snapshots:
+        pressure = snapshots.read(len(snapshots) - 1, "pressure")
+    # Planes from the bottom to the highest point of the hill: all ground below, little of it on top.
+    finite = np.isfinite(pressure).mean(axis=(1, 2))
+    assert finite[0] == 1 and finite[len(finite) // 2] == 1 and finite[-1] < 0.5
+
+
+def test_threads_change_nothing() -> None:
+    found = [velocities(small(compute={"precision": "single", "threads": n}))[1] for n in (1, 2)]
+    np.testing.assert_array_equal(*found)
+    record("element_threads", equal=True)
+
+
+def test_a_time_step_above_the_limit_is_refused() -> None:
+    plan, _ = make(small())
+    step = 1.01 * plan.schedule.limit
+    with pytest.raises(InputError, match="above the stability limit"):
+        make(small(solver={**content()["solver"], "time_step": step}))

@@ -1,0 +1,115 @@
+"""What `lithowave status` tells of runs in every state."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from lithowave.run.status import FRESH, run_state
+from small_run import lithowave, log_of, report_of, settings, signal_after, spawn, stop_at, write_small
+
+PLAIN = settings("output.snapshots=[]", "output.peak_motion=false")
+
+
+def status(folder) -> dict:
+    return json.loads(lithowave("status", folder, "--json"))
+
+
+def test_a_finished_run(tmp_path):
+    folder = tmp_path / "run"
+    lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN)
+    assert lithowave("status", folder).startswith(f"{folder}: finished: in ")
+    told = status(folder)
+    assert (told["state"], told["unit"]) == ("finished", "points") and told["rate_points_per_s"] > 0
+    assert "resumable_from_step" not in told
+
+
+def test_no_run(tmp_path):
+    assert "is no run folder: it has no run.json" in lithowave("status", tmp_path, status=2)
+    assert "there is no such folder" in lithowave("status", tmp_path / "none", status=2)
+    assert run_state(tmp_path).text() == "waiting"
+
+
+def test_a_stopped_run_and_the_step_that_it_goes_on_from(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    stop_at(monkeypatch, 60)
+    lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN, status=128 + signal.SIGTERM)
+    assert "stopped by SIGTERM at step 60; resumable from step 60" in lithowave("status", folder)
+    assert status(folder)["resumable_from_step"] == 60
+
+
+def test_a_run_that_failed(tmp_path):
+    folder = tmp_path / "run"
+    before = """
+        from lithowave.errors import ResourceError
+        from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver as Solver
+        advance = Solver.advance
+        def fail(self, step):
+            advance(self, step)
+            if step == 99:
+                raise ResourceError("the device is gone.")
+        Solver.advance = fail
+    """
+    process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=before)
+    assert process.returncode == 1
+    kept = int(log_of(folder).split(": checkpoint")[-2].split()[-1])
+    assert kept > 0
+    text = lithowave("status", folder)
+    assert f"failed at step 99: the device is gone. (resumable from step {kept})" in text
+    assert status(folder)["error"] == "the device is gone."
+
+
+def test_a_run_whose_process_is_gone(tmp_path):
+    folder = tmp_path / "run"
+    process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=signal_after(70, signal.SIGKILL))
+    assert process.returncode == -signal.SIGKILL and report_of(folder)["exit_state"] == "running"
+    kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
+    text = lithowave("status", folder)
+    assert f"ended without a word; lithowave restart goes on (resumable from step {kept})" in text
+    assert status(folder)["state"] == "lost"
+
+
+def test_a_run_on_another_machine_is_known_by_its_progress(tmp_path):
+    """Locks of another machine may not be seen here."""
+    folder = tmp_path / "run"
+    spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=signal_after(70, signal.SIGKILL))
+    report = report_of(folder) | {"host": "another-machine"}
+    (folder / "run.json").write_text(json.dumps(report))
+    assert (folder / "progress.json").exists() and status(folder)["state"] == "running"
+    long_ago = time.time() - 2 * FRESH
+    for name in ("progress.json", "log.txt"):
+        os.utime(folder / name, (long_ago, long_ago))
+    assert status(folder)["state"] == "lost"
+    assert "or it goes on on another-machine, of which nothing was heard for 2 min" in lithowave("status", folder)
+
+
+def test_a_run_that_goes_on(tmp_path):
+    folder = tmp_path / "run"
+    file = write_small(tmp_path, ("duration: 0.8", "duration: 60"))
+    process = spawn("run", file, "--output", folder, *PLAIN, wait=False)
+    patience = time.monotonic() + 60
+    while not (folder / "run.json").exists():
+        assert process.poll() is None and time.monotonic() < patience
+        time.sleep(0.01)
+    seen = [lithowave("status", folder)]
+    while " of 9000 (" not in seen[-1]:
+        assert process.poll() is None and time.monotonic() < patience
+        seen.append(lithowave("status", folder))
+        time.sleep(0.02)
+    told = status(folder)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert "running: preparing, no step is done yet" in seen[0]
+    assert told["state"] == "running" and told["steps"] == 9000
+    assert status(folder)["state"] == "stopped"
+
+
+@pytest.mark.parametrize("content", ["", "{"])
+def test_progress_that_is_not_complete_is_no_error(tmp_path, content):
+    (tmp_path / "run.json").write_text('{"exit_state": "running", "host": "another-machine"}')
+    (tmp_path / "progress.json").write_text(content)
+    assert run_state(tmp_path).text() == "running: preparing, no step is done yet"

@@ -1,0 +1,337 @@
+"""Checkpoints of several ranks: read by any number of ranks, whole at any moment, and clear about what is wrong."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from fake_ranks import on_ranks
+from lithowave.errors import OutputError
+from lithowave.output import checkpoint as module
+from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint, write_checkpoint
+from lithowave.parallel.ranks import ALONE
+from lithowave.solvers.array_sections import Box, Piece, Rows
+
+WHOLE, ROWS = (7, 6, 11), 23
+FIELD = np.arange(math.prod(WHOLE) * 2, dtype=np.float32).reshape(*WHOLE, 2)
+LAYER = np.arange(WHOLE[0] * 4.0).reshape(WHOLE[0], 4)
+# keys in no order and with gaps, as those of shared nodes are
+KEYS = np.random.default_rng(3).permutation(10 * ROWS)[:ROWS]
+NODES = np.sin(np.arange(ROWS * 3.0)).reshape(ROWS, 3)
+
+
+def common(step: int = 120) -> dict[str, dict[str, np.ndarray]]:
+    return {
+        "clock": {"step": np.array(step), "time": np.array(0.01 * step)},
+        "seismograms": {"samples": np.array(31), "nested/velocity": np.ones((2, 5, 3))},
+    }
+
+
+def cut(count: int, rank: int, parts: int) -> tuple[int, int]:
+    """First and number of the numbers that a part has of `count`."""
+    first, end = (count * part // parts for part in (rank, rank + 1))
+    return first, end - first
+
+
+def state_of(rank: int, ranks: int, factor: float = 1.0) -> dict[str, Piece]:
+    """What a rank has: a slab along the last axis, a slab of a layer that may be empty, some of the rows."""
+    first, count = cut(WHOLE[2], rank, ranks)
+    box = Box((0, 0, first), (*WHOLE[:2], count), WHOLE)
+    begin, length = cut(WHOLE[0], rank, ranks)
+    nodes = np.flatnonzero(np.arange(ROWS) % max(1, ranks - 1) == rank)[::-1]  # the last of several has none
+    return {
+        "field/velocity": Piece(box, factor * FIELD[:, :, first : first + count]),
+        "layer": Piece(Box((begin,), (length,), WHOLE[:1]), factor * LAYER[begin : begin + length]),
+        "nodes": Piece(Rows(KEYS[nodes]), factor * NODES[nodes]),
+    }
+
+
+def places_of(rank: int, ranks: int, ghosts: int = 2) -> dict[str, Box | Rows]:
+    """What a rank reads: a slab along the first axis with its neighbours' ends, beyond the domain, too; rows."""
+    first, count = cut(WHOLE[0], rank, ranks)
+    field = Box((first - ghosts, 0, 0), (count + 2 * ghosts, *WHOLE[1:]), WHOLE)
+    return {"field/velocity": field, "layer": Box((0,), WHOLE[:1], WHOLE[:1]), "nodes": Rows(KEYS[rank::ranks][::-1])}
+
+
+def write(folder: Path, ranks: int = 3, step: int = 120, factor: float = 1.0) -> None:
+    on_ranks(
+        ranks, lambda one: write_checkpoint(folder, common(step), state_of(one.rank, ranks, factor), "identity", one)
+    )
+
+
+def expected(place: Box | Rows, whole: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    if isinstance(place, Rows):
+        return factor * whole[[int(np.flatnonzero(key == KEYS)[0]) for key in place.keys]]
+    padded = np.pad(whole, [(4, 4)] * len(place.shape) + [(0, 0)] * (whole.ndim - len(place.shape)))
+    within = tuple(slice(low + 4, low + 4 + count) for low, count in zip(place.first, place.shape, strict=True))
+    return factor * padded[within]
+
+
+def assert_whole(folder: Path, ranks: int, step: int = 120, factor: float = 1.0) -> None:
+    for rank in range(ranks):
+        found = open_checkpoint(folder, "identity")
+        assert found is not None and found.step == step
+        values = found.pieces(places_of(rank, ranks))
+        for name, whole in {"field/velocity": FIELD, "layer": LAYER, "nodes": NODES}.items():
+            assert np.array_equal(values[name], expected(places_of(rank, ranks)[name], whole, factor)), name
+            assert values[name].dtype == whole.dtype and values[name].flags.c_contiguous
+
+
+def steps_kept(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / FOLDER).iterdir())
+
+
+@pytest.mark.parametrize("block", [module.BLOCK_BYTES, 64])
+@pytest.mark.parametrize("readers", [3, 2, 1, 5])
+@pytest.mark.parametrize("writers", [3, 1, 9])
+def test_any_number_of_ranks_reads_what_any_number_wrote(tmp_path, monkeypatch, writers, readers, block):
+    monkeypatch.setattr(module, "BLOCK_BYTES", block)
+    write(tmp_path, writers)
+    assert_whole(tmp_path, readers)
+    found = open_checkpoint(tmp_path, "identity")
+    assert found.common["clock"] == common()["clock"] and len(found.files) == writers
+    assert np.array_equal(found.common["seismograms"]["nested/velocity"], np.ones((2, 5, 3)))
+
+
+def test_one_checkpoint_takes_the_place_of_another(tmp_path):
+    assert open_checkpoint(tmp_path, "identity") is None
+    write(tmp_path, 3)
+    write(tmp_path, 2, step=150, factor=3.0)
+    assert_whole(tmp_path, 2, 150, 3.0)
+    assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150"]
+    # of the same step: never into the files that the checkpoint names
+    write(tmp_path, 4, step=150, factor=5.0)
+    assert_whole(tmp_path, 3, 150, 5.0)
+    assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150_2"]
+
+
+def test_only_what_is_wanted_is_read(tmp_path, monkeypatch):
+    """Of the box of 11 columns two, of the rows those in blocks that have some of them."""
+    write(tmp_path, 1)
+    taken = []
+    read = h5py.Dataset.read_direct
+    monkeypatch.setattr(
+        h5py.Dataset, "read_direct", lambda data, values, *parts: taken.append(parts[0]) or read(data, values, *parts)
+    )
+    place = Box((1, 0, 3), (2, 6, 2), WHOLE)
+    values = open_checkpoint(tmp_path, "identity").pieces({"field/velocity": place})["field/velocity"]
+    assert np.array_equal(values, FIELD[1:3, :, 3:5])
+    assert taken == [(slice(1, 3), slice(0, 6), slice(3, 5))]
+
+
+def test_files_without_a_part_of_it_are_passed_by(tmp_path, monkeypatch):
+    """A rank with the parts that it had before opens no file behind its own."""
+    write(tmp_path, 3)
+    opened = []
+    original = module.open_file
+    monkeypatch.setattr(module, "open_file", lambda path: opened.append(path) or original(path))
+    own = {name: piece.place for name, piece in state_of(0, 3).items()}
+    values = open_checkpoint(tmp_path, "identity").pieces(own)
+    assert np.array_equal(values["field/velocity"], FIELD[:, :, :3])
+    assert [path.name for path in opened] == ["checkpoint.h5", "rank_0000.h5"]
+
+
+def test_nothing_wanted_is_nothing_found(tmp_path):
+    write(tmp_path, 3)
+    found = open_checkpoint(tmp_path, "identity")
+    nothing = np.zeros(0, np.int64)
+    places = {"nodes": Rows(nothing), "none": Rows(nothing), "field/velocity": Box((7, 0, 0), (0, 6, 11), WHOLE)}
+    values = found.pieces(places | {"no layer": Box((0,), (0,), (0,))})
+    assert {name: len(one) for name, one in values.items()} == {
+        "nodes": 0, "none": 0, "field/velocity": 0, "no layer": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "place", [Rows(np.array([int(KEYS[0]), 10_000])), Rows(np.array([-1])), Box((0,), (3,), (3,))]
+)
+def test_what_is_in_no_file_is_missed(tmp_path, place):
+    write(tmp_path)
+    name = "nodes" if isinstance(place, Rows) else "unknown"
+    with pytest.raises(OutputError, match=f"the checkpoint lacks values of {name}"):
+        open_checkpoint(tmp_path, "identity").pieces({name: place})
+
+
+def cut_short(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 40)
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(b"\0" * path.stat().st_size)
+
+
+def forget_rows(path: Path) -> None:
+    size = path.stat().st_size
+    with h5py.File(path, "r+") as file:
+        del file["nodes/values"]
+    os.truncate(path, size)
+
+
+def of_another_run(path: Path) -> None:
+    size = path.stat().st_size
+    with h5py.File(path, "r+") as file:
+        file.attrs.modify("step", 110)
+    os.truncate(path, size)
+
+
+@pytest.mark.parametrize("harm", [os.unlink, cut_short, spoil, forget_rows, of_another_run])
+def test_damaged_and_missing_files_are_named(tmp_path, harm: Callable[[Path], None]):
+    write(tmp_path)
+    harm(tmp_path / FOLDER / "step_000000120" / "rank_0001.h5")
+    with pytest.raises(OutputError, match=r"rank_0001\.h5: "):
+        open_checkpoint(tmp_path, "identity").pieces(places_of(0, 1))
+
+
+def test_a_damaged_or_foreign_checkpoint_is_named(tmp_path):
+    write(tmp_path)
+    with pytest.raises(OutputError, match="belongs to another description"):
+        open_checkpoint(tmp_path, "another")
+    spoil(tmp_path / FILE_NAME)
+    with pytest.raises(OutputError, match=r"checkpoint\.h5: is damaged"):
+        open_checkpoint(tmp_path, "identity")
+
+
+def full_on(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the files of a rank find no room, when half of them is written."""
+    fill = module._fill
+
+    def no_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
+        if path.name == f"rank_{rank:04d}.h5":
+            with open(path, "r+b") as file:
+                file.write(b"half of it")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fill(path, arrays)
+
+    monkeypatch.setattr(module, "_fill", no_room)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_all_ranks_learn_that_one_has_no_room(tmp_path, monkeypatch, rank):
+    write(tmp_path, 3)
+    full_on(rank, monkeypatch)
+
+    def attempt(ranks) -> str:
+        with pytest.raises(OutputError) as caught:
+            write_checkpoint(tmp_path, common(150), state_of(ranks.rank, 3, 2.0), "identity", ranks)
+        return str(caught.value)
+
+    texts = on_ranks(3, attempt)
+    for number, text in enumerate(texts):
+        assert f"rank_{rank:04d}.h5: the disk or quota is full" in text and "is unchanged" in text
+        assert text.startswith(f"rank {rank}: ") == (number != rank)
+    assert_whole(tmp_path, 2)
+    assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000120"], "the room of what failed is free again"
+    monkeypatch.undo()
+    write(tmp_path, 3, 180, 2.0)
+    assert_whole(tmp_path, 2, 180, 2.0)
+
+
+def test_one_that_cannot_fit_is_not_begun(tmp_path, monkeypatch):
+    """What all ranks together need counts."""
+    write(tmp_path, 3)
+    own = sum(piece.values.nbytes for piece in state_of(1, 3).values())
+    free = type("Usage", (), {"free": 2 * own})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    with pytest.raises(OutputError, match=r"checkpoint\.h5: needs"):
+        write(tmp_path, 3, 150)
+    monkeypatch.undo()
+    assert_whole(tmp_path, 1)
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_at(folder: Path, place: Callable, count: int, behind: bool) -> None:
+    """A process of its own that writes the checkpoint of step 150 and is killed at a call of this function."""
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return
+    calls = 0
+
+    def killing(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == count and not behind:
+            die()
+        result = place(*arguments)
+        return die() if calls == count else result
+
+    setattr(os if place is os.replace else module, place.__name__, killing)
+    try:
+        write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", ALONE)
+    finally:
+        os._exit(0)
+
+
+@pytest.mark.parametrize(
+    ("place", "count", "behind", "done"),
+    [
+        (module._remove_unnamed, 1, False, False),
+        (module._remove_unnamed, 1, True, False),
+        (module._new_folder, 1, True, False),
+        (module._fill, 1, False, False),
+        (module._fill, 1, True, False),
+        (module._write_pieces, 1, True, False),
+        (module._fill, 2, False, False),
+        (module._fill, 2, True, False),
+        (os.replace, 1, False, False),
+        (os.replace, 1, True, True),
+        (module._write_manifest, 1, True, True),
+        (module._remove_unnamed, 2, False, True),
+        (module._remove_unnamed, 2, True, True),
+    ],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
+def test_killed_at_any_moment_the_last_one_stays(tmp_path, place, count, behind, done):
+    """At each thing that changes the disk, before or behind it; done : whether the new one is the last one then."""
+    write(tmp_path, 3)
+    (tmp_path / FOLDER / "step_000000130").mkdir()  # of a run that was killed earlier
+    killed_at(tmp_path, place, count, behind)
+    assert_whole(tmp_path, 2, *((150, 2.0) if done else (120, 1.0)))
+    write(tmp_path, 2, 150, 4.0)
+    assert_whole(tmp_path, 3, 150, 4.0)
+    assert len(steps_kept(tmp_path)) == 2, "what was left is gone"
+
+
+def test_the_names_are_on_the_disk_before_the_checkpoint_is(tmp_path, monkeypatch):
+    """Machines lose power: first what is named, then the names, and what it replaces last."""
+    order = []
+
+    def note(name: str, original: Callable) -> Callable:
+        def noted(*arguments):
+            order.append(name)
+            return original(*arguments)
+
+        return noted
+
+    write(tmp_path, 1)
+    monkeypatch.setattr(os, "fsync", note("fsync", os.fsync))
+    monkeypatch.setattr(os, "replace", note("replace", os.replace))
+    monkeypatch.setattr(shutil, "rmtree", note("rmtree", shutil.rmtree))
+    write(tmp_path, 1, 150)
+    at = order.index("replace")
+    assert order[:at].count("fsync") >= 4, "pieces, both folders, the new checkpoint.h5"
+    assert order[at:] == ["replace", "fsync", "rmtree"]
+
+
+def test_pieces_that_do_not_fit_their_place_are_refused(tmp_path):
+    for name, piece in {
+        "box": Piece(Box((0, 0), (3, 2), (3, 2)), np.zeros((3, 3))),
+        "rows": Piece(Rows(np.arange(4)), np.zeros((3, 2))),
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            write_checkpoint(tmp_path, common(), {name: piece}, "identity")
+    write(tmp_path)
+    with pytest.raises(ValueError, match="keys occur twice"):
+        open_checkpoint(tmp_path, "identity").pieces({"nodes": Rows(KEYS[[1, 2, 1]])})

@@ -1,0 +1,436 @@
+"""Discontinuous Galerkin elements on several ranks against one: parts of meshes, exchanged traces, whole runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from cuda_emulation import EmulatedCudaBackend
+from fake_ranks import on_ranks
+from lithowave.backends import make_backend
+from lithowave.errors import InputError
+from lithowave.mesh.gmsh_writing import write_gmsh
+from lithowave.mesh.migration import balanced_parts, merged
+from lithowave.mesh.shared_faces import find_shared_faces
+from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
+from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.solvers.discontinuous_galerkin import Solver, plan
+from lithowave.solvers.discontinuous_galerkin.clusters import smoothed
+from lithowave.solvers.discontinuous_galerkin.meshing import built_box, make_model, split_box
+from lithowave.solvers.discontinuous_galerkin.partition_report import partition_report
+from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, graph_parts, step_cost
+from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, find_places, place_points
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, model_clusters
+from mpi_runs import largest_difference, write_description
+from mpi_runs import on_ranks as run_lithowave
+from rank_threads import Exchange, ThreadHalo, run_on_ranks
+
+GAUSSIAN = {"gaussian": {"sigma": 0.05, "delay": 0.1}}
+# Water over two rocks, in five clusters. Sources and receivers in the middle, where ranks meet, whatever their number.
+LAYERS: dict[str, Any] = {
+    "domain": {"x": [-600, 600], "y": [-600, 600], "z": [-1200, 0]},
+    "boundaries": {"top": "free", "sides": "absorbing", "bottom": "absorbing"},
+    "material": {
+        "layers": [
+            {"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
+            {"top": -300, "vp": 3000, "vs": 1500, "rho": 2000},
+            {"top": -700, "vp": 5000, "vs": 2900, "rho": 2600},
+        ]
+    },
+    "sources": [
+        {"position": [0, 0, -500], "moment_tensor": {"xx": 1e13, "yy": 1e13, "zz": 2e13, "xz": 4e12},
+         "time_function": GAUSSIAN},
+        {"position": [30, -20, -810], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
+        {"position": [-200, 170, -100], "moment_tensor": {"xx": 1e13, "yy": 1e13, "zz": 1e13},
+         "time_function": GAUSSIAN},
+    ],
+    "receivers": [
+        {"name": "A", "position": [0, 0, -450]}, {"name": "B", "position": [0, 0, 0]},
+        {"name": "C", "position": [-510, 333, -280]}, {"name": "D", "position": [0, 350, -900]},
+    ],
+    "duration": 0.2,
+    "solver": {"method": "discontinuous_galerkin", "max_frequency": 2.7, "order": 3, "local_time_steps": True,
+               "points_per_wavelength": 8},
+    "compute": {"backend": "cpu", "precision": "double"},
+    "output": {
+        "sampling_interval": 0.02, "checkpoint": None, "peak_motion": True, "stress": True,
+        "snapshots": [{"interval": 0.1, "plane": {"z": -100}}, {"interval": 0.2, "volume": True, "stride": 2}],
+    },
+}  # fmt: skip
+ANISOTROPIC = {
+    "layers": [
+        {"top": 0, "vp": 3000, "vs": 1500, "rho": 2000},
+        {"top": -500, "vp": 3000, "vs": 1500, "rho": 2000,
+         "anisotropy": {"epsilon": 0.2, "delta": 0.1, "gamma": 0.1}},
+    ]
+}  # fmt: skip
+
+
+def simulation(**changes: Any) -> lw.Simulation:
+    """LAYERS with changes of dotted keys, with __ for the dot."""
+    made = lw.Simulation(**LAYERS)
+    return made.with_overrides({key.replace("__", "."): value for key, value in changes.items()}) if changes else made
+
+
+@lru_cache
+def whole_plan() -> DiscontinuousGalerkinPlan:
+    return plan(simulation())
+
+
+@lru_cache
+def part_plans(size: int) -> list[DiscontinuousGalerkinPlan]:
+    """The plans of all ranks."""
+    return on_ranks(size, lambda ranks: plan(simulation(), ranks))
+
+
+# ---------------------------------------------------------------------------------------------- parts of a mesh
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_parts_that_are_built_apart_make_the_whole_mesh(size: int) -> None:
+    whole, parts = whole_plan(), part_plans(size)
+    order = np.argsort(whole.mesh.element_keys)
+    keys = np.concatenate([part.mesh.element_keys for part in parts])
+    np.testing.assert_array_equal(np.sort(keys), whole.mesh.element_keys[order])
+    across = np.where(whole.mesh.neighbors >= 0, whole.mesh.element_keys[whole.mesh.neighbors // 4], -1)
+    for part in parts:
+        place = order[np.searchsorted(whole.mesh.element_keys, part.mesh.element_keys, sorter=order)]
+        np.testing.assert_array_equal(whole.mesh.element_keys[place], part.mesh.element_keys)
+        # Elements see their vertices in the same order, at the same places to the bit.
+        np.testing.assert_array_equal(part.mesh.element_vertices(), whole.mesh.element_vertices(place))
+        assert part.shared.count > 0
+        own = np.concatenate([part.mesh.element_keys, np.full(part.shared.count, -2)])
+        found = np.where(part.mesh.neighbors >= 0, own[part.mesh.neighbors // 4], -1)
+        np.testing.assert_array_equal(found[found != -2], across[place][found != -2])
+        assert (across[place][found == -2] >= 0).all()
+        for name in ("lam", "mu", "rho", "number"):
+            mine, theirs = getattr(part.materials, name), getattr(whole.materials, name)
+            np.testing.assert_array_equal(mine[: len(place)], theirs[place])
+            # Those across faces are what the whole mesh has there.
+            rows, faces = part.shared.faces.T
+            other = whole.mesh.neighbors[place[rows], faces] // 4
+            np.testing.assert_array_equal(mine[len(place) :], theirs[other])
+        cluster = part.clustering.cluster
+        np.testing.assert_array_equal(cluster[: len(place)], whole.clustering.cluster[place])
+        np.testing.assert_array_equal(cluster[len(place) :], whole.clustering.cluster[other])
+        kinds = part.face_neighbors
+        np.testing.assert_array_equal(np.where(kinds < 0, kinds, 0), np.minimum(whole.face_neighbors[place], 0))
+
+
+def test_all_ranks_tell_the_same_of_the_whole() -> None:
+    expected = whole_plan().summary()
+    for part in part_plans(3):
+        found = part.summary()
+        memory = found.pop("memory_bytes")
+        assert found == {name: value for name, value in expected.items() if name != "memory_bytes"}
+        assert expected["memory_bytes"] < memory < 1.2 * expected["memory_bytes"]
+        assert part.unit_total == expected["element_count"] and part.unit_count == whole_plan().unit_count
+        assert part.bounds == whole_plan().bounds
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 8])
+def test_all_ranks_have_the_same_work(size: int) -> None:
+    plans = part_plans(size)
+    sizes = np.array([one.clustering.own_sizes(one.element_count) for one in plans])
+    assert (sizes.sum(axis=0) == whole_plan().clustering.sizes).all()
+    # In every cluster, as ranks meet whenever one begins a step.
+    assert (sizes.max(axis=0) < 1.05 * sizes.mean(axis=0) + 12).all()
+    for one, share in zip(plans, partition_report(simulation(), size, "cpu"), strict=True):
+        assert share.units == pytest.approx(one.element_count, abs=12)
+        assert share.neighbors == len(one.shared.counts())
+
+
+def test_a_rank_of_eight_has_an_eighth_of_the_memory() -> None:
+    changes = {"solver__max_frequency": 6.0}
+    whole = plan(simulation(**changes))
+    backend = make_backend("cpu", "double", 1)
+    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), ranks)):
+        assert part.memory_bytes(backend) < 1.3 / 8 * whole.memory_bytes(backend)
+        assert part.plan_bytes() < 1.3 / 8 * whole.plan_bytes()
+
+
+def test_parts_that_do_not_fit_are_told() -> None:
+    """Of one rank an element is missing: at its faces, but for outer ones, the others find nobody."""
+    box = built_box(simulation())
+    lost = 1000
+
+    def find(ranks: Ranks) -> None:
+        mesh = split_box(simulation(), box).along_curve()
+        own = np.arange(mesh.element_count) * ranks.size // mesh.element_count == ranks.rank
+        own[lost] = False
+        find_shared_faces(mesh.part(np.flatnonzero(own)), ranks)
+
+    with pytest.raises(RuntimeError, match=r"internal error: \d faces between ranks .* face \d of element \d+ at \("):
+        on_ranks(3, find)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 6, 11])
+def test_elements_of_any_work_are_divided_equally(parts: int) -> None:
+    random = np.random.default_rng(parts)
+    centres, work = random.uniform(size=(4000, 3)) * [3, 1, 2], 0.5 ** random.integers(0, 5, 4000)
+    whole = balanced_parts(centres, work, parts)
+    sums = np.bincount(whole, work, parts)
+    assert sums.max() - sums.min() < 5
+
+    def divide(ranks: Ranks) -> np.ndarray:
+        return balanced_parts(centres[ranks.rank :: 3], work[ranks.rank :: 3], parts, ranks)
+
+    for rank, found in enumerate(on_ranks(3, divide)):
+        np.testing.assert_array_equal(found, whole[rank::3])
+    kind = (centres[:, 0] > 2.0).astype(np.int64) + 2 * (centres[:, 1] < 0.1)
+    found = balanced_parts(centres, work, parts, kind=kind)
+    for number in range(4):
+        sums = np.bincount(found[kind == number], work[kind == number], parts)
+        assert sums.max() - sums.min() < 5
+
+
+def test_a_mesh_of_merged_parts_is_the_mesh() -> None:
+    mesh = replace(tetrahedral_box((0, 3), (0, 2), (-2, 0), 1.0, interfaces=(-1.0,)), groups=("a", "b"))
+    turn = np.arange(mesh.element_count) % 3
+    found = merged([mesh.part(np.flatnonzero(turn == part)) for part in range(3)])
+    found, mesh = (one.reordered(np.argsort(one.element_keys)) for one in (found, mesh))
+    for name in ("vertices", "elements", "materials", "neighbors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(mesh, name))
+    for name, faces in mesh.boundaries.items():
+        np.testing.assert_array_equal(found.boundaries[name], faces)
+
+
+def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
+    mesh, size = whole_plan().mesh, 3
+    near = mesh.vertices[np.abs(mesh.vertices[:, :2]).max(axis=1) < 250]  # where ranks meet
+    points = np.concatenate([near, [[0, 0, 7.0], [50.0, 60.0, -330.0], [9000, 0, 0]]])
+    every = find_places(mesh, points)
+    holders = np.bincount(every.point, minlength=len(points))
+    for tolerance, missing in ((TOLERANCE, [len(points) - 3, len(points) - 1]), (1.0, [len(points) - 1])):
+        def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance) -> Any:
+            return place_points(part_plans(size)[ranks.rank].mesh, points, tolerance, ranks, everywhere)
+
+        found = on_ranks(size, lambda ranks: place(ranks, True))
+        rows = np.concatenate([one.places.point for one in found])
+        moved = len(points) - 3 if tolerance == 1.0 else -1
+        counts = holders + (np.arange(len(points)) == moved)
+        np.testing.assert_array_equal(np.bincount(rows, minlength=len(points)), counts)
+        for one in found:
+            np.testing.assert_array_equal(one.missing, missing)
+            np.testing.assert_array_equal(one.holders, counts[one.places.point])
+        # Each in one element: that of lowest key, whatever number of ranks there is.
+        single = place_points(mesh, points, tolerance, ALONE, everywhere=False).places
+        chosen = on_ranks(size, lambda ranks: place(ranks, False))
+        points_of = np.concatenate([one.places.point for one in chosen])
+        order = np.argsort(points_of)
+        np.testing.assert_array_equal(points_of[order], single.point)
+        keys = [part.mesh.element_keys[one.places.element] for part, one in zip(part_plans(size), chosen, strict=True)]
+        np.testing.assert_array_equal(np.concatenate(keys)[order], mesh.element_keys[single.element])
+    assert sum(len(np.unique(one.places.point)) for one in found) > len(points)
+
+
+def test_clusters_are_smoothed_across_ranks() -> None:
+    """From one element of cluster 0 to the far end of a mesh, through many ranks."""
+    mesh = tetrahedral_box((0, 9), (0, 1), (-1, 0), 1.0).along_curve()
+    raw = np.where(mesh.element_keys == mesh.element_keys.min(), 0, 8)
+    neighbors = np.where(mesh.neighbors >= 0, mesh.neighbors // 4, -1)
+    expected = smoothed(raw, neighbors)
+    assert set(expected) == set(range(9))
+    part = balanced_parts(mesh.element_vertices().mean(axis=1), np.ones(mesh.element_count), 5)
+
+    def smooth(ranks: Ranks) -> np.ndarray:
+        own = mesh.part(np.flatnonzero(part == ranks.rank))
+        shared = find_shared_faces(own, ranks)
+        across = shared.connected(own).neighbors
+        return smoothed(raw[part == ranks.rank], np.where(across >= 0, across // 4, -1), shared)[: own.element_count]
+
+    for rank, found in enumerate(on_ranks(5, smooth)):
+        np.testing.assert_array_equal(found, expected[part == rank])
+
+
+def test_the_division_that_costs_least_is_taken() -> None:
+    """By planes of their own for each cluster; METIS knows of one weight alone, and ranks would wait for each other."""
+    pytest.importorskip("pymetis")
+    model = make_model(simulation())
+    cluster = model_clusters(simulation(), model).cluster
+    best = step_cost(model, cluster, divided(model, cluster, 4, "cpu", graph=True), 4, "cpu")
+    assert best < 0.92 * step_cost(model, cluster, graph_parts(model, cluster, 4), 4, "cpu")
+    ideal = element_work(model, cluster).sum() * 2 ** cluster.max() / 4
+    assert ideal < best < 1.2 * ideal
+    # Where messages take as long as many updates, few elements of small time steps are not parted.
+    costs = [step_cost(model, cluster, divided(model, cluster, 7, name), 7, "cuda") for name in ("cuda", "cpu")]
+    assert costs[0] <= costs[1]
+
+
+def test_one_rank_has_one_part_in_a_step() -> None:
+    """One graph on a device; on several ranks messages stand between the parts."""
+    backend = make_backend("cpu", "double", 1)
+    assert len(Solver(whole_plan(), simulation(), backend)._program(0, True)) == 1
+    exchange = Exchange()
+    lengths = run_on_ranks(
+        3, lambda ranks, common: make_solver(ranks, common, backend, {}),
+        lambda solver: len(solver._program(0, True)), exchange,
+    )  # fmt: skip
+    assert min(lengths) > 3
+
+
+def test_too_many_ranks_are_refused() -> None:
+    with pytest.raises(InputError, match="columns that can be parted.*start fewer ranks"):
+        on_ranks(40, lambda ranks: plan(simulation(), ranks))
+
+
+# ------------------------------------------------------------------------------------------- solvers on threads
+
+
+STEPS = 3
+
+
+def make_solver(ranks: Ranks, exchange: Exchange, backend: Any, changes: Any) -> Solver:
+    made = simulation(**changes)
+    return Solver(plan(made, ranks), made, backend, ThreadHalo(ranks, backend, exchange))
+
+
+def advanced(solver: Solver, begin: int = 0, end: int = STEPS) -> Solver:
+    for step in range(begin, end):
+        solver.advance(step)
+    return solver
+
+
+def by_keys(states: list[dict[str, Any]], name: str = "coefficients") -> np.ndarray:
+    """Values of all ranks, by their keys."""
+    keys = np.concatenate([state[name].place.keys for state in states])
+    assert len(np.unique(keys)) == len(keys)
+    return np.concatenate([state[name].values for state in states])[np.argsort(keys)]
+
+
+def states_on(size: int, device: str, **changes: Any) -> np.ndarray:
+    """Coefficients after some steps."""
+    precision = changes.get("compute__precision", "double")
+
+    def make(ranks: Ranks, exchange: Exchange) -> Solver:
+        emulated = device == "emulated"
+        backend = EmulatedCudaBackend(precision) if emulated else make_backend("cpu", precision, 1)
+        return make_solver(ranks, exchange, backend, changes)
+
+    return by_keys(run_on_ranks(size, make, lambda solver: advanced(solver).state()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"compute__precision": "single"}, {"solver__local_time_steps": False},
+        {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10},
+    ],
+    ids=["clusters", "single", "one step", "anisotropic"],
+)  # fmt: skip
+def test_steps_on_several_ranks_are_the_same_to_the_bit(changes: dict[str, Any]) -> None:
+    expected = states_on(1, "cpu", **changes)
+    assert np.abs(expected).max() > 0
+    for size in (2, 5):
+        np.testing.assert_array_equal(states_on(size, "cpu", **changes), expected)
+
+
+def test_steps_on_emulated_devices() -> None:
+    """With graphs between the messages."""
+    changes = {
+        "domain__z": [-700, 0], "solver__order": 2, "solver__points_per_wavelength": 10,
+        "sources": LAYERS["sources"][::2], "receivers": LAYERS["receivers"][:3],
+    }  # fmt: skip
+    expected, found = states_on(1, "cpu", **changes), states_on(3, "emulated", **changes)
+    assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+def test_what_is_sent_is_what_the_report_tells() -> None:
+    exchange, size = Exchange(), 3
+    backend = make_backend("cpu", "double", 1)
+
+    def make(ranks: Ranks, common: Exchange) -> Solver:
+        return make_solver(ranks, common, backend, {})
+
+    run_on_ranks(size, make, lambda solver: advanced(solver, 0, 1), exchange)
+    report = partition_report(simulation(), size, "cpu")
+    assert [exchange.sent[rank] for rank in range(size)] == [share.sent_values for share in report]
+
+
+def test_a_state_is_taken_up_by_another_number_of_ranks() -> None:
+    """To the same bits, with the peaks at the surface."""
+    backend = make_backend("cpu", "double", 1)
+
+    def make(ranks: Ranks, exchange: Exchange) -> Solver:
+        solver = make_solver(ranks, exchange, backend, {})
+        solver.start_peaks()
+        return solver
+
+    def run(solver: Solver, begin: int, end: int) -> dict[str, Any]:
+        for step in range(begin, end):
+            solver.advance(step)
+            solver.update_peaks()
+        return solver.state()
+
+    expected = run_on_ranks(2, make, lambda solver: run(solver, 0, 9))
+    early = run_on_ranks(3, make, lambda solver: run(solver, 0, 6))
+
+    def go_on(solver: Solver) -> dict[str, Any]:
+        taken = {}
+        for name, place in solver.state_places().items():
+            keys = np.sort(np.concatenate([state[name].place.keys for state in early]))
+            rows = np.searchsorted(keys, place.keys)
+            np.testing.assert_array_equal(keys[rows], place.keys)
+            taken[name] = by_keys(early, name)[rows]
+        solver.restore(taken)
+        return run(solver, 6, 9)
+
+    found = run_on_ranks(4, make, go_on)
+    assert len(found[0]) == 4
+    for name in found[0]:
+        values = by_keys(expected, name)
+        assert np.abs(values).max() > 0
+        np.testing.assert_array_equal(by_keys(found, name), values)
+
+
+# ---------------------------------------------------------------------------------------------------- whole runs
+
+
+def compare(folder: Path, sizes: tuple[int, ...], **changes: Any) -> float:
+    """Largest difference of runs on so many ranks to the run on one."""
+    description = write_description(folder / "run.yaml", LAYERS, **changes)
+    for size in (1, *sizes):
+        run_lithowave(size, "run", str(description), "--output", str(folder / f"run_{size}"))
+    return max(largest_difference(folder / f"run_{size}", folder / "run_1") for size in sizes)
+
+
+def test_layers_in_clusters(tmp_path: Path) -> None:
+    assert compare(tmp_path, (3, 7), duration=0.08) < 1e-12
+
+
+def test_anisotropic_rock(tmp_path: Path) -> None:
+    changes = {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10}
+    assert compare(tmp_path, (4,), compute__precision="single", **changes) < 1e-5
+
+
+def test_a_mesh_that_is_read(tmp_path: Path) -> None:
+    """The first rank reads it and hands out the parts."""
+    box = jittered(tetrahedral_box((-600, 600), (-600, 600), (-800, 0), 200.0, interfaces=(-400.0,)), 0.2)
+    write_gmsh(tmp_path / "box.msh", replace(box, groups=("soil", "rock")))
+    rocks = {"soil": {"vp": 3000, "vs": 1600, "rho": 2300}, "rock": {"vp": 5000, "vs": 2900, "rho": 2600}}
+    changes = {
+        "material": {"groups": rocks}, "domain__z": [-800, 0], "boundaries__bottom": "rigid",
+        "solver__mesh": str(tmp_path / "box.msh"), "solver__max_frequency": 2.5, "solver__points_per_wavelength": None,
+        "sources": LAYERS["sources"][:1], "receivers": LAYERS["receivers"][:3],
+    }  # fmt: skip
+    assert compare(tmp_path, (2, 4), **changes) < 1e-12
+
+
+def test_a_receiver_outside_is_refused_on_all_ranks(tmp_path: Path) -> None:
+    box = tetrahedral_box((-600, 600), (-600, 600), (-800, 0), 400.0)
+    write_gmsh(tmp_path / "box.msh", replace(box, groups=("rock",)))
+    rock = {"vp": 5000, "vs": 2900, "rho": 2600}
+    changes = {
+        "material": {"groups": {"rock": rock}}, "solver__mesh": str(tmp_path / "box.msh"),
+        "receivers": [{"name": "far", "position": [0, 0, -1100]}], "sources": LAYERS["sources"][:1],
+        "solver__max_frequency": 1.0, "solver__points_per_wavelength": None,
+    }  # fmt: skip
+    description = write_description(tmp_path / "run.yaml", LAYERS, **changes)
+    text = run_lithowave(3, "run", str(description), "--output", str(tmp_path / "out"), status=2)
+    assert text.count("is in no element of the mesh") == 1

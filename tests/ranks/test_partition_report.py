@@ -1,0 +1,228 @@
+"""`lithowave check --ranks N`: how ranks would share a run, and how well that would go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.errors import InputError
+from lithowave.mesh.blocks import products_of_three
+from lithowave.run.check import _too_many_ranks, check_simulation
+from lithowave.run.memory import MemoryNeed
+from lithowave.run.scaling_estimate import TRANSPORTS, Partition, divide, transport_of
+from lithowave.solvers import METHODS, load_method, load_partition_report
+from lithowave.solvers.workload import RankShare
+from small_run import lithowave, settings, write_small
+from small_survey import write_survey
+
+SOLVERS = {
+    "finite_difference": {"spacing": 100.0, "order": 4},
+    "spectral_element": {"spacing": 500.0, "degree": 3},
+    "discontinuous_galerkin": {"spacing": 500.0, "order": 3},
+}
+
+
+def simulation(method: str = "finite_difference", **changes: Any) -> lw.Simulation:
+    """A half-space of 4 x 4 x 4 km."""
+    content = {
+        "domain": {"x": [0, 4000], "y": [0, 4000], "z": [-4000, 0]},
+        "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2500}},
+        "sources": [
+            {
+                "position": [1900, 2000, -2000], "moment_tensor": {"xy": 1e15},
+                "time_function": {"gaussian": {"sigma": 0.3, "delay": 1.0}},
+            }
+        ],
+        "receivers": [{"network": "XX", "name": "A", "position": [100, 100, 0]}],
+        "duration": 0.5,
+        "solver": {"method": method, **SOLVERS[method]},
+        "compute": {"backend": "cpu"},
+    }  # fmt: skip
+    return lw.Simulation(**(content | changes))
+
+
+def partition(shares: list[RankShare], alone: float, transport: str, **changes: Any) -> Partition:
+    """Of given shares, each on a device of its own."""
+    sent = 4 * max(share.sent_values for share in shares)
+    entries = {
+        "ranks": len(shares), "parts": None, "unit": "points", "least_units": 1, "most_units": 1, "balance": 1.0,
+        "repeated_work": 0.0, "neighbors": 1, "sent_bytes": sent, "memory_bytes": 1, "device_memory_bytes": 1,
+        "own_device": True, "speed": 1.0, "transport": TRANSPORTS[transport], "shares": shares, "alone_work": alone,
+        "value_bytes": 4,
+    }  # fmt: skip
+    return Partition(**(entries | changes))
+
+
+# --- the model
+
+
+@pytest.mark.parametrize(("megabytes", "measured"), [(0.1, 13e-6), (1, 15e-6), (10, 54e-6), (50, 194e-6)])
+def test_nvlink_is_as_it_was_measured(megabytes: float, measured: float) -> None:
+    assert TRANSPORTS["nccl"].exchange_time(1, 1e6 * megabytes) == pytest.approx(measured, rel=0.1)
+
+
+def test_time_and_efficiency_by_hand() -> None:
+    """Two ranks of 600 and 450 units, 1000 on one, which takes 1 s a step: rank 0 works 0.6 s."""
+    link = TRANSPORTS["nccl"]
+    values = round(0.3 * link.bandwidth / 4)  # 0.3 s under way, of which 0.4 x 0.6 s and 0.4 x 0.45 s are hidden
+    shares = [RankShare(1, 600.0, 0, values), RankShare(1, 450.0, 0, values)]
+    found = partition(shares, 1000.0, "nccl").timed(loop_s=10.0, steps=10)
+    assert found.alone_s == 1.0 and found.exchange_s == pytest.approx(0.3)
+    assert found.exposed_s == pytest.approx(0.3 - 0.18) and found.step_s == pytest.approx(0.6 + 0.06)
+    assert found.efficiency == pytest.approx(1.0 / (2 * 0.66)) and found.loop_s == pytest.approx(6.6)
+    hidden = partition([RankShare(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
+    assert hidden.efficiency == pytest.approx(1.0) and hidden.exposed_s == 0.0
+    assert dict(hidden.lines())["exchange"].endswith("hidden") and "100.0%" in dict(hidden.lines())["efficiency"]
+
+
+def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:
+    shares = [RankShare(1, 500.0, 1, 0)] * 2
+    found = partition(shares, 1000.0, "mpi", own_device=False, speed=0.5).timed(10.0, 10)
+    assert found.step_s == pytest.approx(1.0 + TRANSPORTS["mpi"].latency_s), "on a CPU nothing is hidden"
+    assert found.efficiency == pytest.approx(1.0, rel=1e-4)
+
+
+def test_what_messages_travel_by() -> None:
+    device, host = SimpleNamespace(own_memory=True), SimpleNamespace(own_memory=False)
+    assert transport_of(host, "auto", 64) is TRANSPORTS["mpi"]
+    assert transport_of(device, "auto", 8) is TRANSPORTS["peer"]
+    assert transport_of(device, "nccl", 8) is TRANSPORTS["nccl"]
+    assert transport_of(device, "auto", 9) is TRANSPORTS["network"]
+    assert transport_of(device, "host", 2) is TRANSPORTS["host"]
+
+
+# --- the shares of the methods
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_shares_make_up_the_whole(method: str, ranks: int) -> None:
+    case, report = simulation(method), load_partition_report(method)
+    plan = load_method(method).plan(case)
+    shares = report.partition_report(case, ranks, "cpu")
+    (alone,) = report.partition_report(case, 1, "cpu")
+    assert len(shares) == ranks and sum(share.units for share in shares) == plan.unit_total == alone.units
+    assert alone.neighbors == alone.sent_values == 0
+    assert sum(share.work for share in shares) >= alone.work * (1 - 1e-9)
+    assert all(1 <= share.neighbors < ranks and share.sent_values > 0 for share in shares)
+
+
+def test_the_parts_of_finite_differences_are_those_of_the_run() -> None:
+    case = simulation(compute={"backend": "cpu", "parts": [1, 2, 1]})
+    report = check_simulation(case, measure=False, ranks=2).partition
+    assert report is not None and report.parts == [1, 2, 1] and report.repeated_work > 0
+    nx, ny, nz = check_simulation(case, measure=False).plan["grid_points"]
+    assert report.least_units + report.most_units == nx * ny * nz
+    rows = (4 + 4) * nx * nz  # of both sides: the ghosts of velocities, four layers of three numbers each
+    assert sum(share.sent_values for share in report.shares) == 3 * rows
+    assert report.sent_bytes == 4 * 3 * rows / 2
+
+
+def test_all_ways_to_cut_are_tried() -> None:
+    for size in (1, 7, 12, 16):
+        expected = [one for one in np.ndindex(size + 1, size + 1, size + 1) if np.prod(one) == size]
+        assert sorted(products_of_three(size)) == expected
+
+
+# --- the report
+
+
+def test_check_tells_the_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write_small(tmp_path)
+    text = lithowave("check", file, "--ranks", "2", "--no-measure", *settings("compute.parts=[1,2,1]"))
+    for words in (
+        "2 in 1 x 2 x 1 parts, 3,542 to 3,864 points in each",
+        "mean over largest work",
+        "15.5 kB sent in a step, to 1 other rank at most",
+        "memory of a rank  about 2",
+    ):
+        assert words in text, words
+    assert "efficiency" not in text
+    report = json.loads(lithowave("check", file, "--ranks", "2", "--json", *settings("duration=0.1")))
+    found = report["partition"]
+    assert 0 < found["efficiency"] <= 1.0 and found["step_s"] >= found["exposed_s"] > 0
+    assert found["loop_s"] == pytest.approx(found["step_s"] * report["plan"]["steps"])
+    assert [share["neighbors"] for share in found["shares"]] == [1, 1]
+    assert sum(share["units"] for share in found["shares"]) == report["plan"]["point_count"]
+    assert json.loads(lithowave("check", file, "--no-measure", "--json"))["partition"] is None
+
+
+def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
+    file = write_small(tmp_path)
+    for number in ("1", "0", "-3"):
+        assert f"--ranks: {number} is out of range" in lithowave("check", file, f"--ranks={number}", status=2)
+    text = lithowave("check", file, "--ranks", "100", status=2)
+    assert "100 ranks for 23 x 23 x 14 points" in text and "Traceback" not in text
+    text = lithowave("check", file, "--ranks", "3", *settings("compute.parts=[2,2,1]"), status=2)
+    assert "compute.parts: 2 x 2 x 1 parts for 3 ranks" in text
+
+
+def test_a_survey_has_no_ranks(tmp_path: Path) -> None:
+    text = lithowave("check", write_survey(tmp_path), "--ranks", "2", status=2)
+    assert "--ranks: this is a survey" in text and "Only a single shot runs on several ranks" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_ranks_than_can_have_something_are_refused(method: str) -> None:
+    with pytest.raises(InputError, match=r"5000"):
+        check_simulation(simulation(method), measure=False, ranks=5000)
+
+
+def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = simulation()
+    whole = check_simulation(case, measure=False)
+    arrays = whole.memory_bytes - 200_000_000
+    monkeypatch.setattr("lithowave.run.check.PROCESS_BYTES", 0)
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.8 * arrays)
+    assert not check_simulation(case, measure=False).runnable
+    shared = check_simulation(case, measure=False, ranks=2)
+    [problem] = shared.problems
+    assert "not enough memory for all ranks on this machine" in problem and "which is enough for 1" in problem
+    assert not shared.runnable and shared.ranks_per_machine == shared.as_dict()["ranks_per_machine"] == 1
+    assert shared.verdict == (
+        "this run would fail with all 2 ranks on this machine; it needs at least 2 machines like this one, with at "
+        "most 1 rank on each"
+    )
+    assert check_simulation(case, ranks=2).partition.efficiency is not None  # a cluster can still be planned
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 3.0 * arrays)
+    shared = check_simulation(case, measure=False, ranks=2)
+    assert shared.runnable and shared.verdict == "this run would work here, with all 2 ranks on this machine"
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.4 * arrays)
+    shared = check_simulation(case, measure=False, ranks=2)
+    assert "for a rank" in shared.problems[0] and len(shared.problems) == 1
+    assert shared.verdict == "this run would fail here"
+
+
+def test_more_ranks_than_this_machine_holds_are_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 700_000_000)
+    text = lithowave("check", write_small(tmp_path), "--ranks", "4", "--no-measure", status=1)
+    assert "would work" not in text and "memory of 4 ranks  about 8" in text and "700 MB free" in text
+    assert "not enough memory for all ranks on this machine: 8" in text and "MB needed by 4 ranks, 700 MB free" in text
+    assert "it needs at least 2 machines like this one, with at most 3 ranks on each" in text
+
+
+def test_more_ranks_than_devices_need_more_machines() -> None:
+    partition = SimpleNamespace(ranks=4, own_device=True, memory_bytes=10)
+    [problem] = _too_many_ranks(partition, 2, 1000, SimpleNamespace(device_count=2))
+    assert problem == "ranks: 4 ranks need 4 GPUs; this machine has 2"
+    assert _too_many_ranks(partition, 4, 1000, SimpleNamespace(device_count=4)) == []
+
+
+def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device has what its rank needs; main memory beside it is told, too."""
+    case = simulation()
+    device = SimpleNamespace(own_memory=True, name="cuda", dtype=np.dtype(np.float32), threads=1)
+    plan = load_method("finite_difference").plan(case)
+    found = divide(case, plan, device, MemoryNeed(10_000_000, 80_000_000), 8, 5_000_000)
+    share = found.most_units / plan.unit_total
+    assert found.device_memory_bytes == pytest.approx(share * 80_000_000 + 2 * found.sent_bytes, abs=2)
+    assert found.memory_bytes == pytest.approx(share * 10_000_000 + 2 * found.sent_bytes + 5_000_000, abs=2)
+    assert found.own_device and found.speed == 1.0

@@ -1,0 +1,82 @@
+"""Tools of the verification tests: small experiments, relative errors, and the record that the docs show."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lithowave as lw
+from lithowave.backends import make_backend
+from lithowave.solvers import load_method
+
+DOCS = Path(__file__).parents[2] / "docs" / "verification"
+ABSORBING_TOP = {"top": "absorbing"}
+
+
+def relative_l2(values: np.ndarray, exact: np.ndarray) -> float:
+    """sqrt(sum (values - exact)^2 / sum exact^2) over all traces."""
+    return float(np.linalg.norm(values - exact) / np.linalg.norm(exact))
+
+
+def make(simulation: lw.Simulation) -> tuple[Any, Any]:
+    """Plan and solver, for tests that look inside."""
+    method, compute = load_method(simulation.solver.method), simulation.compute
+    plan = method.plan(simulation)
+    return plan, method.Solver(plan, simulation, make_backend(compute.backend, compute.precision, compute.threads))
+
+
+def velocities(simulation: lw.Simulation) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n,) and velocities (n_receivers, 3, n) at the samples, without a run folder."""
+    plan, solver = make(simulation)
+    schedule = plan.schedule
+    solver.start_records(schedule.sample_count, stress=False)
+    solver.record(0)
+    for step in range(schedule.steps):
+        solver.advance(step)
+        slot, rest = divmod(step + 1, schedule.sample_every)
+        if rest == 0:
+            solver.record(slot)
+    records = solver.records(schedule.sample_count).wait()["velocity"]
+    return np.arange(schedule.sample_count) * schedule.sampling_interval, np.moveaxis(records, 0, 2)
+
+
+def record(name: str, **figures: Any) -> None:
+    """Keep measured figures for the docs, when LITHOWAVE_WRITE_FIGURES=1."""
+    if os.environ.get("LITHOWAVE_WRITE_FIGURES") != "1":
+        return
+    DOCS.mkdir(parents=True, exist_ok=True)
+    path = DOCS / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    results[name] = figures
+    path.write_text(json.dumps(dict(sorted(results.items())), indent=2) + "\n")
+
+
+def draw(name: str, plot: Any) -> None:
+    """Let `plot(figure)` draw a figure for the docs, when LITHOWAVE_WRITE_FIGURES=1."""
+    if os.environ.get("LITHOWAVE_WRITE_FIGURES") != "1":
+        return
+    from matplotlib.figure import Figure
+
+    DOCS.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=(7.5, 4.2), dpi=110, layout="constrained")
+    plot(figure)
+    figure.savefig(DOCS / f"{name}.png")
+
+
+def traces_against(figure: Any, time: np.ndarray, computed: np.ndarray, exact: np.ndarray, label: str) -> None:
+    """Computed over exact traces, one row a receiver, one column a component, each scaled by its receiver's peak."""
+    axes = figure.subplots(1, 3, sharey=True)
+    for component, (axis, letter) in enumerate(zip(axes, "ENZ", strict=True)):
+        for number in range(len(computed)):
+            scale = 0.5 / np.abs(exact[number]).max()
+            axis.plot(time, number + scale * exact[number, component], color="0.6", linewidth=2.4)
+            axis.plot(time, number + scale * computed[number, component], color="tab:red", linewidth=0.8)
+        axis.set_title(letter)
+        axis.set_xlabel("time (s)")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_yticks(range(len(computed)), [f"receiver {n + 1}" for n in range(len(computed))])
+    figure.suptitle(f"{label}: computed (red) over exact (grey)")

@@ -1,0 +1,147 @@
+"""Who may import whom: the rules that keep the way of the data straight."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "lithowave"
+DEVICES = {"cupy", "mpi4py", "numba", "llvmlite"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute names of everything imported in a file, inside functions too, but not for type checkers only."""
+    package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, base] if base else parents)
+            found.update({base, *(f"{base}.{alias.name}" for alias in node.names)})
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def offenders(folder: str, forbidden: set[str], allowed: set[str] = frozenset()) -> list[str]:
+    found = []
+    for path in FILES:
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith(folder) or name in allowed:
+            continue
+        for imported in imports(path):
+            if any(imported == bad or imported.startswith(bad + ".") for bad in forbidden):
+                found.append(f"{name} imports {imported}")
+    return found
+
+
+def test_the_description_knows_no_device_and_no_solver() -> None:
+    bad = DEVICES | {f"lithowave.{part}" for part in ("backends", "solvers", "output", "mesh", "cli")}
+    for folder in ("description/", "readers/"):
+        assert offenders(folder, bad) == []
+    # Simulation.run and .check hand over to run.py and check.py when they are called; nothing else may.
+    bad = {"lithowave.run", "lithowave.shots"}
+    assert offenders("description/", bad, {"description/simulation.py"}) == []
+
+
+def test_backends_know_no_mesh_and_no_description() -> None:
+    bad = {f"lithowave.{part}" for part in ("description", "readers", "mesh", "solvers", "output", "run")}
+    assert offenders("backends/", bad) == []
+
+
+def test_solvers_know_neither_devices_nor_outputs() -> None:
+    bad = {f"lithowave.{part}" for part in ("run", "output", "cli")} | {"cupy", "mpi4py"}
+    assert offenders("solvers/", bad) == []
+
+
+def test_one_package_knows_mpi_and_nccl() -> None:
+    allowed = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "parallel").glob("*.py")}
+    assert offenders("", {"mpi4py", "cupy.cuda.nccl"}, allowed) == []
+    others = {f"lithowave.{part}" for part in ("solvers", "mesh", "output", "run", "backends")}
+    assert offenders("parallel/", others) == []
+
+
+def test_outputs_do_not_know_methods() -> None:
+    assert offenders("output/", {"lithowave.solvers.finite_difference", "lithowave.run.launch"}) == []
+
+
+def test_meshes_need_only_numpy() -> None:
+    assert offenders("mesh/", DEVICES | {"lithowave.backends", "lithowave.description", "lithowave.solvers"}) == []
+
+
+def test_only_the_command_line_prints() -> None:
+    printing = []
+    for path in FILES:
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("cli"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+                printing.append(f"{name}:{node.lineno}")
+    assert [place for place in printing if not place.startswith("description/schema.py")] == []
+
+
+def test_methods_are_told_apart_in_one_place() -> None:
+    """No `if method ==` outside the dictionary of methods and the description's own checks."""
+    found = []
+    for path in FILES:
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("description/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and "attr='method'" in ast.dump(node):
+                found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+@pytest.mark.parametrize("heavy", ["numba", "matplotlib", "obspy", "h5py", "pyproj", "scipy"])
+def test_importing_the_package_is_light(heavy: str) -> None:
+    code = f"import sys, lithowave; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def reads_or_writes_text(call: ast.Call) -> bool:
+    """True if a call opens a file, or the output of a program, as text."""
+    name = ast.unparse(call.func)
+    if name.endswith((".run", ".Popen")):
+        return any(keyword.arg in ("text", "universal_newlines") for keyword in call.keywords)
+    modes = [node.value for node in call.args if isinstance(node, ast.Constant)]
+    binary = any(isinstance(mode, str) and len(mode) <= 3 and "b" in mode for mode in modes)
+    return name.endswith((".read_text", ".write_text")) or (name in ("open", "path.open", "os.fdopen") and not binary)
+
+
+@pytest.mark.parametrize("folder", ["src", "docs", "examples", "benchmarks"])
+def test_text_is_read_and_written_with_an_encoding(folder: str) -> None:
+    """Without one it is that of the locale, which differs between machines."""
+    without = [
+        f"{path.name}:{call.lineno}"
+        for path in sorted((SOURCE.parents[1] / folder).rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and reads_or_writes_text(call)
+        and "encoding" not in {keyword.arg for keyword in call.keywords}
+    ]  # fmt: skip
+    assert without == []
+
+
+def test_files_are_short() -> None:
+    long = {p.name: n for p in FILES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 500}
+    assert long == {}

@@ -1,0 +1,545 @@
+"""What a description means: defaults, conventions, files of other programs, the resolved YAML."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.description.yaml_text import parse_overrides, read_document
+
+FULL = """
+schema_version: 1
+title: LOH.1
+domain:
+  x: [-15000, 15000]
+  y: ["-15 km", "15 km"]
+  z: [-17000, 0]
+boundaries: {top: free, sides: absorbing, bottom: rigid, x_max: rigid}
+material:
+  layers:
+    - {top: 0,     vp: 4000, vs: 2000, rho: 2600}
+    - {top: -1000, vp: 6000, vs: 3464, rho: 2700}
+sources:
+  - position: [0, 0, -2000]
+    moment_tensor: {xy: 1e18}
+    time_function: {gaussian: {sigma: 0.12, delay: 0.72}}
+  - position: [0, 0, -100]
+    force: [0, 0, 1.0e10]
+    time_function: {ricker: {frequency: 1.0, delay: 1.2}}
+  - position: [0, 0, -5000]
+    double_couple: {strike: 30, dip: 90, rake: 0, mw: 5.4}
+    time_function: {samples: {file: stf.txt, interval: 0.01}}
+receivers:
+  - {network: XX, name: S01, position: [600, 800, 0]}
+  - {network: NO, line: {prefix: L, start: [0, 0, 0], end: [10000, 0, 0], count: 101}}
+duration: 9.0
+solver: {method: finite_difference, max_frequency: 5.0, points_per_wavelength: 8, order: 4}
+compute: {backend: auto, precision: single}
+output:
+  directory: out/loh1
+  sampling_interval: 0.01
+  formats: [miniseed, sac]
+  snapshots: {interval: 0.5, plane: {z: 0}}
+  peak_motion: true
+  checkpoint: {interval: 1.0}
+"""
+
+SMALL = {
+    "domain": {"x": [0, 1000], "y": [0, 1000], "z": [-1000, 0]},
+    "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+    "sources": [
+        {
+            "position": [500, 500, -500],
+            "force": [0, 0, 1e9],
+            "time_function": {"gaussian": {"sigma": 0.2, "delay": 1.2}},
+        }
+    ],
+    "duration": 2.0,
+    "solver": {"max_frequency": 2.0},
+}
+
+CMT = """PDE 2008  7 29 18 42 15.00  33.9490 -117.7660  15.5 5.4 5.4 CHINO HILLS, CALIFORNIA
+event name:     ci14383980
+time shift:      {time_shift}
+half duration:   {half_duration}
+latitude:       33.9490
+longitude:    -117.7660
+depth:          15.5000
+Mrr:       7.780000e+23
+Mtt:      -1.200000e+24
+Mpp:       4.190000e+23
+Mrt:      -2.000000e+23
+Mrp:       6.010000e+23
+Mtp:      -3.890000e+23
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    times = np.arange(200) * 0.01
+    np.savetxt(tmp_path / "stf.txt", np.exp(-(((times - 1.0) / 0.2) ** 2)))
+    (tmp_path / "loh1.yaml").write_text(FULL)
+    return tmp_path
+
+
+def small(**changes) -> lw.Simulation:
+    return lw.Simulation(**{**SMALL, **changes})
+
+
+def event(tmp_path, time_shift=0.0, half_duration=1.14, **source) -> lw.Simulation:
+    (tmp_path / "CMTSOLUTION").write_text(CMT.format(time_shift=time_shift, half_duration=half_duration))
+    domain = {
+        "x": [-30000, 30000],
+        "y": [-30000, 30000],
+        "z": [-30000, 0],
+        "crs": {"longitude": -117.76, "latitude": 33.95},
+    }
+    return small(domain=domain, sources=[{"file": str(tmp_path / "CMTSOLUTION"), **source}], duration=30)
+
+
+# --- reading
+
+
+def test_a_file_is_read_as_it_stands(folder):
+    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
+    assert simulation.title == "LOH.1"
+    assert simulation.domain.y == (-15000.0, 15000.0)
+    assert simulation.sources[0].moment_tensor.xy == 1e18
+    assert simulation.output.directory.as_posix() == "out/loh1"
+    assert simulation.directory == folder
+    assert simulation.input_files() == [folder / "stf.txt"]
+    assert len(simulation.receiver_list()) == 102
+    assert simulation.material_extremes["vs_min"] == 2000.0
+    assert simulation.shortest_wavelength == 400.0
+
+
+def test_text_is_read_like_a_file(folder):
+    assert lw.Simulation.from_text(FULL, folder) == lw.Simulation.from_file(folder / "loh1.yaml")
+
+
+def test_python_objects_and_dictionaries_say_the_same():
+    built = lw.Simulation(
+        domain=lw.Domain(x=np.array([0.0, 1000.0]), y=(0, 1000), z=("-1 km", 0)),
+        material=lw.Material(homogeneous={"vp": 5000, "vs": 2900, "rho": 2600}),
+        sources=[
+            lw.Source(
+                position=np.array([500, 500, -500]),
+                force=(0, 0, 1e9),
+                time_function=lw.Gaussian(sigma=0.2, delay=1.2),
+            )
+        ],
+        duration="2 s",
+        solver=lw.Solver(max_frequency=2),
+    )
+    assert built == small()
+
+
+def test_defaults_follow_from_the_rest():
+    simulation = small()
+    assert simulation.boundaries.faces == {
+        "x_min": "absorbing",
+        "x_max": "absorbing",
+        "y_min": "absorbing",
+        "y_max": "absorbing",
+        "z_min": "absorbing",
+        "z_max": "free",
+    }
+    assert (simulation.solver.order, simulation.solver.points_per_wavelength) == (4, 8.0)
+    assert simulation.output.sampling_interval == 0.05
+    assert simulation.output.directory.as_posix() == "out/simulation"
+    assert small(title="My Run 2").output.directory.as_posix() == "out/my_run_2"
+    assert small(solver={"max_frequency": 3}).output.sampling_interval == 0.02
+    assert small(solver={"spacing": 50}).solver.points_per_wavelength is None
+
+
+def test_the_folder_is_named_after_the_file_where_there_is_no_title(folder):
+    (folder / "plain.yaml").write_text(FULL.replace("title: LOH.1", "").replace("directory: out/loh1", ""))
+    assert lw.Simulation.from_file(folder / "plain.yaml").output.directory.as_posix() == "out/plain"
+
+
+def test_a_single_face_is_stronger_than_its_group(folder):
+    boundaries = lw.Simulation.from_file(folder / "loh1.yaml").boundaries
+    assert boundaries.face("x_max") == "rigid"
+    assert boundaries.face("x_min") == "absorbing"
+    assert boundaries.face("z_min") == "rigid"
+    assert boundaries.face("z_max") == "free"
+    with pytest.raises(KeyError, match="z_max"):
+        boundaries.face("top")
+
+
+def test_plain_words_of_yaml():
+    text = "a: 1e18\nb: on\nc: NO\nd: 0123\ne: 1:30\nf: .5\ng: true\nh: 2020-01-01\ni:\nj: -1.5E-3\n"
+    expected = [1e18, "on", "NO", 123, "1:30", 0.5, True, "2020-01-01", None, -1.5e-3]
+    document = read_document(text)
+    assert list(document.data.values()) == expected
+    assert [document.line_of((key,)) for key in "abcdefghij"] == list(range(1, 11))
+
+
+def test_lines_of_entries_and_of_what_is_not_written():
+    document = read_document("a:\n  - {b: 1}\n  - b:\n      c: 3\n")
+    assert document.line_of(("a", 1)) == 3
+    assert document.line_of(("a", 1, "b", "c")) == 4
+    assert document.line_of(("a", 1, "nothing", 5)) == 3
+    assert document.line_of(("other",)) == 1
+
+
+def test_merge_keys_are_understood():
+    assert read_document("a: &a {x: 1}\nb: {<<: *a, y: 2}\n").data["b"] == {"x": 1, "y": 2}
+
+
+# --- resolved YAML
+
+
+def test_resolved_yaml_reads_back_as_an_equal_simulation(folder):
+    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
+    text = simulation.to_yaml()
+    again = lw.Simulation.from_text(text, "/")
+    assert again == simulation
+    assert again.to_yaml() == text
+
+
+def test_resolved_yaml_has_every_default_and_absolute_files(folder):
+    text = lw.Simulation.from_file(folder / "loh1.yaml").to_yaml()
+    for line in (
+        "coefficients: taylor",
+        "safety: 0.9",
+        "time_step: null",
+        "quantity: velocity",
+        "threads: null",
+    ):
+        assert line in text
+    assert f"file: {folder / 'stf.txt'}" in text
+    assert "reflection: 0.0001" in text
+    assert "network: 'NO'" in text
+
+
+def test_a_function_has_no_yaml():
+    def medium(x, y, z):
+        return 5000.0, 2900.0, 2600.0
+
+    simulation = small(material=lw.Material(function=medium))
+    with pytest.raises(lw.InputError, match=r"material\.function: .*Python function"):
+        simulation.to_yaml()
+    assert simulation.with_overrides({"duration": 3}).material.function is medium
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"receivers": [{"name": "A", "position": [1, 2, -3]}], "solver": {"spacing": 100}},
+        {"boundaries": {"top": "absorbing", "layer": {"cells": 12, "kappa": 2}}},
+        {"output": {"snapshots": [{"interval": 1, "volume": True}, {"interval": 2, "plane": {"x": 0.1}}]}},
+        {"title": "a: 'b' # c \u00e9"},
+    ],
+)
+def test_resolved_yaml_of_many_kinds(changes):
+    simulation = small(**changes)
+    assert lw.Simulation.from_text(simulation.to_yaml()) == simulation
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        {"brune": {"rise_time": 0.3}},
+        {"triangle": {"half_duration": 0.3}},
+        {"boxcar": {"duration": 0.3}},
+        {"smoothed_step": {"rise_time": 0.3}},
+        {"samples": {"values": [0.0, 1.0, 0.0], "interval": 0.3}},
+    ],
+)
+def test_resolved_yaml_of_every_time_function(function):
+    simulation = small(sources=[{**SMALL["sources"][0], "time_function": function}])
+    assert lw.Simulation.from_text(simulation.to_yaml()) == simulation
+
+
+# --- overrides
+
+
+def test_overrides_replace_single_entries(folder):
+    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
+    changed = simulation.with_overrides(
+        {
+            "solver.order": 8,
+            "sources.2.double_couple.mw": 6,
+            "output.snapshots.stride": 2,
+            "receivers[0].name": "B",
+        }
+    )
+    assert changed.solver.order == 8
+    assert changed.sources[2].double_couple.mw == 6.0
+    assert changed.output.snapshots[0].stride == 2
+    assert changed.receivers[0].name == "B"
+    assert simulation.solver.order == 4
+
+
+def test_defaults_follow_overrides():
+    changed = small().with_overrides({"solver.order": 8, "solver.max_frequency": 4})
+    assert changed.solver.points_per_wavelength == 5.0
+    assert changed.output.sampling_interval == 0.02
+
+
+def test_null_takes_an_entry_away(folder):
+    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
+    changed = simulation.with_overrides({"solver.points_per_wavelength": None, "solver.spacing": "50 m"})
+    assert changed.solver.spacing == 50.0
+
+
+def test_overrides_of_a_file_may_make_it_valid(folder):
+    (folder / "bad.yaml").write_text(FULL.replace("order: 4", "order: 5"))
+    assert lw.Simulation.from_file(folder / "bad.yaml", {"solver.order": 6}).solver.order == 6
+
+
+def test_override_arguments_are_yaml():
+    given = parse_overrides(
+        ["solver.order=8", "title=a=b", "output.formats=[sac]", "domain.x=[-1 km, 1 km]", "a=1e3"]
+    )
+    assert given == {
+        "solver.order": 8,
+        "title": "a=b",
+        "output.formats": ["sac"],
+        "domain.x": ["-1 km", "1 km"],
+        "a": 1000.0,
+    }
+
+
+# --- places
+
+
+def test_local_coordinates_are_a_transverse_mercator():
+    domain = lw.Domain(x=[-1, 1], y=[-1, 1], z=[-1, 0], crs={"longitude": -117.76, "latitude": 33.95})
+    x, y = domain.to_local(-117.76, 33.95)
+    assert abs(x) < 1e-6 and abs(y) < 1e-6
+    # A minute of latitude at 34 degrees on WGS84 is 1848.7 m, scale 1 on the central meridian.
+    assert domain.to_local(-117.76, 33.95 + 1 / 60)[1] == pytest.approx(1848.7, abs=0.2)
+    # N cos(latitude) for a minute of longitude, N = 6384.78 km at this latitude.
+    assert domain.to_local(-117.76 + 1 / 60, 33.95)[0] == pytest.approx(1540.7, abs=0.5)
+    longitude, latitude = domain.to_geographic(*domain.to_local(-117.5, 34.2))
+    assert (longitude, latitude) == pytest.approx((-117.5, 34.2), abs=1e-10)
+
+
+def test_arrays_are_projected_at_once():
+    domain = lw.Domain(x=[-1, 1], y=[-1, 1], z=[-1, 0], crs={"longitude": 10, "latitude": 50})
+    x, y = domain.to_local(np.array([10.0, 10.1]), np.array([50.0, 50.1]))
+    assert x.shape == y.shape == (2,)
+
+
+def test_lines_and_planes_of_receivers():
+    line = {
+        "network": "AB",
+        "line": {"prefix": "L", "start": [0, 0, 0], "end": [1000, 500, -100], "count": 11},
+    }
+    plane = {"plane": {"prefix": "P", "start": [0, 0, -5], "end": [900, 1000, -5], "counts": [4, 3]}}
+    receivers = small(receivers=[line, plane]).receiver_list()
+    assert [receiver.name for receiver in receivers[:2]] == ["AB.L01", "AB.L02"]
+    assert receivers[10].position == (1000.0, 500.0, -100.0)
+    assert receivers[1].position == pytest.approx((100.0, 50.0, -10.0))
+    assert len(receivers) == 11 + 12
+    assert receivers[11].name == "XX.P01"
+    assert receivers[12].position == pytest.approx((300.0, 0.0, -5.0))
+    assert receivers[-1].position == (900.0, 1000.0, -5.0)
+    assert receivers[-1].where == "receivers[1]"
+
+
+def test_stations_with_latitude_and_longitude(tmp_path):
+    (tmp_path / "STATIONS").write_text("CHN CI 33.99879 -117.68044 120.0 2.5\n")
+    simulation = event(tmp_path).with_overrides({"receivers": [{"file": str(tmp_path / "STATIONS")}]})
+    (receiver,) = simulation.receiver_list()
+    x, y = simulation.domain.to_local(-117.68044, 33.99879)
+    assert receiver.name == "CI.CHN"
+    assert receiver.position == pytest.approx((x, y, -2.5))
+    assert receiver.elevation == 120.0
+    assert any("elevation" in warning and "CI.CHN" in warning for warning in simulation.warnings())
+
+
+@pytest.mark.parametrize("key", [{}, {"coordinates": "cartesian"}])
+def test_stations_with_y_and_x(tmp_path, key):
+    (tmp_path / "STATIONS").write_text("A XX 700.0 400.0 0.0 10.0\n")
+    (receiver,) = small(receivers=[{"file": str(tmp_path / "STATIONS"), **key}]).receiver_list()
+    assert receiver.position == (400.0, 700.0, -10.0)
+
+
+def test_geographic_points(tmp_path):
+    point = {"name": "A", "longitude": -117.7, "latitude": 34.0, "depth": "1 km"}
+    simulation = event(tmp_path).with_overrides({"receivers": [point]})
+    x, y = simulation.domain.to_local(-117.7, 34.0)
+    assert simulation.receiver_list()[0].position == (x, y, -1000.0)
+
+
+# --- mechanisms
+
+
+def test_a_double_couple_from_slip_and_normal():
+    """M = m0 (n u + u n), the hanging wall's slip u and the normal n that points into it."""
+    random = np.random.default_rng(1)
+    for strike, dip, rake in random.uniform([0, 0, -180], [360, 90, 180], (50, 3)):
+        mechanism = lw.DoubleCouple(strike=strike, dip=dip, rake=rake, m0=2.0)
+        s, d, r = np.radians([strike, dip, rake])
+        along = np.array([np.sin(s), np.cos(s), 0.0])  # East, North, Up
+        updip = np.array([-np.cos(d) * np.cos(s), np.cos(d) * np.sin(s), np.sin(d)])
+        # The plane dips to the right of the strike; the hanging wall lies above it.
+        normal = np.cross(along, updip)
+        normal *= np.sign(normal[2]) if normal[2] else 1.0
+        slip = np.cos(r) * along + np.sin(r) * updip
+        tensor = 2.0 * (np.outer(normal, slip) + np.outer(slip, normal))
+        expected = [tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]]
+        assert mechanism.components == pytest.approx(expected, abs=1e-12)
+
+
+def test_known_double_couples():
+    # Vertical fault along North, left-lateral: M_NE = M0.
+    left_lateral = lw.DoubleCouple(strike=0, dip=90, rake=0, m0=1.0).components
+    assert left_lateral == pytest.approx((0, 0, 0, 1, 0, 0), abs=1e-15)
+    # A thrust at 45 degrees along North: pressure East-West, tension vertical.
+    thrust = lw.DoubleCouple(strike=0, dip=45, rake=90, m0=1.0).components
+    assert thrust == pytest.approx((-1, 0, 1, 0, 0, 0), abs=1e-15)
+
+
+def test_moment_magnitude():
+    assert lw.DoubleCouple(strike=0, dip=90, rake=0, mw=6).scalar_moment == pytest.approx(10**18.1)
+    assert (math.log10(lw.DoubleCouple(strike=0, dip=90, rake=0, m0=1e18).scalar_moment) - 9.1) / 1.5 < 6
+
+
+# --- events from files
+
+
+def test_an_event_file_gives_place_moment_and_time(tmp_path):
+    (source,) = event(tmp_path, time_shift=3.0, half_duration=1.0).point_sources()
+    assert source.name == "ci14383980"
+    assert source.position[2] == -15500.0
+    assert source.moment == pytest.approx((4.19e16, -1.2e17, 7.78e16, 3.89e16, 6.01e16, 2.0e16))
+    assert source.force is None
+    gaussian = source.time_function.gaussian
+    assert gaussian.delay == 3.0
+    # exp(-(1.628 t / h)^2) and exp(-t^2 / 2 sigma^2) are one function.
+    assert gaussian.amplitude(np.array([4.0]))[0] == pytest.approx(math.exp(-(1.628**2)), rel=1e-12)
+
+
+def test_an_event_alone_is_delayed_as_little_as_needed(tmp_path):
+    simulation = event(tmp_path)
+    assert simulation.sources[0].delay == 1.9
+    assert simulation.point_sources()[0].time_function.onset_amplitude() <= 1e-3
+    assert simulation.origin_time == "2008-07-29T18:42:15.000000Z"
+    assert simulation.start_time == "2008-07-29T18:42:13.100000Z" and simulation.origin_delay == 1.9
+    (warning,) = (text for text in simulation.warnings() if "before the origin time" in text)
+    assert "1.9 s later" in warning
+    again = lw.Simulation.from_text(simulation.to_yaml())
+    assert again == simulation
+    assert again.start_time == simulation.start_time
+
+
+def test_an_event_with_room_before_it_is_not_delayed(tmp_path):
+    simulation = event(tmp_path, time_shift=3.0)
+    assert simulation.sources[0].delay == simulation.origin_delay == 0.0
+    assert simulation.start_time == simulation.origin_time == "2008-07-29T18:42:15.000000Z"
+
+
+def test_a_given_delay_and_time_function_are_kept(tmp_path):
+    simulation = event(
+        tmp_path, time_shift=1.0, delay=2.5, time_function={"triangle": {"half_duration": 0.5, "delay": 0.25}}
+    )
+    (source,) = simulation.point_sources()
+    assert source.time_function.triangle.delay == 3.75
+    assert simulation.sources[0].time_function.triangle.delay == 0.25
+
+
+def test_a_file_of_two_events_gives_two_sources(tmp_path):
+    simulation = event(tmp_path, time_shift=5.0)
+    second = CMT.format(time_shift=6.0, half_duration=1.0).replace("ci14383980", "second")
+    (tmp_path / "CMTSOLUTION").write_text(CMT.format(time_shift=5.0, half_duration=1.0) + second)
+    first, last = simulation.with_overrides({}).point_sources()
+    assert (first.name, last.name) == ("ci14383980", "second")
+    assert last.time_function.gaussian.delay == 6.0
+
+
+# --- warnings
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"solver": {"max_frequency": 1.0}}, ["sources[0].time_function", "1 Hz", "dispersed"]),
+        ({"solver": {"max_frequency": 2.0, "points_per_wavelength": 6}}, ["6 points", "8 are usual"]),
+        ({"output": {"sampling_interval": 0.5}}, ["output.sampling_interval", "1 Hz", "2 Hz"]),
+        ({"sources": []}, ["nothing will move"]),
+        ({"receivers": []}, ["no result"]),
+        ({"output": {"snapshots": {"interval": 5, "plane": {"z": 0}}}}, ["output.snapshots[0].interval"]),
+        (
+            {
+                "sources": [
+                    {**SMALL["sources"][0], "time_function": {"gaussian": {"sigma": 0.2, "delay": 0.4}}}
+                ]
+            },
+            ["sources[0].time_function", "cut off", "14%"],
+        ),
+        (
+            {"sources": [{**SMALL["sources"][0], "time_function": {"boxcar": {"duration": 1, "delay": 4}}}]},
+            ["after the end"],
+        ),
+    ],
+)
+def test_what_may_not_be_meant_is_told(changes, words):
+    warnings = small(**changes).warnings()
+    assert any(all(word in warning for word in words) for warning in warnings), warnings
+
+
+def many(count=2000, **change):
+    """Sources that differ in the time function, the strongest offender in the middle."""
+    functions = [{"gaussian": {"sigma": 0.2 - 0.1 * (n == count // 2), "delay": 1.2}} for n in range(count)]
+    return [{**SMALL["sources"][0], "time_function": function, **change} for function in functions]
+
+
+def source_warnings(**changes):
+    """The warnings about sources."""
+    return [text for text in small(**changes).warnings() if text.startswith("sources")]
+
+
+def test_equal_warnings_of_many_sources_are_one_sentence():
+    assert source_warnings(sources=many(), solver={"max_frequency": 1.0}) == [
+        "sources: 2000 of 2000 time functions have spectra that fall to 5% only at up to 3.9 Hz, above the 1 Hz that "
+        "the grid resolves (first: sources[0], worst: sources[1000]). The higher part will be dispersed."
+    ]
+    early = [{**source, "time_function": {"gaussian": {"sigma": 0.2, "delay": 0.4}}} for source in many(2)]
+    assert source_warnings(sources=[*many(3), *early])[0] == (
+        "sources: 2 of 5 time functions are cut off at time 0, before which they reach up to 14% of their peak; these "
+        "jumps radiate frequencies above the 2 Hz that the grid resolves (first: sources[3], worst: sources[3]). Use a "
+        "longer delay."
+    )
+    late = [{"time_function": {"boxcar": {"duration": 1, "delay": delay}}} for delay in (4, 7, 5)]
+    assert source_warnings(sources=[*many(1), *({**many(1)[0], **change} for change in late)])[-1] == (
+        "sources: 3 of 4 time functions begin at up to 7 s, after the end of the simulation (first: sources[1], worst: "
+        "sources[2]). Use a longer duration or a shorter delay."
+    )
+    [lone] = source_warnings(sources=many(3), solver={"max_frequency": 3.0})
+    assert lone.startswith("sources[1].time_function: its spectrum falls to 5% only at 3.9 Hz")
+
+
+def test_equal_warnings_of_the_events_of_a_file_are_one_sentence(tmp_path):
+    second = "\n" + CMT.format(time_shift=1.0, half_duration=0.5).replace("ci14383980", "aftershock")
+    (tmp_path / "CMTSOLUTION").write_text(CMT.format(time_shift=5.0, half_duration=1.0) + second)
+    domain = {**SMALL["domain"], "crs": {"longitude": -117.766, "latitude": 33.949}}
+    [told] = source_warnings(
+        domain={**domain, "z": [-20000, 0]}, sources=[{"file": tmp_path / "CMTSOLUTION", "delay": 5}], duration=30,
+        solver={"max_frequency": 0.2},
+    )  # fmt: skip
+    assert "2 of 2 time functions" in told
+    assert "(first: sources[0] (ci14383980), worst: sources[0] (aftershock))" in told
+
+
+def test_many_sources_outside_are_not_listed_one_by_one():
+    with pytest.raises(lw.InputError) as refused:
+        small(sources=many(30, position=[0, 0, 10]))
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 6 and "sources: 25 more sources are outside the domain." in lines
+
+
+def test_a_sound_description_has_no_warning():
+    assert small(receivers=[{"name": "A", "position": [0, 0, 0]}]).warnings() == []
+
+
+def test_a_description_cannot_be_changed_in_place():
+    simulation = small()
+    with pytest.raises(ValueError, match="frozen"):
+        simulation.duration = 3.0

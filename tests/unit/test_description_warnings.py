@@ -1,0 +1,131 @@
+"""Warnings about unused variables of files, the map projection and time functions that the grid cannot carry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+
+MOMENT = {"moment_tensor": {"xx": 1e15, "yy": 1e15, "zz": 1e15}}
+FORCE = {"force": [0, 0, 1e10]}
+GAUSSIAN = {"gaussian": {"sigma": 0.2, "delay": 1.2}}
+
+
+def described(time_function=GAUSSIAN, mechanism=MOMENT, frequency=2.0, **changes):
+    return lw.Simulation(
+        **{
+            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-1000, 0]},
+            "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
+            "sources": [{"position": [0, 0, -500], **mechanism, "time_function": time_function}],
+            "receivers": [{"name": "A", "position": [0, 0, 0]}],
+            "duration": 9.0,
+            "solver": {"max_frequency": frequency},
+            **changes,
+        }
+    )
+
+
+# --- files
+
+
+def gridded(path, **more):
+    ones = np.ones((2, 3, 4))
+    axes = {name: np.linspace(-1000, 0 if name == "z" else 1000, n) for name, n in (("x", 2), ("y", 3), ("z", 4))}
+    np.savez(path, **axes, vp=5000 * ones, vs=2900 * ones, rho=2600 * ones, **more)
+    return {"file": path}
+
+
+def test_variables_of_a_model_that_are_not_used_are_reported(tmp_path):
+    assert described(material=gridded(tmp_path / "plain.npz")).warnings() == []
+    ones = np.ones((2, 3, 4))
+    [text] = described(material=gridded(tmp_path / "more.npz", qp=200 * ones, QMU=100 * ones, crust=ones)).warnings()
+    assert f"material.file: {tmp_path / 'more.npz'} has variables that are not used: qp, QMU, crust" in text
+    assert "Attenuation is not available: qp, QMU have no effect, and the run is elastic." in text
+    [text] = described(material=gridded(tmp_path / "crust.npz", crust=ones)).warnings()
+    assert "not used: crust" in text and "Attenuation" not in text
+
+
+def test_variables_of_a_topography_that_are_not_used_are_reported(tmp_path):
+    axes = {"x": np.linspace(-1000, 1000, 5), "y": np.linspace(-1000, 1000, 6)}
+    np.savez(tmp_path / "ground.npz", **axes, elevation=np.zeros((6, 5)), slope=np.zeros((6, 5)))
+    domain = {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-1000, 0], "topography": tmp_path / "ground.npz"}
+    [text] = described(domain=domain, solver={"max_frequency": 2.0, "method": "spectral_element"}).warnings()
+    assert "domain.topography: " in text and "not used: slope; lithowave reads elevation" in text
+
+
+# --- the projection
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        ((-300, 300), (-300, 300), None),
+        ((-450, 450), (-100, 100), ["domain.crs: the box reaches 450 km", "up to 0.25%", "17 km of depth"]),
+        ((0, 600), (0, 100), ["reaches 600 km", "up to 0.44%", "x = y = 0 into the middle"]),
+        ((-100, 100), (-500, 500), ["reaches 500 km", "up to 0.012%", "20 km of depth"]),
+    ],
+)
+def test_a_box_too_large_for_its_projection_is_reported(x, y, words):
+    box = {"x": [1e3 * v for v in x], "y": [1e3 * v for v in y], "z": [-40e3, 0]}
+    changes = {"frequency": 0.01, "time_function": {"gaussian": {"sigma": 40.0}}, "duration": 400.0}
+    source = {"position": [5e4, 5e4, -1e4], **MOMENT, "time_function": changes["time_function"]}
+    receivers = [{"name": "A", "position": [0, 0, 0]}]
+    placed = {**box, "crs": {"longitude": 15.0, "latitude": 45.0}}
+    assert described(**changes, domain=box, sources=[source], receivers=receivers).warnings() == []
+    found = described(**changes, domain=placed, sources=[source], receivers=receivers).warnings()
+    assert (found == []) if words is None else len(found) == 1 and all(word in found[0] for word in words), found
+
+
+def test_the_scale_is_that_of_the_projection():
+    """The number in the warning against the scale factor of PROJ."""
+    pyproj = pytest.importorskip("pyproj")
+    domain = lw.Domain(x=[-450e3, 450e3], y=[-1e3, 1e3], z=[-40e3, 0], crs={"longitude": 15.0, "latitude": 45.0})
+    scale = pyproj.Proj(domain.projection).get_factors(*domain.to_geographic(450e3, 0.0)).meridional_scale
+    assert 100 * (scale - 1) == pytest.approx(0.25, abs=0.005)
+
+
+# --- time functions
+
+
+@pytest.mark.parametrize(
+    ("function", "mechanism", "frequency"),
+    [
+        (GAUSSIAN, MOMENT, 2.0),
+        ({"smoothed_step": {"rise_time": 1.0}}, MOMENT, 2.0),
+        ({"smoothed_step": {"rise_time": 1.0}}, FORCE, 2.0),
+        ({"ricker": {"frequency": 0.8}}, FORCE, 2.0),
+        ({"triangle": {"half_duration": 2.0}}, MOMENT, 2.0),
+        ({"samples": {"values": [0, 0.1, 0.5, 1, 0.5, 0.1, 0], "interval": 0.5}}, MOMENT, 2.0),
+    ],
+)
+def test_smooth_functions_are_sound(function, mechanism, frequency):
+    assert described(function, mechanism, frequency).warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ({"boxcar": {"duration": 4, "delay": 1}}, ["boxcar jumps by 100% of its peak at t = 1 s", "above the 2 Hz"]),
+        ({"samples": {"values": [0.2, 1, 0.5, 0], "interval": 1}}, ["samples jumps by 20% of its peak at t = 0 s"]),
+        ({"samples": {"values": [0, 1, 0.5, 0.3], "interval": 1}}, ["samples jumps by 30% of its peak at t = 3 s"]),
+        ({"gaussian": {"sigma": 0.2, "delay": 0.8}}, ["cut off at time 0", "0.034% of its peak", "Use a longer delay"]),
+        ({"gaussian": {"sigma": 0.2, "delay": 0.4}}, ["cut off at time 0", "14% of its peak", "above the 2 Hz that"]),
+        ({"brune": {"corner_frequency": 0.4}}, ["brune has corners", "49% of the radiated velocity", "2 Hz"]),
+        ({"triangle": {"half_duration": 0.8}}, ["triangle has corners", "Low-pass the seismograms at 2 Hz"]),
+        ({"brune": {"corner_frequency": 2}}, ["falls to 5% only at 8.72 Hz"]),
+    ],
+)
+def test_what_the_grid_cannot_carry_is_reported_once(function, words):
+    [text] = described(function).warnings()
+    assert text.startswith("sources[0].time_function: ") and all(word in text for word in words), text
+
+
+def test_the_unresolved_velocity_of_brune_is_that_of_its_spectrum():
+    """Energy of f / (1 + f^2), f in corner frequencies: (arctan f - f / (1 + f^2)) / 2 below f, pi / 4 in total."""
+    from lithowave.description.time_function_warnings import unresolved_velocity
+
+    for ratio in (2.0, 5.0, 20.0):
+        [source] = described({"brune": {"corner_frequency": 0.1}}, frequency=3.0).point_sources()
+        above = 1.0 - (np.arctan(ratio) - ratio / (1 + ratio**2)) / (np.pi / 2)
+        assert unresolved_velocity(source, 0.1 * ratio) == pytest.approx(np.sqrt(above), rel=0.03)

@@ -1,0 +1,217 @@
+"""Meshes cut along a body: they remain meshes of the same box, and the body has its volume and surface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tetrahedra_plans import check_conforming
+
+from lithowave.errors import InputError
+from lithowave.mesh.level_sets import cut_along
+from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
+from lithowave.mesh.tetrahedral_boxes import CUTS, deformed, jittered, periodic_box, tetrahedral_box
+from lithowave.mesh.tetrahedral_quality import tetrahedral_quality
+
+
+def sphere(radius: float, centre: tuple[float, float, float] = (0.03, 0.11, -0.07)):
+    return lambda x, y, z: np.sqrt((x - centre[0]) ** 2 + (y - centre[1]) ** 2 + (z - centre[2]) ** 2) - radius
+
+
+def body_faces(mesh: TetrahedralMesh, inside: np.ndarray) -> np.ndarray:
+    """Vertices (f, 3) of the faces between inside and outside."""
+    neighbors = mesh.neighbors
+    between = (neighbors >= 0) & inside[:, None] & ~inside[neighbors // 4]
+    return face_vertices(mesh, np.argwhere(between))
+
+
+def area(mesh: TetrahedralMesh, inside: np.ndarray) -> float:
+    a, b, c = np.moveaxis(mesh.vertices[body_faces(mesh, inside)], 1, 0)
+    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+
+
+def box(count: int, cut: str = "twelve") -> TetrahedralMesh:
+    return tetrahedral_box((-1, 1), (-1, 1), (-1, 1), 2 / count, cut=cut)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_sphere_converges_with_the_square_of_the_size(cut: str) -> None:
+    """Vertices on the surface lie on it: volume and area are those of a polyhedron inside, whose error is O(h^2)."""
+    radius, errors = 0.7, []
+    for count in (8, 16):
+        whole = box(count, cut)
+        mesh, inside = cut_along(whole, sphere(radius))
+        check_conforming(mesh)
+        assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
+        corners = mesh.vertices[body_faces(mesh, inside)]
+        np.testing.assert_allclose(sphere(radius)(*corners.reshape(-1, 3).T), 0, atol=1e-9)
+        faces = body_faces(mesh, inside)
+        edges = np.unique(np.sort(faces[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2), axis=1), axis=0)
+        assert len(np.unique(faces)) - len(edges) + len(faces) == 2  # the faces make one closed surface
+        volume = mesh.volumes()[inside].sum() / (4 / 3 * np.pi * radius**3)
+        errors.append([1 - volume, 1 - area(mesh, inside) / (4 * np.pi * radius**2)])
+        assert mesh.insphere_radii().min() > 0.19 * whole.insphere_radii().min()
+    ratios = np.divide(*errors)
+    assert (np.array(errors) > 0).all() and max(errors[0]) < 0.07
+    assert (ratios > 3.3).all() and (ratios < 4.8).all()
+
+
+def test_uneven_meshes_are_cut_too() -> None:
+    whole = jittered(box(10, "five"), 0.2, seed=2)
+    for level in (sphere(0.6), lambda x, y, z: x**3 + 0.3 * y + 0.4 * np.sin(4 * z) - 0.1):
+        mesh, inside = cut_along(whole, level)
+        check_conforming(mesh)
+        assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
+        assert mesh.insphere_radii().min() > 0.1 * whole.insphere_radii().min()
+        middles = mesh.element_vertices().mean(axis=1)
+        assert ((level(*middles.T) < 0) == inside).mean() > 0.995
+
+
+def test_planes_divide_a_box_exactly() -> None:
+    whole = box(6)
+    for level, volume in (
+        (lambda x, y, z: z - 0.123, 4 * 1.123),
+        (lambda x, y, z: z - 1 / 3, 4 * 4 / 3),  # through vertices of the lattice
+        (lambda x, y, z: 1e-3 * (x + y + 0.4 * z), 4),
+        (lambda x, y, z: np.expm1(x - 0.41), 4 * 1.41),  # no distance
+        (lambda x, y, z: np.sign(z - 0.123), 4 * 1.123),  # not even continuous
+    ):
+        mesh, inside = cut_along(whole, level)
+        check_conforming(mesh)
+        assert mesh.volumes()[inside].sum() == pytest.approx(volume, rel=2e-3 if volume == 4 * 1.123 else 1e-9)
+
+
+def test_layers_and_sides_keep_their_places() -> None:
+    """A body through a flat and a bent interface, up to the topography and out at one side."""
+    whole = tetrahedral_box((0, 10), (0, 8), (-8, 0), 1, (-2.0, lambda x, y: -5 + 0.5 * np.sin(x)))
+    whole = deformed(whole, lambda x, y, z: (0, 0, 0.4 * np.sin(x + 0.5 * y) * (1 + z / 8) * (z > -2)))
+    whole = replace(whole, ids=100 + np.arange(whole.element_count), groups=("a", "b", "c"))
+    mesh, inside = cut_along(whole, lambda x, y, z: np.hypot((x - 7.6) / 1.2, y - 4.3) - 3 + 0.1 * z)
+    check_conforming(mesh)
+    np.testing.assert_allclose(
+        np.bincount(mesh.materials, mesh.volumes()), np.bincount(whole.materials, whole.volumes()), rtol=1e-12
+    )
+    assert set(np.unique(mesh.materials[inside])) == {0, 1, 2} and mesh.groups == whole.groups
+    for name, faces in whole.boundaries.items():
+        old, new = (some.vertices[face_vertices(some, some.boundaries[name])] for some in (whole, mesh))
+        areas = [np.cross(some[:, 1] - some[:, 0], some[:, 2] - some[:, 0]) for some in (old, new)]
+        sums = [np.linalg.norm(some, axis=1).sum() for some in areas]
+        assert sums[0] == pytest.approx(sums[1], rel=1e-12) and len(new) >= len(faces)
+    assert len(mesh.boundaries["x_max"]) > len(whole.boundaries["x_max"])
+    parents = mesh.ids - 100
+    pieces = np.bincount(parents, minlength=whole.element_count)
+    assert pieces.min() == 1 and pieces.max() <= 6
+    np.testing.assert_array_equal(mesh.materials, whole.materials[parents])
+    assert mesh.insphere_radii().min() > 0.15 * whole.insphere_radii().min()
+
+
+def test_boundaries_in_one_plane_keep_their_border() -> None:
+    whole = box(8)
+    top = face_vertices(whole, whole.boundaries["z_max"])
+    left = whole.vertices[top][:, :, 0].max(axis=1) <= 0
+    triples = {name: face_vertices(whole, faces) for name, faces in whole.boundaries.items()}
+    del triples["z_max"]
+    parted = make_mesh(whole.vertices, whole.elements, boundaries={**triples, "left": top[left], "right": top[~left]})
+    mesh, _ = cut_along(parted, lambda x, y, z: x - 0.1 * y - 0.03)
+    check_conforming(mesh)
+    assert len(mesh.boundaries["left"]) > len(parted.boundaries["left"])
+    for name, sign in (("left", -1), ("right", 1)):
+        corners = mesh.vertices[face_vertices(mesh, mesh.boundaries[name])]
+        assert (sign * corners[:, :, 0]).min() >= 0
+        assert np.abs(np.cross(*np.diff(corners, axis=1).transpose(1, 0, 2))[:, 2]).sum() / 2 == pytest.approx(2)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_moves_turn_no_element_over(seed: int) -> None:
+    """Uneven elements, and moves of nearly half an edge: many have to be taken back."""
+    whole = jittered(box(8, "five"), 0.27, seed)
+    mesh, _ = cut_along(whole, sphere(0.6), 0.49)
+    check_conforming(mesh)
+    assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
+
+
+def test_an_element_with_all_vertices_on_the_surface() -> None:
+    """The regular tetrahedron in a cube: the level is zero at its vertices, negative only in it."""
+    cube = tetrahedral_box((-1, 1), (-1, 1), (-1, 1), 2, cut="five")
+    largest = cube.volumes().argmax()
+    even = np.sign(cube.element_vertices()[largest, 0].prod())
+    mesh, inside = cut_along(cube, lambda x, y, z: x**2 + y**2 + z**2 - 2 - even * x * y * z)
+    assert mesh.element_count == 5
+    np.testing.assert_array_equal(np.flatnonzero(inside), [largest])
+
+
+def test_a_second_body_leaves_the_first_in_place() -> None:
+    first, inside = cut_along(box(10), sphere(0.5))
+    marked = replace(first, materials=inside.astype(np.int64))
+    second, other = cut_along(marked, sphere(0.5, (0.4, 0.1, 0)))
+    check_conforming(second)
+    assert second.volumes()[second.materials == 1].sum() == pytest.approx(first.volumes()[inside].sum(), rel=1e-12)
+    assert 0 < second.volumes()[other & (second.materials == 1)].sum() < first.volumes()[inside].sum() / 1.5
+
+
+def test_snapping_keeps_elements_round() -> None:
+    whole = box(9)
+    least, counts = [], []
+    for snap in (0, 0.1, 0.25):
+        mesh, _ = cut_along(whole, sphere(0.6, (0.013, 0.02, 0.031)), snap)
+        check_conforming(mesh)
+        least.append(mesh.insphere_radii().min() / whole.insphere_radii().min())
+        counts.append(mesh.element_count)
+    assert least[0] < 0.05 < 0.09 < least[1] < 0.2 < least[2]
+    assert counts[0] > counts[1] > counts[2] > whole.element_count
+
+
+def test_a_body_elsewhere_changes_nothing() -> None:
+    whole = box(4)
+    for value, expected in ((1, False), (-1, True)):
+        mesh, inside = cut_along(whole, lambda x, y, z, value=value: value)
+        np.testing.assert_array_equal(mesh.elements, whole.elements)
+        np.testing.assert_array_equal(mesh.vertices, whole.vertices)
+        assert (inside == expected).all()
+
+
+def test_wrong_input_is_refused() -> None:
+    whole = box(4)
+    with pytest.raises(InputError, match=r"level: at \(-1, -1, 1\) m it is not finite"):
+        cut_along(whole, lambda x, y, z: np.where(x < -0.9, np.nan, x))
+    with pytest.raises(ValueError, match="snap: 0.5"):
+        cut_along(whole, sphere(0.5), 0.5)
+    with pytest.raises(ValueError, match="continue"):
+        cut_along(periodic_box((4, 4, 4)), sphere(0.5))
+
+
+def test_the_quality_of_a_cut_mesh() -> None:
+    """The report against plain sums, element by element."""
+    mesh, _ = cut_along(box(4), sphere(0.7))
+    mesh = replace(mesh, ids=50 + np.arange(mesh.element_count))
+    speeds = np.random.default_rng(1).uniform(1000, 4000, mesh.element_count)
+    report = tetrahedral_quality(mesh, speeds, bins=5)
+    corners = mesh.element_vertices()
+    edges = np.linalg.norm(corners[:, :, None] - corners[:, None], axis=3)
+    angles = []
+    for tetrahedron in corners:
+        outward = []
+        for corner in range(4):
+            a, b, c = np.delete(tetrahedron, corner, axis=0)
+            normal = np.cross(b - a, c - a)
+            outward.append(normal / np.linalg.norm(normal) * np.sign(normal @ (a - tetrahedron[corner])))
+        angles.append(180 - np.degrees(np.arccos(np.dot(outward, np.transpose(outward))[np.triu_indices(4, 1)])))
+    angles, radii = np.array(angles), mesh.insphere_radii()
+    ratios = radii / edges.max(axis=(1, 2))
+    assert report["elements"] == mesh.element_count
+    for name, value in (
+        ("shortest_edge", edges[edges > 0].min()), ("longest_edge", edges.max()), ("volume", 8),
+        ("insphere_radius", radii.min()), ("radius_ratio", ratios.min()), ("dihedral_angle", angles.min()),
+        ("widest_angle", angles.max()), ("smallest_volume", mesh.volumes().min()),
+        ("largest_volume", mesh.volumes().max()), ("travel_time", (2 * radii / speeds).min()),
+    ):  # fmt: skip
+        assert report[name] == pytest.approx(value, rel=1e-9), name
+    worst = report["worst_element"]
+    assert (worst["element"], worst["id"]) == (ratios.argmin(), 50 + ratios.argmin())
+    np.testing.assert_allclose(worst["centre"], corners[ratios.argmin()].mean(axis=0))
+    assert report["worst"]["travel_time"]["element"] == (radii / speeds).argmin()
+    for name, values, limit in (("radius_ratio", ratios, 24**-0.5), ("dihedral_angle", angles.min(axis=1), 70.5288)):
+        counts, _ = np.histogram(values, 5, (0, limit))
+        assert report["histograms"][name]["counts"] == counts.tolist()
+    assert "travel_time" not in tetrahedral_quality(mesh) and "histograms" not in tetrahedral_quality(mesh)

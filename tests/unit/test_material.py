@@ -1,0 +1,373 @@
+"""Materials: values, averages over cells, coverage of the domain, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lithowave.description.material import Material
+from lithowave.errors import InputError
+
+DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-5000.0, 0.0))
+LAYERS = [
+    {"top": 0, "vp": 4000, "vs": 2000, "rho": 2600},
+    {"top": -1000, "vp": 6000, "vs": 3464, "rho": 2700},
+    {"top": "-7 km", "vp": "8 km/s", "vs": 4500, "rho": "3.3 g/cm^3"},
+]
+WATER = {"top": 0, "vp": 1500, "vs": 0, "rho": 1000}
+
+
+def moduli_of(vp, vs, rho):
+    mu = rho * vs**2
+    return rho * vp**2 - 4 / 3 * mu, mu, rho
+
+
+def layered():
+    return Material(layers=LAYERS)
+
+
+def linear(x, y, z):
+    """vp, vs, rho linear in position, so that trilinear interpolation is exact."""
+    vs = 2500.0 + 0.05 * x - 0.1 * y - 0.2 * z
+    return 1.9 * vs, vs, 2500.0 + 0.01 * x + 0.02 * y - 0.03 * z
+
+
+X = np.array([-2500.0, -1000.0, -400.0, 700.0, 2600.0])
+Y = np.array([-1200.0, 300.0, 1000.0])
+Z = np.array([-5000.0, -2200.0, -900.0, 0.0])
+
+
+def gridded(tmp_path, **changes):
+    vp, vs, rho = linear(*np.meshgrid(X, Y, Z, indexing="ij"))
+    np.savez(tmp_path / "model.npz", **{"x": X, "y": Y, "z": Z, "vp": vp, "vs": vs, "rho": rho, **changes})
+    return Material(file=str(tmp_path / "model.npz"))
+
+
+def test_layers_own_their_top_and_the_outer_ones_go_on():
+    vp, vs, rho = layered().sample(0.0, 0.0, [500.0, 0.0, -999.999, -1000.0, -1000.001, -7000.0, -1e6])
+    assert vp.tolist() == [4000, 4000, 4000, 6000, 6000, 8000, 8000]
+    assert vs.tolist() == [2000, 2000, 2000, 3464, 3464, 4500, 4500]
+    assert rho.tolist() == [2600, 2600, 2600, 2700, 2700, 3300, 3300]
+    assert layered().layer_tops() == [0.0, -1000.0, -7000.0]
+
+
+@pytest.mark.parametrize("kind", ["layers", "homogeneous", "file", "function"])
+def test_results_have_the_broadcast_shape_and_may_be_written(tmp_path, kind):
+    material = {
+        "layers": layered,
+        "homogeneous": lambda: Material(homogeneous={"vp": 4000, "vs": 2000, "rho": 2600}),
+        "file": lambda: gridded(tmp_path),
+        "function": lambda: Material(function=linear),
+    }[kind]()
+    assert material.kind == kind
+    assert (material.layer_tops() is None) == (kind != "layers")
+    x, y, z = np.linspace(-1900, 1900, 5), np.linspace(-900, 900, 4), np.linspace(-4000, -1, 3)
+    full = np.meshgrid(x, y, z, indexing="ij")
+    for call in (
+        material.sample,
+        material.moduli,
+        lambda *p: material.moduli(*p, spacing=90.0, z_ceiling=0.0),
+    ):
+        expected = call(*(points.copy() for points in full))
+        shapes = {
+            (4, 5): (x, y[:, None], z[1]),
+            (5, 4, 3): (x[:, None, None], y[:, None], z),
+            (3, 4, 5): (x, y[:, None], z[:, None, None]),
+            (3,): (x[2], y[1], z),
+            (): (x[2], y[1], z[1]),
+            (4, 3): (x[2], y[:, None], z),
+        }
+        picks = {
+            (4, 5): lambda a: a[:, :, 1].T,
+            (5, 4, 3): lambda a: a,
+            (3, 4, 5): lambda a: a.T,
+            (3,): lambda a: a[2, 1],
+            (): lambda a: a[2, 1, 1],
+            (4, 3): lambda a: a[2],
+        }
+        for shape, points in shapes.items():
+            for result, whole in zip(call(*points), expected, strict=True):
+                assert result.shape == shape and result.dtype == np.float64
+                np.testing.assert_allclose(result, picks[shape](whole), rtol=1e-12)
+                result[...] = 0.0
+        # Asked again, nothing has changed.
+        np.testing.assert_array_equal(call(*full)[0], expected[0])
+
+
+def test_trilinear_interpolation_is_exact_for_linear_models_and_constant_beyond(tmp_path):
+    material = gridded(tmp_path)
+    points = np.random.default_rng(1).uniform([-2000, -1000, -5000], [2000, 1000, 0], (300, 3)).T
+    for result, expected in zip(material.sample(*points), linear(*points), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
+    beyond = material.sample(9e9, -9e9, [5000.0, -1e5])
+    edge = material.sample(X[-1], Y[0], [0.0, Z[0]])
+    np.testing.assert_allclose(beyond, edge)
+    nodes = np.meshgrid(X, Y, Z, indexing="ij")
+    np.testing.assert_allclose(material.sample(*nodes)[0], linear(*nodes)[0], rtol=1e-14)
+
+
+def numerical_average(material, x, y, z, spacing, low=-np.inf, high=np.inf, count=400):
+    """Means over the cell by many points in z (the materials of these tests do not vary along x and y)."""
+    bottom, top = max(z - spacing / 2, low), min(z + spacing / 2, high)
+    depth = bottom + (np.arange(count) + 0.5) / count * (top - bottom)
+    kappa, mu, rho = moduli_of(*material.sample(x, y, depth))
+    return 1 / np.mean(1 / kappa), 1 / np.mean(1 / mu), np.mean(rho)
+
+
+@pytest.mark.parametrize("z", [-950.0, -1000.0, -1030.0, -1100.0, -40.0, 0.0, -7000.0])
+def test_cell_averages_of_layers_are_exact_integrals(z):
+    material = layered()
+    result = material.moduli(3.0, 4.0, z, spacing=200.0, z_ceiling=0.0)
+    np.testing.assert_allclose(result, numerical_average(material, 3.0, 4.0, z, 200.0, high=0.0), rtol=1e-12)
+
+
+def test_cell_averages_across_several_thin_layers():
+    tops = [0.0, -10.0, -25.0, -60.0, -75.0]
+    material = Material(
+        layers=[{"top": t, "vp": 3000 - 5 * t, "vs": 1500 - t, "rho": 2000 - t} for t in tops]
+    )
+    result = material.moduli(0, 0, -40.0, spacing=80.0)
+    np.testing.assert_allclose(result, numerical_average(material, 0, 0, -40.0, 80.0, count=1600), rtol=1e-12)
+
+
+def test_cells_are_cut_at_ceiling_and_floor():
+    material = layered()
+    # The upper half of the cell would lie in the first layer.
+    np.testing.assert_allclose(
+        material.moduli(0, 0, -1000.0, spacing=100.0, z_ceiling=-1000.0), moduli_of(6000.0, 3464.0, 2700.0)
+    )
+    np.testing.assert_allclose(
+        material.moduli(0, 0, -1000.0, spacing=100.0, z_floor=-1000.0), moduli_of(4000.0, 2000.0, 2600.0)
+    )
+    # Wholly above the ceiling: as the cell at the ceiling.
+    above, at = (material.moduli(0, 0, z, spacing=100.0, z_ceiling=-980.0) for z in (500.0, -980.0))
+    np.testing.assert_array_equal(above, at)
+
+
+def test_homogeneous_is_exact_everywhere():
+    material = Material(homogeneous={"vp": 4123.4, "vs": 2345.6, "rho": 2678.9})
+    expected = moduli_of(4123.4, 2345.6, 2678.9)
+    for z in (-1e5, -3.0, 0.0, 40.0):
+        result = material.moduli(1.0, 2.0, z, spacing=77.0, z_ceiling=0.0)
+        assert [float(value) for value in result] == [float(value) for value in expected]
+
+
+@pytest.mark.parametrize("z", [-2000.0, -100.0, 0.0])
+def test_cell_averages_of_smooth_media_by_gauss_points(tmp_path, z):
+    def function(x, y, z):
+        vs = 2500.0 - 0.3 * z + 0.0 * x
+        return 1.8 * vs, vs, 2600.0 - 0.05 * z + 0.0 * x
+
+    grid_z = np.linspace(-5000.0, 0.0, 6)
+    values = function(*np.meshgrid(X, Y, grid_z, indexing="ij"))
+    np.savez(tmp_path / "m.npz", x=X, y=Y, z=grid_z, **dict(zip(("vp", "vs", "rho"), values, strict=True)))
+    for material in (Material(function=function), Material(file=str(tmp_path / "m.npz"))):
+        result = material.moduli(10.0, 20.0, z, spacing=400.0, z_ceiling=0.0)
+        expected = numerical_average(material, 10.0, 20.0, z, 400.0, high=0.0, count=4000)
+        np.testing.assert_allclose(result, expected, rtol=2e-6)
+        assert result[1] != pytest.approx(material.moduli(10.0, 20.0, z)[1], rel=1e-5)
+
+
+def test_cell_averages_vary_along_x_and_y_too():
+    def function(x, y, z):
+        vs = 2500.0 + 0.2 * x + 0.5 * y + 0.0 * z
+        return 2.0 * vs, vs, 2600.0 + 0.3 * x + 0.0 * y
+
+    centre, h = 100.0, 600.0
+    axis = centre + h * ((np.arange(200) + 0.5) / 200 - 0.5)
+    kappa, mu, rho = moduli_of(*function(axis[:, None], axis, 0.0))
+    expected = 1 / np.mean(1 / kappa), 1 / np.mean(1 / mu), np.mean(rho)
+    np.testing.assert_allclose(
+        Material(function=function).moduli(centre, centre, -9.0, spacing=h), expected, rtol=1e-5
+    )
+
+
+def test_water_has_no_rigidity_and_takes_it_from_the_whole_cell():
+    material = Material(layers=[WATER, {"top": -100, "vp": 4000, "vs": 2000, "rho": 2600}])
+    with np.errstate(all="raise", divide="ignore"):
+        kappa, mu, rho = material.moduli(0, 0, [-50.0, -95.0, -105.0, -150.0], spacing=20.0, z_ceiling=0.0)
+    assert mu.tolist()[:3] == [0.0, 0.0, 0.0] and mu[3] == pytest.approx(2600 * 2000.0**2)
+    assert kappa[0] == pytest.approx(1000 * 1500.0**2)
+    assert rho[1] == pytest.approx(0.75 * 1000 + 0.25 * 2600)
+    extremes = material.extremes(DOMAIN)
+    assert extremes["vs_min"] == 0.0 and extremes["slowest"] == 1500.0
+    as_function = Material(function=lambda x, y, z: (4000.0, np.where(z > -100, 0.0, 2000.0), 2600.0))
+    assert as_function.moduli(0, 0, -100.0, spacing=20.0)[1] == 0.0
+
+
+def test_layers_allocate_no_more_than_the_results():
+    material, x, y = layered(), np.zeros((1, 700)), np.zeros((700, 1))
+    result_bytes = 3 * 8 * 700 * 700
+    material.moduli(x, y, -1000.0, spacing=100.0)
+    tracemalloc.start()
+    kept = material.moduli(x, y, -1000.0, spacing=100.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(values.nbytes for values in kept) == result_bytes
+    assert peak < 1.05 * result_bytes
+
+
+def test_extremes_of_layers_are_cut_to_the_domain():
+    material = layered()
+    extremes = material.extremes(DOMAIN)
+    assert extremes == {
+        "vp_min": 4000, "vp_max": 6000, "vs_min": 2000, "vs_max": 3464, "rho_min": 2600, "rho_max": 2700,
+        "slowest": 2000,
+    }  # fmt: skip
+    places = material.extreme_places(DOMAIN)
+    assert places["vp_max"] == "layers[1], z = -5000 to -1000 m"
+    assert places["vs_min"] == "layers[0], z = -1000 to 0 m"
+    # A layer that only touches the domain is not in it.
+    shallow = SimpleNamespace(x=DOMAIN.x, y=DOMAIN.y, z=(-1000.0, 0.0))
+    assert material.extremes(shallow)["vp_max"] == 4000
+    deep = SimpleNamespace(x=DOMAIN.x, y=DOMAIN.y, z=(-9000.0, -1000.0))
+    assert material.extremes(deep)["vs_min"] == 3464
+
+
+def test_extremes_of_a_gridded_model_bound_what_is_sampled_in_the_domain(tmp_path):
+    material = gridded(tmp_path)
+    part = SimpleNamespace(x=(-300.0, 600.0), y=(350.0, 900.0), z=(-2000.0, -1000.0))
+    extremes, places = material.extremes(part), material.extreme_places(part)
+    points = np.random.default_rng(2).uniform([-300, 350, -2000], [600, 900, -1000], (2000, 3)).T
+    vp, vs, rho = material.sample(*points)
+    assert extremes["vp_min"] <= vp.min() and extremes["vp_max"] >= vp.max()
+    assert extremes["vs_min"] <= vs.min() and extremes["rho_max"] >= rho.max()
+    # Only the cells that the domain touches count: x -400 to 700, y 300 to 1000, z -2200 to -900.
+    assert extremes["vs_max"] == linear(700.0, 300.0, -2200.0)[1]
+    assert places["vs_max"] == "x = 700 m, y = 300 m, z = -2200 m"
+
+
+def test_extremes_of_a_function():
+    material = Material(function=linear)
+    extremes = material.extremes(DOMAIN)
+    assert extremes["vs_min"] == linear(-2000.0, 1000.0, 0.0)[1]
+    assert material.extreme_places(DOMAIN)["vs_min"] == "x = -2000 m, y = 1000 m, z = 0 m"
+
+
+@pytest.mark.parametrize(
+    "layers, pattern",
+    [
+        ([], "at least one"),
+        ([LAYERS[1], LAYERS[0]], r"layers\[1\].top: 0 m is not below the top of the layer before, -1000 m"),
+        ([LAYERS[0], {**LAYERS[1], "top": 1000}], r"layers\[1\].top: .*did you mean -1000\?"),
+        ([{**LAYERS[0], "vs": 3500}], r"layers\[0\]: vp = 4000 m/s and vs = 3500 m/s.*above 4041.45 m/s"),
+        ([{**LAYERS[0], "vp": 3000, "vs": 1500 * 3**0.5}], r"layers\[0\]: vp = 3000 m/s"),
+        ([{**LAYERS[0], "vs": -1}], r"layers\[0\].vs: -1 m/s is out of range"),
+        ([{**LAYERS[0], "rho": 0}], r"layers\[0\].rho"),
+        ([{**LAYERS[0], "vp": float("nan")}], r"layers\[0\].vp: nan is not a finite number"),
+        ([{**LAYERS[0], "vp": "4 km"}], r"layers\[0\].vp: '4 km' is a length"),
+        ([{**LAYERS[0], "Vp": 4}], r"layers\[0\].Vp: unknown key 'Vp'.*'vp'"),
+        ([{"vp": 4000, "vs": 2000, "rho": 2600}], r"layers\[0\].top: is missing"),
+    ],
+)
+def test_refused_layers(layers, pattern):
+    with pytest.raises(InputError, match=pattern):
+        Material(layers=layers)
+
+
+def test_the_equality_of_the_bulk_modulus_bound_is_refused():
+    # 4/3 vs^2 = vp^2 exactly: vs = 3, vp^2 = 12 has no exact root, so a pair on each side of the bound.
+    vs = 3000.0
+    bound = np.sqrt(4.0 / 3.0) * vs
+    with pytest.raises(InputError, match="4/3"):
+        Material(homogeneous={"vp": bound, "vs": vs, "rho": 2600})
+    assert Material(homogeneous={"vp": bound * (1 + 1e-9), "vs": vs, "rho": 2600}).moduli(0, 0, 0)[0] > 0
+
+
+def test_exactly_one_kind():
+    with pytest.raises(InputError, match="no material is given"):
+        Material()
+    with pytest.raises(InputError, match="several ways: layers, function"):
+        Material(layers=LAYERS, function=linear)
+    with pytest.raises(InputError, match="does not exist"):
+        Material(file="no_such_model.nc")
+
+
+def test_layers_must_reach_the_top_of_the_domain():
+    material = Material(layers=[{**LAYERS[0], "top": -10}])
+    with pytest.raises(InputError, match=r"material.layers\[0\].top: .*z = -10 m.*z = 0 m"):
+        material.validate_domain(DOMAIN)
+    layered().validate_domain(DOMAIN)
+    Material(layers=[{**LAYERS[0], "top": 10}]).validate_domain(DOMAIN)
+    Material(homogeneous={"vp": 4000, "vs": 2000, "rho": 2600}).validate_domain(DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "changes, pattern",
+    [
+        ({"x": X + 600.0}, "covers x = -1900 to 3200 m.*the domain, -2000 to 2000 m"),
+        ({"y": Y - 100.0}, "covers y = -1300 to 900 m"),
+        ({"z": Z - 50.0}, "covers z = -5050 to -50 m"),
+        ({"z": -Z}, "z is positive upwards.*depth"),
+        ({"x": X / 1e3}, "units = km"),
+    ],
+)
+def test_gridded_models_must_cover_the_domain(tmp_path, changes, pattern):
+    gridded(tmp_path).validate_domain(DOMAIN)
+    material = gridded(tmp_path, **changes)
+    with pytest.raises(InputError, match=pattern):
+        material.validate_domain(DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "name, value, pattern",
+    [
+        ("vp", -1.0, r"vp = -1 at x = -400 m, y = 300 m, z = -900 m"),
+        ("vp", 0.0, "vp = 0 at"),
+        ("vp", np.inf, "vp = inf at"),
+        ("vs", -1.0, "vs = -1 at"),
+        ("vs", 5000.0, r"vs = 5000 m/s at x = -400 m, y = 300 m, z = -900 m.*4/3"),
+        ("rho", 0.0, "rho = 0 at"),
+        ("rho", np.nan, "rho: has no value at x = -400 m, y = 300 m, z = -900 m"),
+    ],
+)
+def test_bad_values_in_gridded_models_are_refused_with_their_place(tmp_path, name, value, pattern):
+    values = dict(zip(("vp", "vs", "rho"), linear(*np.meshgrid(X, Y, Z, indexing="ij")), strict=True))
+    values[name][2, 1, 2] = value
+    with pytest.raises(InputError, match=pattern) as caught:
+        gridded(tmp_path, **values)
+    assert "model.npz" in str(caught.value) and str(caught.value).startswith("file: ")
+
+
+@pytest.mark.parametrize(
+    "function, pattern",
+    [
+        (lambda x, y, z: (4000.0, 2000.0, np.nan), "rho = nan at x = -2000 m.*35936 more"),
+        (lambda x, y, z: (np.where(z < -4999, -1.0, 4000.0), 2000.0, 2600.0), "vp = -1 at .*z = -5000 m"),
+        (lambda x, y, z: (2200.0, 2000.0, 2600.0), "vp = 2200 m/s and vs = 2000 m/s"),
+        (lambda x, y, z: (4000.0, 2000.0), "ValueError.*expected f"),
+        (lambda x, y, z: (np.ones(7), 2000.0, 2600.0), "failed for points of shape"),
+        (lambda x, y, z: 1 / 0, "ZeroDivisionError"),
+        (lambda x, y: (4000.0, 2000.0, 2600.0), "TypeError"),
+    ],
+)
+def test_bad_functions_are_refused(function, pattern):
+    material = Material(function=function)
+    with pytest.raises(InputError, match=f"(?s)material.function: .*{pattern}"):
+        material.validate_domain(DOMAIN)
+
+
+def test_descriptions_are_written_and_read_again(tmp_path):
+    for material in (
+        layered(),
+        Material(homogeneous={"vp": "4 km/s", "vs": 2000, "rho": 2600}),
+        gridded(tmp_path),
+    ):
+        material.extremes(DOMAIN)
+        text = json.dumps(material.model_dump(mode="json"))
+        again = Material(**json.loads(text))
+        assert again == material and list(json.loads(text)) == [material.kind]
+    assert gridded(tmp_path).input_files() == [tmp_path / "model.npz"]
+    with pytest.raises(Exception, match="function"):
+        Material(function=linear).model_dump(mode="json")
+
+
+def test_json_schema_leaves_out_what_only_python_can_say():
+    schema = Material.model_json_schema()
+    assert set(schema["properties"]) == {"layers", "homogeneous", "file", "section", "groups", "allow_implausible"}
+    with pytest.raises(InputError, match="function"):
+        Material(function="linear")

@@ -1,0 +1,188 @@
+"""Meshes of tetrahedra: neighbours, boundaries, orders, volumes, against counts and determinants done plainly."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh import tetrahedra
+from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_neighbors, face_vertices, make_mesh
+from lithowave.mesh.tetrahedral_boxes import jittered, periodic_box, tetrahedral_box
+from tetrahedra_plans import check_conforming
+
+
+def face_places(mesh: TetrahedralMesh, name: str) -> set[tuple[float, ...]]:
+    """The centres of a boundary's faces."""
+    centres = mesh.vertices[face_vertices(mesh, mesh.boundaries[name])].mean(axis=1)
+    return set(map(tuple, centres.round(9).tolist()))
+
+
+@pytest.fixture(scope="module")
+def mesh() -> TetrahedralMesh:
+    box = jittered(tetrahedral_box((0, 3), (0, 2), (-4, 0), 1, (-2.0,)), 0.15)
+    return replace(box, ids=1000 + np.arange(box.element_count), groups=("upper", "lower"))
+
+
+def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
+    seen: dict[frozenset, list[int]] = {}
+    for element, row in enumerate(mesh.elements.tolist()):
+        for face, corners in enumerate(FACES.tolist()):
+            seen.setdefault(frozenset(row[corner] for corner in corners), []).append(4 * element + face)
+    expected = np.full(4 * mesh.element_count, -1)
+    for owners in seen.values():
+        if len(owners) == 2:
+            expected[owners] = owners[::-1]
+    np.testing.assert_array_equal(mesh.neighbors.ravel(), expected)
+    assert mesh.neighbors is mesh.neighbors
+    check_conforming(mesh)
+
+
+def test_neighbours_of_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three numbers no longer fit into one key."""
+    spread = np.sort(np.random.default_rng(1).choice(2**30, len(mesh.vertices), replace=False))
+    np.testing.assert_array_equal(face_neighbors(spread[mesh.elements]), mesh.neighbors)
+    monkeypatch.setattr(tetrahedra, "PACKED", 10)
+    np.testing.assert_array_equal(face_neighbors(mesh.elements), mesh.neighbors)
+
+
+def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> None:
+    mixed = np.random.default_rng(2).permuted(mesh.elements, axis=1)
+    triples = {name: face_vertices(mesh, faces)[:, [2, 0, 1]] for name, faces in mesh.boundaries.items()}
+    again = make_mesh(mesh.vertices, mixed, mesh.materials, triples)
+    np.testing.assert_array_equal(again.elements, mesh.elements)
+    assert list(again.boundaries) == list(mesh.boundaries)
+    for name, faces in mesh.boundaries.items():
+        np.testing.assert_array_equal(again.boundaries[name], faces)
+
+
+def test_planes_name_the_boundaries_if_nothing_does(mesh: TetrahedralMesh) -> None:
+    bent = mesh.vertices + [0, 0, 0.2] * (mesh.vertices[:, :1] * (mesh.vertices[:, 2:] == 0))  # the top is uneven
+    named = make_mesh(bent, mesh.elements)
+    assert {name: len(faces) for name, faces in named.boundaries.items()} == {
+        name: len(faces) for name, faces in mesh.boundaries.items()
+    }
+    for name, axis, value in (("x_max", 0, 3), ("y_min", 1, 0), ("z_min", 2, -4)):
+        assert (mesh.vertices[face_vertices(named, named.boundaries[name])][:, :, axis] == value).all()
+
+
+def test_reordered_and_local_meshes_are_the_same_body(mesh: TetrahedralMesh) -> None:
+    order = np.random.default_rng(3).permutation(mesh.element_count)
+    for other in (mesh.reordered(order), mesh.local(), mesh.reordered(order).local()):
+        check_conforming(other)
+        old = np.argsort(other.ids)
+        np.testing.assert_array_equal(other.materials[old], mesh.materials)
+        centres = other.element_vertices().mean(axis=1)[old]
+        np.testing.assert_allclose(centres, mesh.element_vertices().mean(axis=1), atol=1e-12)
+        for name in mesh.boundaries:
+            assert face_places(other, name) == face_places(mesh, name)
+    assert mesh.reordered(order).element_id(5) == 1000 + order[5]
+
+
+def test_local_meshes_touch_their_vertices_in_order(mesh: TetrahedralMesh) -> None:
+    """And neighbours are close: a random order is far worse."""
+    order = np.random.default_rng(4).permutation(mesh.element_count)
+    local = mesh.reordered(order).local()
+    _, first = np.unique(local.elements, return_index=True)
+    assert (np.diff(np.maximum.accumulate(local.elements.max(axis=1))) <= 4).all()
+    assert (np.diff(first // 4) >= 0).all() and local.elements[0].tolist() == [0, 1, 2, 3]
+    distance = [
+        np.median(np.abs(some.neighbors // 4 - np.arange(mesh.element_count)[:, None])[some.neighbors >= 0])
+        for some in (local, mesh.reordered(order))
+    ]
+    assert distance[0] < distance[1] / 4
+
+
+def test_volumes_and_inspheres() -> None:
+    regular = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1.0]]) * 5 / np.sqrt(8)
+    one = make_mesh(regular, [[3, 0, 2, 1]])
+    assert one.volumes() == pytest.approx(125 / np.sqrt(72))
+    assert one.insphere_radii() == pytest.approx(5 / np.sqrt(24))
+    points = np.random.default_rng(5).normal(size=(400, 3))
+    many = make_mesh(points, np.arange(400).reshape(-1, 4))
+    expected = [abs(np.linalg.det(corners[1:] - corners[0])) / 6 for corners in many.element_vertices()]
+    np.testing.assert_allclose(many.volumes(), expected, rtol=1e-10)
+    flat = make_mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0.0]]), [[0, 1, 2, 3]])
+    assert flat.volumes() == flat.insphere_radii() == 0
+
+
+def test_the_insphere_touches_all_faces() -> None:
+    corners = np.random.default_rng(6).normal(size=(4, 3))
+    radius = make_mesh(corners, [[0, 1, 2, 3]]).insphere_radii()[0]
+    normals, offsets = [], []
+    for face in range(4):
+        a, b, c, inner = corners[[*FACES[face], 3 - face]]
+        normal = np.cross(b - a, c - a)
+        normal *= np.sign(normal @ (inner - a)) / np.linalg.norm(normal)
+        normals.append([*normal, -1])
+        offsets.append(normal @ a)
+    assert np.linalg.solve(normals, offsets)[3] == pytest.approx(radius)
+
+
+def test_parts_make_no_difference(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = mesh.volumes(), mesh.insphere_radii()
+    monkeypatch.setattr(tetrahedra, "PART", 7)
+    np.testing.assert_array_equal((mesh.volumes(), mesh.insphere_radii()), expected)
+
+
+def test_wrong_elements_are_refused() -> None:
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, 2.0]])
+    with pytest.raises(InputError, match=r"elements 0, 1, 2.*\[1, 2, 3\]"):
+        make_mesh(vertices, [[0, 1, 2, 3], [4, 3, 2, 1], [1, 2, 3, 5]])
+    with pytest.raises(InputError, match=r"element 77.*\[1, 1, 2, 3\]"):
+        make_mesh(vertices, [[0, 1, 2, 3], [3, 1, 2, 1]], ids=np.array([3, 77]))
+
+
+def test_wrong_boundaries_are_refused() -> None:
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1.0]])
+    elements = [[0, 1, 2, 3], [1, 2, 3, 4]]
+    outside = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 4], [1, 3, 4], [2, 3, 4]])
+    assert len(make_mesh(vertices, elements, boundaries={"all": outside}).boundaries["all"]) == 6
+    for boundaries, text in (
+        ({"one": outside[:4], "two": [[3, 2, 1]]}, "'two' has the face of vertices .3, 2, 1. around .0.333"),
+        ({"one": outside, "two": outside[5:]}, "'one' and 'two' both have a face"),
+        ({"one": outside[:5]}, "1 of 6 exterior faces are in no boundary"),
+        ({}, "6 of 6"),
+    ):
+        with pytest.raises(InputError, match=text):
+            make_mesh(vertices, elements, boundaries=boundaries)
+
+
+@pytest.mark.parametrize("cut", ["five", "six"])
+@pytest.mark.parametrize("local", [False, True])
+def test_periodic_boxes_have_no_sides(cut: str, local: bool) -> None:
+    mesh = periodic_box((4, 6, 4), (2, 3, 4), jitter=0.15, seed=1, cut=cut)
+    mesh = mesh.local() if local else mesh
+    assert mesh.neighbors.min() >= 0 and not mesh.boundaries
+    assert mesh.volumes().sum() == pytest.approx(24)
+    assert np.unique(mesh.volumes().round(9)).size > 100
+    np.testing.assert_array_equal(mesh.same[mesh.same], mesh.same)
+    rows = mesh.same[mesh.elements]
+    assert (np.diff(rows, axis=1) > 0).all()
+    faces = np.unique(rows[:, FACES].reshape(-1, 3), axis=0)
+    edges = np.unique(rows[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2), axis=0)
+    assert len(np.unique(rows)) - len(edges) + len(faces) - len(rows) == 0  # a torus
+    one = mesh.vertices[mesh.elements[:, FACES]].reshape(-1, 3, 3)
+    shift = (one - one[mesh.neighbors.ravel()]) / [2, 3, 4]  # corner by corner: they are seen in one order
+    np.testing.assert_allclose(shift, shift.round(), atol=1e-12)
+    assert (np.ptp(shift.round(), axis=1) == 0).all() and np.abs(shift).max() > 0.5
+
+
+@pytest.mark.parametrize("counts, cut", [((2, 4, 4), "five"), ((4, 4, 5), "five"), ((3, 2, 3), "six")])
+def test_periodic_boxes_that_do_not_close_are_refused(counts: tuple[int, int, int], cut: str) -> None:
+    with pytest.raises(ValueError, match="counts"):
+        periodic_box(counts, cut=cut)
+    with pytest.raises(ValueError, match="'twelve'"):
+        periodic_box((4, 4, 4), cut="twelve")
+
+
+def test_a_quarter_million_elements_take_seconds() -> None:
+    """About half a second on one core; the bound allows for a slow machine."""
+    start = time.process_time()
+    mesh = tetrahedral_box((0, 28), (0, 28), (-28, 0), 1).local()
+    assert mesh.volumes().sum() == pytest.approx(28**3)
+    assert mesh.neighbors.shape == (12 * 28**3, 4)
+    assert time.process_time() - start < 10

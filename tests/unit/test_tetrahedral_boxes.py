@@ -1,0 +1,175 @@
+"""Tetrahedra cut from hexahedra fit together, fill the same body, and have the shapes that are stated."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
+from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
+from lithowave.mesh.tetrahedral_boxes import (
+    CUTS,
+    cornered_elements,
+    deformed,
+    jittered,
+    split_hexahedra,
+    tetrahedral_box,
+)
+from tetrahedra_plans import check_conforming
+
+
+def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 0.4 * np.sin(0.7 * x + y)
+
+
+MESHES = {
+    "straight": lambda: layered_box((0, 4), (0, 3), [0, -5], [(1, 1)]),
+    "curved": lambda: layered_box((0, 6), (0, 5), [hill, -2, -5], [(1, 1), (1.2, 1.3)]),
+    "doubled": lambda: layered_box((0, 8), (0, 8), [hill, -3, -12], [(1, 1), (4, 3)]),
+}
+
+
+@pytest.fixture(params=MESHES, scope="module")
+def hexahedra(request: pytest.FixtureRequest) -> HexahedralMesh:
+    return MESHES[request.param]()
+
+
+def plane_area(mesh: TetrahedralMesh, name: str) -> float:
+    a, b, c = np.moveaxis(mesh.vertices[face_vertices(mesh, mesh.boundaries[name])], 1, 0)
+    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_pieces_fit_together_and_fill_the_box(hexahedra: HexahedralMesh, cut: str) -> None:
+    mesh = split_hexahedra(hexahedra, cut)
+    check_conforming(mesh)
+    count = {"five": 5, "six": 6}.get(cut, mesh.element_count / hexahedra.element_count)
+    assert mesh.element_count == count * hexahedra.element_count and count <= 12
+    assert set(mesh.boundaries) == set(hexahedra.boundaries)
+    x, y, z = np.ptp(hexahedra.vertices, axis=0)
+    assert plane_area(mesh, "z_min") == pytest.approx(x * y)
+    for name, faces in hexahedra.boundaries.items():
+        assert len(mesh.boundaries[name]) == 2 * len(faces)
+        corners = hexahedra.elements[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
+        assert set(face_vertices(mesh, mesh.boundaries[name]).ravel()) == set(corners.ravel())
+    bottom = [hexahedra.materials.max() == layer for layer in mesh.materials]
+    depth = hexahedra.vertices[:, 2].min()
+    thickness = {1: z, 2: 3, 3: 9}[1 if len(set(mesh.materials)) == 1 else 2 if depth == -5 else 3]
+    assert mesh.volumes()[bottom].sum() == pytest.approx(x * y * thickness)
+
+
+def test_random_ranks_cut_into_five_or_six() -> None:
+    """Whatever corners come first, neighbours agree; of 512 elements both kinds are there."""
+    box = layered_box((0, 8), (0, 8), [0, -8], [(1, 1)])
+    rank = np.random.default_rng(1).permutation(len(box.vertices))
+    elements, owners = cornered_elements(box.elements, rank)
+    mesh = make_mesh(box.vertices, elements)
+    check_conforming(mesh)
+    np.testing.assert_allclose(np.bincount(owners, mesh.volumes()), 1)
+    kinds, counts = np.unique(np.bincount(owners), return_counts=True)
+    assert kinds.tolist() == [5, 6] and counts.min() > 20
+    low = box.vertices[box.elements].min(axis=1)[owners][:, None]
+    places = mesh.element_vertices() - low
+    assert places.min() == 0 and places.max() == 1  # each piece lies within its hexahedron
+
+
+@pytest.mark.parametrize("cut, count, inner, side, edge", [
+    ("twelve", 12, 1 / np.sqrt(32), 0.16019, 1.0),
+    ("five", 5, 0.21132, 0.21132, np.sqrt(2)),
+    ("six", 6, 0.20711, 0.20711, np.sqrt(3)),
+])  # fmt: skip
+def test_the_shapes_in_a_box_are_those_stated(cut: str, count: int, inner: float, side: float, edge: float) -> None:
+    mesh = tetrahedral_box((0, 6), (0, 6), (-6, 0), 1, cut=cut)
+    assert mesh.element_count == count * 216
+    radii, corners = mesh.insphere_radii(), mesh.element_vertices()
+    inside = (np.abs(corners - [3, 3, -3]).max(axis=(1, 2))) < 3
+    assert radii[inside].min() == pytest.approx(inner, rel=1e-4) and radii.min() == pytest.approx(side, rel=1e-4)
+    edges = np.linalg.norm(corners[inside][:, :, None] - corners[inside][:, None], axis=3)
+    assert edges.max() == pytest.approx(edge)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_doublings_have_round_elements_too(cut: str) -> None:
+    """Slanted faces there are cut in the better of two ways by 'twelve'."""
+    mesh = split_hexahedra(layered_box((0, 8), (0, 8), [0, -3, -12], [(1, 1), (4, 3)]), cut)
+    assert mesh.insphere_radii().min() > 0.12
+
+
+def test_only_corners_count_of_27_nodes() -> None:
+    box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
+    smooth = curved(box, lambda x, y, z: (0, 0, 0.1 * np.sin(x)))
+    straight = split_hexahedra(smooth, "five")
+    assert len(straight.vertices) == 64
+    np.testing.assert_array_equal(straight.vertices[:, 2], box.vertices[:, 2] + 0.1 * np.sin(box.vertices[:, 0]))
+    check_conforming(straight)
+
+
+def test_a_ring_of_three_has_no_two_colours() -> None:
+    around = np.arange(3)
+    ring = np.stack([around, (around + 1) % 3], axis=1)
+    angles = 2 * np.pi * around / 3
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    levels = [(scale, z) for z in (0, 1) for scale in (1, 2)]
+    vertices = np.concatenate([np.column_stack([scale * circle, np.full(3, z)]) for scale, z in levels])
+    elements = np.stack([ring[:, 0], ring[:, 0] + 3, ring[:, 1] + 3, ring[:, 1]], axis=1)
+    mesh = HexahedralMesh(vertices, np.hstack([elements, elements + 6]), np.zeros(3, np.int64))
+    with pytest.raises(ValueError, match="odd length"):
+        split_hexahedra(mesh, "five")
+    for cut in ("six", "twelve"):
+        split = split_hexahedra(mesh, cut)
+        check_conforming(split, euler=0)
+        assert split.volumes().sum() == pytest.approx(9 * np.sqrt(3) / 4)
+
+
+def test_an_unknown_cut_is_refused() -> None:
+    with pytest.raises(ValueError, match="'seven'; it must be one of twelve, five, six"):
+        tetrahedral_box((0, 1), (0, 1), (-1, 0), 1, cut="seven")
+
+
+def test_hexahedra_turned_over_are_refused() -> None:
+    box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
+    middle = np.flatnonzero((box.vertices == [1, 1, -1]).all(axis=1))
+    box.vertices[middle] += [0, 0, 1.6]
+    for cut in CUTS:
+        with pytest.raises(InputError, match=r"element \d+.*turned over.*\(1, 1, 0.6\)"):
+            split_hexahedra(box, cut)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_jitter_moves_the_inside_only(cut: str) -> None:
+    mesh = tetrahedral_box((0, 6), (0, 6), (-6, 0), 1, (-2.0,), cut)
+    shaken = jittered(mesh, 0.15, seed=3)
+    moves = np.abs(shaken.vertices - mesh.vertices)
+    fixed = (np.abs(mesh.vertices - [3, 3, -3]) == 3).any(axis=1) | (mesh.vertices[:, 2] == -2)
+    assert moves[fixed].max() == 0 and (moves[~fixed].max(axis=1) > 0).all() and moves.max() <= 0.15
+    assert np.median(moves[~fixed]) > 0.05
+    check_conforming(shaken)
+    volumes = np.bincount(shaken.materials, shaken.volumes())
+    np.testing.assert_allclose(volumes, [72, 144])
+    np.testing.assert_array_equal(jittered(mesh, 0.15, seed=3).vertices, shaken.vertices)
+    with pytest.raises(InputError, match="turned over"):
+        jittered(mesh, 0.9)
+
+
+def test_deformed_meshes_get_the_topography() -> None:
+    mesh = tetrahedral_box((0, 8), (0, 8), (-4, 0), 0.8)
+    shifted = deformed(mesh, lambda x, y, z: (0, 0, 0.5 * np.sin(np.pi * x / 8) * (1 + z / 4)))
+    top = shifted.vertices[face_vertices(shifted, shifted.boundaries["z_max"])]
+    np.testing.assert_allclose(top[:, :, 2], 0.5 * np.sin(np.pi * top[:, :, 0] / 8))
+    assert shifted.volumes().sum() == pytest.approx(256 + 0.5 * 8 * 16 / np.pi, rel=3e-3)
+    check_conforming(shifted)
+
+
+@pytest.mark.parametrize("move, where", [
+    (lambda x, y, z: (0, 0, -1.5 * (np.hypot(x - 4, y - 4) < 0.1) * (z == 0)), r"\(4, 4, -1.5\)"),
+    (lambda x, y, z: (0, 0, -(z + 1) * (z > -1.1) * (x < 1.1) * (y < 1.1)), r"\(0.5, 0.5, -1\)"),
+])  # fmt: skip
+def test_elements_without_volume_are_refused(move: object, where: str) -> None:
+    mesh = tetrahedral_box((0, 8), (0, 8), (-4, 0), 1)
+    with pytest.raises(InputError, match="the volume must be positive") as caught:
+        deformed(mesh, move)
+    assert re.search(where, str(caught.value))

@@ -1,0 +1,125 @@
+"""The Marmousi example: its section in SEG-Y files, and a small piece of it whose first waves are known exactly."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.mesh.hexahedra import layered_box
+from lithowave.run.check import check_simulation
+from lithowave.solvers.element_description import element_layers, element_size
+from water_waves import explosion_velocities
+
+pytest.importorskip("segyio")
+
+FOLDER = Path(__file__).parents[2] / "examples" / "marmousi"
+FILE = FOLDER / "marmousi.yaml"
+FILES = ("vp", "vs", "rho")
+SIGMA = 0.12  # s
+LIMIT = 0.03  # relative L2 of the first waves
+NORTH = 1
+SMALL = {
+    "domain.x": [7800, 9600],
+    "domain.y": [-675, 675],
+    "domain.z": [-1350, 0],
+    "sources.0.position": [8680, 15, -160],
+    "sources.0.time_function": {"gaussian": {"sigma": SIGMA}},
+    "receivers": [  # none in the element of the source
+        {"line": {"prefix": "W", "start": [8320, 15, -90], "end": [8440, 15, -90], "count": 3}},
+        {"line": {"prefix": "E", "start": [8920, 15, -90], "end": [9040, 15, -90], "count": 3}},
+    ],
+    "duration": 1.0,
+    "solver.order": 4,
+    "solver.max_frequency": None,
+    "solver.spacing": 225.0,  # half the depth of the water
+    "output.snapshots": [],
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script that makes the section."""
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module("make_section")
+    sys.path.remove(str(FOLDER))
+    sys.modules.pop("make_section")
+
+
+@pytest.fixture(scope="module")
+def files(script, tmp_path_factory) -> dict[str, str]:
+    """Changes of the description: the files of the section, written for the tests."""
+    folder = tmp_path_factory.mktemp("section")
+    x, depth, values = script.section()
+    for name, one in zip(FILES, values, strict=True):
+        script.write(folder / f"{name}.segy", x, depth, one / 1000)
+    return {f"material.section.{name}": str(folder / f"{name}.segy") for name in FILES}
+
+
+def test_the_section(script):
+    x, depth, (vp, vs, rho) = script.section()
+    water = depth < 450
+    assert vp.shape == (len(x), len(depth)) == (1361, 701) and (x[-1], depth[-1]) == (17000, 3500)
+    assert (vp[:, water] == 1500).all() and (vs[:, water] == 0).all()
+    rock_vp, rock_vs = vp[:, ~water], vs[:, ~water]
+    assert rock_vs.min() == 800 and rock_vp.max() < 4700 and (rock_vp**2 > 2 * rock_vs**2).all()
+    # The anticline brings fast beds up; a fault's hanging wall lies deeper; gas is slower than its bed beside it.
+    fast = depth[(rock_vp > 3500).argmax(axis=1) + water.sum()]
+    crest, flanks = fast[np.abs(x - 8900) < 200].max(), fast[(np.abs(x - 6700) < 200) | (np.abs(x - 11000) < 200)]
+    assert crest < flanks.min() - 80
+    west, east = fast[np.abs(x - 4000) < 100], fast[np.abs(x - 5000) < 100]
+    assert east.min() > west.max() + 60
+    assert (script.bed_values(np.array([950.0]))[0] * 0.8 == vp).any() and rho.min() == 1010
+
+
+def test_the_description_reads_the_section(script, files):
+    simulation = lw.Simulation.from_file(FILE, files)
+    assert simulation.warnings() == []
+    x, depth, values = script.section()
+    some, deep = slice(0, None, 97), slice(0, None, 53)
+    read = simulation.material.sample(x[some, None], np.zeros(1), -depth[None, deep])
+    for one, wanted in zip(read, values, strict=True):
+        assert one == pytest.approx(wanted[some, deep], rel=1e-6)
+    places = np.array([receiver.position for receiver in simulation.receiver_list()])
+    assert places.shape == (337, 3) and np.diff(places[:, 0]) == pytest.approx(50.0)
+    assert simulation.shortest_wavelength == pytest.approx(800 / 4.45)
+
+
+def test_the_built_mesh(files):
+    """Planes of its vertices lie at the sea floor, and there are about 380,000 elements."""
+    simulation = lw.Simulation.from_file(FILE, files)
+    tops, speeds = element_layers(simulation)
+    sizes = [(element_size(simulation, speed),) * 2 for speed in speeds]
+    mesh = layered_box(simulation.domain.x, simulation.domain.y, [*tops, simulation.domain.z[0]], sizes)
+    assert np.abs(mesh.vertices[:, 2] + 450).min() < 2
+    assert 12 * mesh.element_count == pytest.approx(380_000, rel=0.03)
+
+
+@pytest.mark.slow
+def test_the_readme_has_the_number_of_elements(files):
+    report = check_simulation(lw.Simulation.from_file(FILE, files), measure=False)
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"{report.plan['element_count']:,} elements, made in seconds" in text
+    assert f"takes {report.memory_bytes / 1e9:.1f} GB of memory" in text
+
+
+def test_the_first_waves_of_a_piece(files, tmp_path):
+    """The direct wave and its reflection at the surface, until the sea floor answers."""
+    simulation = lw.Simulation.from_file(FILE, {**files, **SMALL})
+    result = simulation.run(output=tmp_path / "run")
+    computed, time = np.asarray(result.seismograms.data), np.asarray(result.seismograms.time)
+    source, places = simulation.point_sources()[0], result.seismograms.positions
+    exact = explosion_velocities(source, places, time, 1500.0, 1010.0)
+    down_and_up = 2 * 450 + source.position[2] + places[:, 2]
+    way = np.hypot(down_and_up, places[:, 0] - source.position[0])
+    early = (time < way[:, None] / 1500 + 3 * SIGMA)[:, None]  # the Gaussian has its peak at 6 sigma
+    difference = np.linalg.norm(np.where(early, computed - exact, 0))
+    assert difference <= LIMIT * np.linalg.norm(np.where(early, exact, 0))
+    assert np.linalg.norm(np.where(early, 0, computed - exact)) > 3 * difference
+    assert np.isfinite(computed).all() and np.abs(computed).max() < 2 * np.abs(exact).max()
+    # The section is the same everywhere across: nothing moves the cable sideways.
+    assert np.abs(computed[:, NORTH]).max() < 0.03 * np.abs(computed).max()

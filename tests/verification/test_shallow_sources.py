@@ -1,0 +1,99 @@
+"""Seismograms near shallow sources: every method against wavenumber integration, and what is said where they err."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.run.check import check_simulation
+from lithowave.solvers.spread_sources import unit_ball
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "shallow_sources.py"
+
+
+def load(path: Path) -> Any:
+    """A script as a module."""
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+BENCHMARK = load(SCRIPT)
+
+
+@pytest.mark.parametrize(
+    ("method", "depth", "limit"),
+    [
+        ("finite_difference:2", 400.0, 0.03),
+        ("finite_difference:4", 400.0, 0.021),
+        ("finite_difference:6", 400.0, 0.022),
+        ("finite_difference:8", 400.0, 0.021),
+        ("finite_difference:4", 150.0, 0.115),
+        ("finite_difference:4", 700.0, 0.005),
+        ("spectral_element:4", 400.0, 0.0115),
+        ("spectral_element:4", 150.0, 0.1),
+        ("discontinuous_galerkin:5", 400.0, 0.0115),
+        ("discontinuous_galerkin:5", 150.0, 0.012),
+    ],
+)
+def test_explosions(method: str, depth: float, limit: float) -> None:
+    """Records at 65 m to 900 m from the epicenter of an explosion 150 m to 700 m below the free surface."""
+    assert BENCHMARK.errors(method, depth, small=True)["error"] < limit
+
+
+@pytest.mark.parametrize(("method", "key"), [("spectral_element:4", "degree"), ("discontinuous_galerkin:5", "order")])
+def test_without_refinement_a_warning_tells_the_error(method: str, key: str) -> None:
+    """The estimate is within a factor of 3.5 of the error."""
+    found = BENCHMARK.errors(method, 400.0, small=True, refine_sources=False)
+    (warning,) = [text for text in found["warnings"] if text.startswith("sources[0]")]
+    estimate = float(warning.split("estimated error there ")[1].split("%")[0]) / 100
+    assert "R0" in warning and "solver.spacing: " in warning
+    assert estimate / 3.5 < found["error"] < 3.5 * estimate
+
+
+@pytest.mark.parametrize("method", ["finite_difference:4", "spectral_element:4", "discontinuous_galerkin:5"])
+@pytest.mark.parametrize("peak_motion", [False, True])
+def test_receivers_too_near_are_told(method: str, peak_motion: bool) -> None:
+    """A receiver 20 m from the source, or the surface above it with peak motion, is not resolved; a far one is."""
+    name, order = method.split(":")
+
+    def warnings(receiver: list[float], depth: float) -> list[str]:
+        simulation = lw.Simulation(
+            domain={"x": [-2500, 2500], "y": [-2500, 2500], "z": [-3000, 0]},
+            material={"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
+            sources=[{
+                "position": [0, 0, -depth], "moment_tensor": {"xy": 1e15},
+                "time_function": {"gaussian": {"sigma": 0.3, "delay": 1.5}},
+            }],
+            receivers=[{"name": "NEAR", "position": receiver}],
+            duration=3.0,
+            solver={"method": name, "degree" if name == "spectral_element" else "order": int(order),
+                    "max_frequency": 1.3},
+            compute={"backend": "cpu"},
+            output={"peak_motion": peak_motion},
+        )  # fmt: skip
+        report = check_simulation(simulation, measure=False)
+        return [text for text in report.warnings if text.startswith("sources[0]: ") and "distance" in text]
+
+    assert not warnings([2000.0, 0.0, 0.0], 1500.0)
+    near = warnings([0.0, 0.0, -20.0] if not peak_motion else [2000.0, 0.0, 0.0], 40.0 if not peak_motion else 20.0)
+    assert len(near) == 1 and "20 m" in near[0] and "or less" in near[0]
+
+
+def test_the_ball_has_the_moments_of_a_point() -> None:
+    """Weights of degree 0 sum to one; all other moments up to the third vanish, and odd ones of any degree."""
+    points, weights = unit_ball()
+    for powers in np.ndindex(6, 6, 6):
+        degree, value = sum(powers), (weights * np.prod(points ** np.array(powers), axis=1)).sum()
+        if degree == 0:
+            assert abs(value - 1.0) < 1e-13
+        elif degree <= 3 or degree % 2:
+            assert abs(value) < 1e-13, powers
