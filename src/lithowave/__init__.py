@@ -15,7 +15,7 @@ from typing import Any
 from lithowave.version import __version__
 
 _HOMES = {
-    "Simulation": "description.simulation",
+    "Simulation": "runnable",
     "Domain": "description.domain",
     "GeographicOrigin": "description.domain",
     "Boundaries": "description.boundaries",

@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from lithowave.description.base import DescriptionModel, refusal, refusals, shown
+from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
@@ -33,6 +33,7 @@ from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
 from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
@@ -64,7 +65,8 @@ class Simulation(DescriptionModel):
     """A complete, validated experiment; nothing in it knows a device, MPI or a grid.
 
     Made from a file, from text, or in Python from parts or from dictionaries; every way raises
-    :class:`lithowave.errors.InputError`, with all problems found.
+    :class:`lithowave.errors.InputError`, with all problems found. ``lithowave.Simulation`` is this class with the
+    methods ``run`` and ``check``.
     """
 
     schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
@@ -303,26 +305,6 @@ class Simulation(DescriptionModel):
         from lithowave.description.writing import resolved_yaml
 
         return resolved_yaml(self)
-
-    def check(self) -> Any:
-        """What a run would need and do, without running: see :func:`lithowave.run.check.check_simulation`.
-
-        With a survey: :func:`lithowave.shots.check_survey`.
-        """
-        from lithowave.run.check import check_simulation
-        from lithowave.shots import check_survey
-
-        return check_simulation(self) if self.survey is None else check_survey(self)
-
-    def run(self, **keywords: Any) -> Any:
-        """Run it: see :func:`lithowave.run.launch.run_simulation`, also for the keywords.
-
-        With a survey all shots: :func:`lithowave.shots.run_survey`.
-        """
-        from lithowave.run.launch import run_simulation
-        from lithowave.shots import run_survey
-
-        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, Problem, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_one_place, local_point
 from lithowave.description.receivers import PairCount, _counts
+from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import (

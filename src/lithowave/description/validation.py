@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.description.base import Problem
 from lithowave.description.domain import AXES, Domain
 from lithowave.description.method_limits import find_limits
 from lithowave.description.plausibility import implausible_values
 from lithowave.description.point_input import Point
 from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.refusals import Problem
 from lithowave.description.sources import ONSET_LIMIT, PointSource
 from lithowave.description.units import with_unit
 from lithowave.description.yaml_text import parse_path

@@ -22,11 +22,11 @@ from lithowave.output.seismograms import SeismogramWriter
 from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
 from lithowave.output.snapshots import SnapshotWriter
 from lithowave.parallel.collective import together
-from lithowave.run.onsets import NOTHING
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.interface import Solver
 
 MOST_RECORDS = 256
+NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 # Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,
 # and volumes, would keep all waiting for one disk.
 MOST_GATHERED = 2_000_000

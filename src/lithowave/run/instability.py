@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithowave.errors import InstabilityError
-from lithowave.run.onsets import NOTHING, Onsets, require_motion
+from lithowave.output.recorders import NOTHING
+from lithowave.run.onsets import Onsets, require_motion
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.interface import Solver
 

@@ -18,7 +18,7 @@ from lithowave.errors import InputError, LithowaveError, OutputError, ResourceEr
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, State, open_checkpoint, write_checkpoint
 from lithowave.output.hdf5 import require_space
-from lithowave.output.recorders import Recorder, make_recorders, output_bytes, record_lag
+from lithowave.output.recorders import NOTHING, Recorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
     FollowingFolder,
@@ -36,7 +36,7 @@ from lithowave.parallel.halo import Halo, device_of, require_own_device, sharers
 from lithowave.parallel.ranks import Ranks, make_ranks
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.memory import memory_needed, require_memory
-from lithowave.run.onsets import NOTHING, Onsets, explain_zero_seismograms
+from lithowave.run.onsets import Onsets, explain_zero_seismograms
 from lithowave.run.progress import Progress, Show, rate_key
 from lithowave.run.stop_signals import Wishes, stop_signals
 from lithowave.solvers import load_method

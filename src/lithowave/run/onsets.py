@@ -13,7 +13,6 @@ from lithowave.errors import InputError, SelfCheckError
 
 ACTED = 1e-6  # of the largest amplitude in the run: a source that has reached it has acted
 SMALLEST = 1e-15  # N or N m / s: waves of weaker sources may vanish in single precision
-NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200

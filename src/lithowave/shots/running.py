@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-import lithowave
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, issue_warning
 from lithowave.output.run_folder import PROGRESS, read_report
@@ -226,7 +225,7 @@ def _environment(place: Place) -> dict[str, str]:
     """For the process of a shot: this very lithowave, its device, and no part in the launcher's processes."""
     launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
     kept = {name: value for name, value in os.environ.items() if name not in launchers}
-    home = str(Path(lithowave.__file__).resolve().parents[1])
+    home = str(Path(__file__).resolve().parents[2])
     paths = [home, *filter(None, [kept.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **place.environment}
 
