@@ -12,6 +12,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
+from lithowave.description.acquisition import Acquisition
 from lithowave.errors import OutputError
 from lithowave.output import recorders
 from lithowave.output.peak_motion import load_peak_motion
@@ -186,8 +187,8 @@ def test_strain_takes_room_as_stress_does() -> None:
     schedule = SimpleNamespace(sample_count=100)
 
     def size(**output: bool) -> int:
-        compute, receivers = SimpleNamespace(precision="single"), [None] * 3
-        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, receiver_list=lambda: receivers)
+        compute, acquisition = SimpleNamespace(precision="single"), Acquisition((), ((None,) * 3,))
+        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, acquisition=acquisition)
         return output_bytes(simulation, schedule, [])
 
     assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4

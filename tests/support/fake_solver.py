@@ -11,6 +11,7 @@ import numpy as np
 
 import lithowave as lw
 from fake_ranks import on_ranks
+from lithowave.description.acquisition import Acquisition
 from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
@@ -94,8 +95,7 @@ def simulation_of(snapshots: Any, **output: Any) -> Any:
     return SimpleNamespace(
         output=lw.Output(snapshots=snapshots, **output),
         compute=SimpleNamespace(precision="double"),
-        receiver_list=lambda: receivers,
-        point_sources=list,
+        acquisition=Acquisition((), (tuple(receivers),)),
     )
 
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -24,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from lithowave.description.acquisition import Acquisition, resolve
 from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
@@ -229,26 +229,25 @@ class Simulation(DescriptionModel):
         """UTC time of t = 0 as ISO text: ``origin_delay`` before the origin time; None if that has no date."""
         return None if self.origin_time is None else shifted_time(self.origin_time, -self.origin_delay)
 
-    def point_sources(self) -> list[PointSource]:
-        """All sources in local coordinates."""
-        return [
-            source
-            for index, entry in enumerate(self.sources)
-            for source in entry.point_sources(self.domain, f"sources[{index}]")
-        ]
+    @cached_property
+    def acquisition(self) -> Acquisition:
+        """All point sources and receivers in local coordinates, resolved once."""
+        return resolve(self.domain, self.sources, self.receivers)
 
-    @property
-    def source_positions(self) -> np.ndarray:
-        """Positions of the point sources (n, 3), m."""
-        return np.array([source.position for source in self.point_sources()], float).reshape(-1, 3)
+    def point_sources(self) -> list[PointSource]:
+        """Return all sources in local coordinates, those of `acquisition`."""
+        return list(self.acquisition.sources)
 
     def receiver_list(self) -> list[Receiver]:
-        """All receivers in local coordinates, in the order of the description."""
-        return [
-            receiver
-            for index, entry in enumerate(self.receivers)
-            for receiver in entry.receivers(self.domain, f"receivers[{index}]")
-        ]
+        """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
+        return list(self.acquisition.receivers)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, without the properties that were derived from entries which may be replaced."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("acquisition", "material_extremes"):
+            copied.__dict__.pop(name, None)
+        return copied
 
     def shot(self, number: int) -> Self:
         """The simulation of one shot of the survey, counted from 1; without a survey.

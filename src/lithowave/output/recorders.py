@@ -379,7 +379,7 @@ def make_recorders(
 def _seismograms(
     simulation: Any, schedule: Schedule, solver: Any, folder: Path, attributes: dict[str, Any], checkpoint: Any
 ) -> SeismogramRecorder:
-    output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.receiver_list()
+    output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
     capacity = block_length(len(receivers))  # on all ranks the same: they ask for the records together
     writer: Any = NoWriter()
     with together(solver.ranks):
@@ -388,7 +388,7 @@ def _seismograms(
         elif checkpoint is None:
             writer = SeismogramWriter(
                 path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
-                output.stress, output.pressure, attributes, sources=simulation.point_sources(),
+                output.stress, output.pressure, attributes, sources=simulation.acquisition.sources,
                 precision=simulation.compute.precision, strain=output.strain,
             )  # fmt: skip
         else:
@@ -427,7 +427,7 @@ def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) 
     output = simulation.output
     value = 4 if simulation.compute.precision == "single" else 8
     components = 3 + 6 * output.stress + output.pressure + 6 * output.strain
-    total = len(simulation.receiver_list()) * components * schedule.sample_count * value
+    total = len(simulation.acquisition.receivers) * components * schedule.sample_count * value
     for selection, points in zip(output.snapshots, raster_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
         per_point = sum(COMPONENTS[name] for name in selection.fields)

@@ -107,7 +107,7 @@ def run_simulation(
     description, ranks = recorded_yaml(simulation), make_ranks()
     path = Path(simulation.output.directory)
     plan = load_method(simulation.solver.method).plan(simulation, ranks)
-    check_names(simulation.receiver_list(), simulation.output.formats)
+    check_names(simulation.acquisition.receivers, simulation.output.formats)
     backend, plan = _on_device(simulation, plan, ranks)
     if ranks.is_root and not overwrite:  # a run that is replaced makes room of its own
         points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
@@ -226,7 +226,7 @@ def _execute(parts: Parts, checkpoint: Checkpoint | None, show: Show | None) -> 
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
             own = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
-            solver = GatheredSolver(own, ranks, len(simulation.receiver_list()))
+            solver = GatheredSolver(own, ranks, len(simulation.acquisition.receivers))
             recorders += make_recorders(
                 simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint
             )
@@ -280,7 +280,7 @@ def checked_sources(simulation: Simulation, solver: Any, ranks: Ranks) -> Onsets
     ------
     SelfCheckError : a receiver or source is missing, or is represented more than once.
     """
-    sources, receivers = simulation.point_sources(), simulation.receiver_list()
+    sources, receivers = simulation.acquisition.sources, simulation.acquisition.receivers
     placement = solver.placement(sources, receivers).summed(ranks)
     check_placement(placement, sources, receivers)
     schedule = solver.plan.schedule

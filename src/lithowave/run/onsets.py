@@ -133,7 +133,7 @@ def _distances(source: Any, positions: np.ndarray) -> np.ndarray:
 
 def _free_positions(simulation: Any, faces: dict[str, Any]) -> np.ndarray:
     """Positions (receivers, 3), m, of the receivers that no rigid face holds."""
-    positions = np.array([receiver.position for receiver in simulation.receiver_list()], float).reshape(-1, 3)
+    positions = simulation.acquisition.receiver_positions
     if "rigid" in faces:  # of a mesh file: anywhere
         return positions[:0]
     domain = simulation.domain
