@@ -74,7 +74,8 @@ def test_arrays_cannot_be_changed(simulation: lw.Simulation) -> None:
 
 def test_copies_have_their_own(simulation: lw.Simulation) -> None:
     assert simulation.material_extremes["vp_max"] == 5000.0
-    changes = {"receivers": simulation.receivers[:1], "material": lw.Material(homogeneous={"vp": 4e3, "vs": 2e3, "rho": 2500})}
+    material = lw.Material(homogeneous={"vp": 4e3, "vs": 2e3, "rho": 2500})
+    changes = {"receivers": simulation.receivers[:1], "material": material}
     copied = simulation.model_copy(update=changes)
     assert len(copied.acquisition.receivers) == 2 and copied.material_extremes["vp_max"] == 4000.0
     assert simulation.model_copy().acquisition.receivers == simulation.acquisition.receivers
