@@ -50,6 +50,8 @@ _HOMES = {
     "plot_run": "output.figures",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",
+    "Result": "run.launch",
+    "Callback": "run.callback",
     "LithowaveError": "errors",
     "LithowaveWarning": "errors",
     "InputError": "errors",

@@ -157,20 +157,20 @@ def test_strain_is_treated_as_stress_is(
     writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)
     solver, recorder = Oscillation(staggered), SeismogramRecorder(writer, schedule, output, 1)
     recorder.capacity = 7
-    recorder.start(solver)
+    recorder.prepare(solver)
     assert solver.with_stress is True
     for solver.now in range(1, 82):
         clock = SimpleNamespace(step=solver.now)
         assert recorder.due(clock)
-        recorder.write(solver, clock)
+        recorder(solver, clock)
         if solver.now == stop:
             recorder.flush(solver)
             state = recorder.state()
             recorder.close()
             recorder = SeismogramRecorder(SeismogramWriter.resume(writer.path), schedule, output, 1)
-            recorder.start(solver)
+            recorder.prepare(solver)
             recorder.restore(state, clock)
-    recorder.finish(solver)
+    recorder.finish(solver, clock)
     recorder.close()
     read = load_seismograms(tmp_path)
     smoothing = np.cos(1.5 * Oscillation.step) if staggered else 1.0  # of the mean of two

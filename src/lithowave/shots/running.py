@@ -22,7 +22,7 @@ from lithowave.output.run_folder import PROGRESS, read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, Ranks, make_ranks
 from lithowave.run.launch import Result, restart_run, run_simulation
-from lithowave.run.progress import Show
+from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, can_go_on, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, SurveyFolder
 from lithowave.shots.slots import Place, places
@@ -69,7 +69,7 @@ def run_survey(
     output: str | Path | None = None,
     *,
     overwrite: bool = False,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
     **overrides: Any,
 ) -> SurveyResult:
     """Run all shots of a survey that are not finished, each in a process of its own.
@@ -103,7 +103,7 @@ def run_survey(
 def restart_survey(
     directory: str | Path,
     *,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
     backend: str | None = None,
     threads: int | None = None,
 ) -> SurveyResult:
@@ -126,7 +126,7 @@ def restart_survey(
 
 
 def run_shot(
-    simulation: Simulation, number: int, *, overwrite: bool = False, show: Show | None = None
+    simulation: Simulation, number: int, *, overwrite: bool = False, show: ProgressCallback | None = None
 ) -> Result:
     """Run one shot of a survey in this process, or on all ranks; go on with it where it was begun.
 
@@ -274,7 +274,7 @@ def forwarding() -> Iterator[Forwarding]:
 
 
 def _go_through(
-    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: Show | None
+    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None
 ) -> SurveyResult:
     """Keep every place busy until all shots are done, or a signal comes."""
     with folder, forwarding() as signals:
@@ -308,7 +308,7 @@ class Teller:
     """Tells, and notes in the folder, what becomes of the shots."""
 
     def __init__(
-        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: Show | None
+        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: ProgressCallback | None
     ) -> None:
         self.folder, self.count, self.at_once, self.show = folder, count, at_once, show
         self.finished, self.failed = finished, 0
