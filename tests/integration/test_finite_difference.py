@@ -45,7 +45,7 @@ def test_memory_of_a_point() -> None:
 
 def test_planned_memory_is_what_the_solver_holds() -> None:
     the_plan, solver = make(half_space(50.0, [0, 0, -400], []))
-    arrays = [*solver.fields_by_name.values(), solver.lam, solver.compliance, solver.density]
+    arrays = [*solver.fields_by_name.values(), *solver.material.values()]
     arrays += [array for kind in solver.memory.values() for array in kind]
     assert sum(array.nbytes for array in arrays) == the_plan.memory_bytes()
 

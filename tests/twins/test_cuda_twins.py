@@ -17,8 +17,9 @@ from lithowave.backends.cuda_source import kernel_signatures
 from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
-from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.cpml import axis_layers
+from lithowave.solvers.finite_difference.fields import FIELDS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
@@ -65,11 +66,11 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
         for name, values in arrays.items():
             solver.backend.assign(solver.fields_by_name[name], values)
     for name, low, high in (("lam", 1e10, 4e10), ("compliance", 2e-11, 9e-11), ("density", 1800.0, 3000.0)):
-        values = first.backend.download(getattr(first, name)).astype(float).copy()
+        values = first.backend.download(first.material[name]).astype(float).copy()
         random = generator.uniform(low, high, values.shape)
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
         for solver in solvers:
-            solver.backend.assign(getattr(solver, name), values)
+            solver.backend.assign(solver.material[name], values)
     layers = [axis_layers(first.grid, axis, first.plan.layer, first.plan.schedule.time_step) for axis in range(3)]
     for kind, arrays in first.memory.items():
         for axis, array in enumerate(arrays):
@@ -214,9 +215,9 @@ def test_inject(twins: Any) -> None:
             backend.upload(amplitude, np.float64),
         )  # fmt: skip
         row = backend.upload(np.array([2]), np.int64)
-        kernel.inject(*fields, *lists, row)
+        kernel.inject(tuple(fields), *lists, row)
         kernel.count_step(row)
-        kernel.inject(*fields, *lists, row)
+        kernel.inject(tuple(fields), *lists, row)
         results.append([backend.download(field).copy() for field in fields] + [backend.download(row)])
     for value, expected in zip(*results, strict=True):
         assert closeness(value, expected) < 1e-6
@@ -234,7 +235,7 @@ def test_sample(twins: Any) -> None:
         index = backend.upload(places(backend, fields[0], 4, begin[-1]), np.int64)
         slot = backend.upload(np.array([2]), np.int64)
         weights = backend.upload(weight, np.float64), backend.upload(begin, np.int64)
-        kernel.sample(*fields, number, index, *weights, out, slot)
+        kernel.sample(tuple(fields), number, index, *weights, out, slot)
         results.append(backend.download(out).copy())
     assert closeness(results[0], results[1]) < 1e-12
     assert np.all(results[0][[0, 1, 3]] == 0) and np.abs(results[0][2]).max() > 1
@@ -283,7 +284,7 @@ def test_boxes_go_into_a_buffer_and_come_back(twins: Any) -> None:
             rows.append((number, k * plane + j * pitch + i, *shape, at, plane, pitch))
             at += int(np.prod(shape))
         table, buffer = backend.upload(np.array(rows), np.int64), backend.zeros(at)
-        kernel.pack(*fields, table, buffer)
+        kernel.pack(tuple(fields), table, buffer)
         packed = backend.download(buffer).copy()
         expected = np.concatenate([
             backend.download(fields[number])[tuple(slice(f, f + n) for f, n in zip(first, shape, strict=True))].ravel()
@@ -291,7 +292,7 @@ def test_boxes_go_into_a_buffer_and_come_back(twins: Any) -> None:
         ])  # fmt: skip
         assert np.array_equal(packed, expected)
         backend.assign(buffer, -2.0 * packed)
-        kernel.unpack(*fields, table, buffer)
+        kernel.unpack(tuple(fields), table, buffer)
         results.append([backend.download(field).copy() for field in fields])
     for value, expected in zip(*results, strict=True):
         assert np.array_equal(value, expected)

@@ -77,7 +77,7 @@ def discrete_energy(solver: object, before: dict[str, np.ndarray]) -> float:
     """Kinetic energy at t_n plus the elastic energy of the stresses half a step before and after, exactly conserved."""
     halo = solver.plan.halo
     inner = (slice(halo, -halo),) * 3
-    lam, compliance, density = (array[inner].astype(float) for array in (solver.lam, solver.compliance, solver.density))
+    lam, compliance, density = (solver.material[name][inner].astype(float) for name in ("lam", "compliance", "density"))
     volumes = solver.stencil.line_volume
 
     def weight(half: tuple[int, int, int]) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.regions import box_table
 from lithowave.solvers.finite_difference.tiles import around
@@ -145,8 +145,7 @@ class OnePassScheme:
 
     def _launch_inside(self, old: Fields, new: Fields) -> None:
         solver = self.solver
-        material = {"density": solver.density, "lam": solver.lam, "compliance": solver.compliance}
-        solver.kernels.one_pass(old, new, material, solver.ratio, solver.coefficients, self.box)
+        solver.kernels.one_pass(old, new, solver.material, solver.law, solver.ratio, solver.coefficients, self.box)
         solver.count_step()
 
 

@@ -10,16 +10,16 @@ import numpy as np
 from lithowave.mesh.grid import AXES
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place
-from lithowave.solvers.finite_difference.arguments import VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, line_volumes, unsigned
-from lithowave.solvers.finite_difference.medium import medium_planes, surface_ratio, uniform_planes
-from lithowave.solvers.finite_difference.moduli import make_codes
+from lithowave.solvers.finite_difference.fields import LAW, MATERIAL, MEMORY, VELOCITIES
+from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds, surface_ratio, uniform_planes
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.finite_difference.quantization import quantize
 from lithowave.solvers.finite_difference.rasters import (
     finish_fields,
     own_points,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
-MATERIAL = ("lam", "compliance", "density")
 MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
@@ -97,19 +96,21 @@ class FiniteDifferenceSolver:
     def _allocate(self, simulation: Simulation | None) -> None:
         plan, backend = self.plan, self.backend
 
-        def planes() -> Iterator[tuple[np.ndarray, ...]]:
+        def planes() -> Iterator[Planes]:
             if simulation is None:
                 return uniform_planes(plan.survey, self.grid, plan.halo)
             return medium_planes(simulation, self.grid, plan.halo)
 
-        self.codes = make_codes(planes(), self.halo.ranks) if plan.moduli == "compact" else {}
+        self.codes = quantize(planes(), self.halo.ranks) if plan.moduli == "compact" else {}
         self.stores_codes = bool(self.codes) and backend.stores_codes
         dtype = np.uint16 if self.stores_codes else backend.dtype
         shape = plan.padded_shape()
-        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo, dtype) for _ in range(3)]
+        self.material = {field.name: backend.field(shape, plan.halo, dtype) for field in MATERIAL}
         for k, values in enumerate(planes()):
-            for array, name, plane in zip(material, MATERIAL, values, strict=True):
-                backend.assign(array[k], self._stored(name, plane))
+            for name, array in self.material.items():
+                backend.assign(array[k], self._stored(name, values[name]))
+        self.law_memory = {name: backend.field(shape, plan.halo) for name in MEMORY}
+        self.law = tuple((self.material | self.law_memory)[name] for name in LAW)
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / self.grid.spacing)
 
@@ -164,7 +165,7 @@ class FiniteDifferenceSolver:
             k, j, i = place // plane, place % plane // pitch, place % pitch
             for k_present in np.unique(k):
                 here = k == k_present
-                pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
+                pair[here] += self._material_of("density", self.material["density"][int(k_present)])[j[here], i[here]]
         return 2.0 / pair
 
     def field_message(self) -> FieldMessage:
@@ -196,7 +197,7 @@ class FiniteDifferenceSolver:
         self.close_stress(f, region)
         self.inject(region.sources, f)
         for plane in region.free_planes:  # zero normal traction
-            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
+            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.law, self.ratio)
 
     def step_velocity(self, f: dict[str, Any], region: Region) -> None:
         """All that happens to the velocities in a region."""
@@ -207,8 +208,8 @@ class FiniteDifferenceSolver:
         """What the closures of free and rigid faces change in the stresses."""
         for face, closure in region.closed:
             self.kernels.close_stress(
-                *_stress_fields(f, face.axis), self.lam, self.compliance, *closure, face.first, face.half,
-                face.shape, face.inward, *_axes(face.axis), self.ratio,
+                *_stress_fields(f, face.axis), self.law, *closure, face.first, face.half, face.shape, face.inward,
+                *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
     def finish_velocity(self, f: dict[str, Any], region: Region) -> None:
@@ -223,7 +224,7 @@ class FiniteDifferenceSolver:
         """What the closures of free and rigid faces change in the velocities."""
         for face, closure in region.closed:
             self.kernels.close_velocity(
-                *_velocity_fields(f, face.axis), self.density, *closure, face.first, face.half,
+                *_velocity_fields(f, face.axis), self.material["density"], *closure, face.first, face.half,
                 face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
@@ -240,21 +241,21 @@ class FiniteDifferenceSolver:
     def stress_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
         """Of the kernel `update_stress`."""
         return (
-            *f.values(), self.lam, self.compliance, self.ratio, *self.coefficients, self.backend.threads, boxes,
+            *f.values(), self.law, self.ratio, *self.coefficients, self.backend.threads, boxes,
             *self._layers("stress"),
         )  # fmt: skip
 
     def velocity_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
         """Of the kernel `update_velocity`."""
         return (
-            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, boxes,
+            *f.values(), self.material["density"], self.ratio, *self.coefficients, self.backend.threads, boxes,
             *self._layers("velocity"),
         )  # fmt: skip
 
     def inject(self, sources: SourceList, f: dict[str, Any]) -> None:
         """What sources add to the fields at this step."""
         if sources.count:
-            self.kernels.inject(*f.values(), *sources.arguments(), self._row)
+            self.kernels.inject(tuple(f.values()), *sources.arguments(), self._row)
 
     def count_step(self) -> None:
         """One step further in the tables of the sources."""
@@ -282,8 +283,7 @@ class FiniteDifferenceSolver:
 
     def facts(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Solver`."""
-        names = {"density": "density_kg_m3", "lam": "lambda_pa", "compliance": "mu_relative"}
-        error = {names[name]: code.error() for name, code in self.codes.items()}
+        error = {field.report: self.codes[field.name].error() for field in MATERIAL if self.codes}
         return {"moduli_error": error} if error else {}
 
     def start_records(self, capacity: int, stress: bool) -> None:
@@ -301,7 +301,7 @@ class FiniteDifferenceSolver:
         self._next_slot = slot + 1
 
     def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        self.kernels.sample(*fields.values(), *arguments, self._slot)
+        self.kernels.sample(tuple(fields.values()), *arguments, self._slot)
         self.kernels.count_step(self._slot)
 
     def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
@@ -425,15 +425,15 @@ class FiniteDifferenceSolver:
         return text
 
     def _material(self, k: int, j: int, i: int) -> str:
-        arrays = zip(MATERIAL, (self.lam, self.compliance, self.density), strict=True)
-        lam, compliance, rho = (float(self._material_of(name, array[k, j])[i]) for name, array in arrays)
-        vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
-        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
+        values = {name: float(self._material_of(name, array[k, j])[i]) for name, array in self.material.items()}
+        vp, vs = speeds(values)
+        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {values['density']:.5g} kg/m^3"
 
     # ------------------------------------------------------------------------------------------------ the state
 
     def _stored_parts(self) -> Stored:
-        return Stored(self.plan, self.layers, self.fields_by_name, self.memory, self._peaks or {})
+        fields = self.fields_by_name | self.law_memory
+        return Stored(self.plan, self.layers, fields, self.memory, self._peaks or {})
 
     def state(self) -> dict[str, Piece]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -462,7 +462,7 @@ def _velocity_fields(f: dict[str, Any], axis: int) -> tuple:
 def _stress_fields(f: dict[str, Any], axis: int) -> tuple:
     t, u = TANGENTS[axis]
     velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-    pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
+    pairs = ((0, 0), (1, 1), (2, 2), (axis, t), (axis, u))
     return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
-from lithowave.solvers.finite_difference.surface_reading import STAGGER
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be left out
