@@ -62,7 +62,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, places: Any) -> lis
     ----------
     places : of the receivers in the elements of this rank, see `discontinuous_galerkin.places`.
     """
-    points, receivers = plan.points_per_wavelength(), simulation.receiver_list()
+    points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
     if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
         return []
     largest = np.maximum(places.reference.max(axis=1), 1.0 - places.reference.sum(axis=1))

@@ -54,10 +54,10 @@ def near_source_warnings(
     size : grid spacing, or size of the elements, at each source (sources,), m; infinite where it is not known.
     top : height of the surface, m, where there is no topography.
     """
-    sources = simulation.source_positions
+    sources = simulation.acquisition.source_positions
     if not len(sources):
         return []
-    receivers = simulation.receiver_list()
+    receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, names = np.full(len(sources), np.inf), [""] * len(sources)
     for number, source in enumerate(sources if len(receivers) else []):

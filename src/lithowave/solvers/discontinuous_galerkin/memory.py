@@ -91,7 +91,7 @@ def setup_bytes(plan: Any) -> int:
 def reading_bytes(plan: Any, simulation: Any) -> int:
     """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
     output = simulation.output
-    total = places_bytes(plan, len(simulation.receiver_list()))
+    total = places_bytes(plan, len(simulation.acquisition.receivers))
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
         points = int(np.prod(select_raster(plan, selection).shape))

@@ -139,7 +139,7 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
     0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of usual size the
     error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
     """
-    positions = simulation.source_positions
+    positions = simulation.acquisition.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
         tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
         size = element_sizes(mesh, positions, tolerance, ranks)

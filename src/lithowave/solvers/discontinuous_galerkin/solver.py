@@ -56,7 +56,7 @@ class DiscontinuousGalerkinSolver:
         self._allocate()
         self.exchange = TraceExchange(self, self.halo)
         self._prepare_sources(simulation)
-        receivers = [] if simulation is None else simulation.receiver_list()
+        receivers = () if simulation is None else simulation.acquisition.receivers
         self.records_of = Records(self, receivers)
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[Raster, PlacedSamples] = {}
@@ -74,7 +74,7 @@ class DiscontinuousGalerkinSolver:
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
         plan, self.sources, self._next_step = self.plan, [], -1
-        sources = [] if simulation is None else simulation.point_sources()
+        sources = () if simulation is None else simulation.acquisition.sources
         self._source_sums: list[SourceSums] = []
         if not sources:
             return

@@ -132,7 +132,7 @@ def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bo
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
     """The points that represent the sources of a simulation: all are spread, or of many those with receivers near."""
-    reach = np.inf if len(simulation.point_sources()) <= MANY else NEAR
+    reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 

@@ -127,7 +127,7 @@ class FiniteDifferencePlan:
         ------
         InputError : one pass is demanded where it is not possible.
         """
-        forces = [source.position for source in simulation.point_sources() if source.force is not None]
+        forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
         wanted = before if before and self.passes == "auto" else self.passes
         if self.ranks[1] > 1 and self.division is None:
             division = make_division(self, backend, self.ranks, simulation.compute.parts)
@@ -152,7 +152,7 @@ class FiniteDifferencePlan:
     def reading_bytes(self, simulation: Simulation) -> int:
         """Bytes of the weights and places of the receivers."""
         per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
-        return per_receiver * len(simulation.receiver_list())
+        return per_receiver * len(simulation.acquisition.receivers)
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
@@ -200,7 +200,7 @@ class FiniteDifferencePlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = np.full(len(simulation.source_positions), self.grid.spacing)
+        size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
         return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
 
     def instability_causes(self) -> list[str]:

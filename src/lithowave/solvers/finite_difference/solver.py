@@ -79,12 +79,12 @@ class FiniteDifferenceSolver:
         scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
         self._prepare_layers()
-        sources = [] if simulation is None else simulation.point_sources()
+        sources = () if simulation is None else simulation.acquisition.sources
         self._prepare_stencil(simulation)
         self.parts = Parts(self, sources)
         self._row, self._next_step = backend.zeros((1,), np.int64), -1
         self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
-        receivers = [] if simulation is None else simulation.receiver_list()
+        receivers = () if simulation is None else simulation.acquisition.receivers
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))

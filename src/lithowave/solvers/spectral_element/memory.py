@@ -111,7 +111,7 @@ def setup_bytes(plan: Any) -> int:
 def reading_bytes(plan: Any, simulation: Any) -> int:
     """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
     output = simulation.output
-    total = len(simulation.receiver_list()) * place_bytes(plan, output.tensors)
+    total = len(simulation.acquisition.receivers) * place_bytes(plan, output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
         points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))

@@ -258,7 +258,7 @@ class SpectralElementPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = surroundings(self, simulation.source_positions)[:, 2]
+        size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
 

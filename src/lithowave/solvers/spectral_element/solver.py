@@ -66,7 +66,7 @@ class SpectralElementSolver:
         self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
         self._prepare_sources(simulation)
-        receivers = [] if simulation is None else simulation.receiver_list()
+        receivers = () if simulation is None else simulation.acquisition.receivers
         self.records_of = Records(self, receivers)
         self.receiver_numbers = self.records_of.samples.point
         self._magnitudes = backend.zeros(MAGNITUDES)
@@ -96,7 +96,7 @@ class SpectralElementSolver:
         self.history = self.backend.zeros((len(damping.point), 3))
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
-        sources = [] if simulation is None else simulation.point_sources()
+        sources = () if simulation is None else simulation.acquisition.sources
         spread = spread_of(self.plan, simulation)
         # A point of one element alone moves when that adds its forces: only then may sources act on it.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)
