@@ -14,11 +14,11 @@ import dataclasses
 
 from lithowave.backends import make_backend
 from lithowave.bench import measure_bandwidth
+from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
 from lithowave.solvers.finite_difference.bench_cases import STEP_WORDS
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import call_time
 
 VELOCITY_WORDS = 13
 

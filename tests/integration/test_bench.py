@@ -18,7 +18,7 @@ from cuda_emulation import EmulatedCudaBackend
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
-from lithowave.solvers import timing
+from lithowave.solvers.common import timing
 from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
 from lithowave.solvers.finite_difference import bench_cases as finite_difference
 from lithowave.solvers.finite_difference.measure import synthetic_plan

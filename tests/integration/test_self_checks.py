@@ -16,7 +16,7 @@ from lithowave.errors import LithowaveWarning, SelfCheckError
 from lithowave.run.launch import run_simulation
 from lithowave.run.onsets import Onsets
 from lithowave.solvers import load_method
-from lithowave.solvers.source_amplitudes import SourceAmplitudes
+from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
 from small_run import SMALL, log_of, report_of
 
 METHODS: dict[str, dict[str, Any]] = {

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from lithowave.description.simulation import Simulation
+from lithowave.solvers.common.timing import RECORDS, Steps, call_time
 from lithowave.solvers.finite_difference.fields import step_words
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import RECORDS, Steps, call_time
 
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")

@@ -14,6 +14,9 @@ from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.mesh.grid import Ranges as GridRanges
 from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.common.layer_warnings import grid_warnings
+from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
@@ -23,9 +26,6 @@ from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY,
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
-from lithowave.solvers.model_warnings import grid_warnings
-from lithowave.solvers.near_source_warnings import GRID, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import Ranges
+from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
 from lithowave.solvers.finite_difference.fields import STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.tiles import around
-from lithowave.solvers.source_amplitudes import SourceAmplitudes
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from lithowave.mesh.grid import AXES
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place
+from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.exchange import FieldMessage
@@ -43,7 +44,6 @@ from lithowave.solvers.finite_difference.surface_reading import (
 )
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
