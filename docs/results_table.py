@@ -98,7 +98,8 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     ("the same: error of the polarizations", "christoffel", "polarization", number, "≤ 1e-4"),
     (
-        "seismograms less than a wavelength from Stacey boundaries compared with those of a much larger box: difference",
+        "seismograms less than a wavelength from Stacey boundaries compared with those of a much larger box: "
+        "difference",
         "element_sides_stacey", "all", percent, "—",
     ),
     (
@@ -119,7 +120,8 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "element_time_step", "below", percent, "0 to 30%",
     ),
     (
-        "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: order minus the observed order",
+        "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: order minus the observed "
+        "order",
         "tetrahedra_order", "below", number, "≤ 0.3",
     ),
     (
