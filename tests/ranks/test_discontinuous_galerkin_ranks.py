@@ -404,6 +404,7 @@ def test_layers_in_clusters(tmp_path: Path) -> None:
     assert compare(tmp_path, (3, 7), duration=0.08) < 1e-12
 
 
+@pytest.mark.slow
 def test_anisotropic_rock(tmp_path: Path) -> None:
     changes = {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10}
     assert compare(tmp_path, (4,), compute__precision="single", **changes) < 1e-5

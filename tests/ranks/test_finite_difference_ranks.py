@@ -82,6 +82,7 @@ def test_parts_in_depth(tmp_path, reference) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 8])
 def test_other_orders_in_double_precision(tmp_path, order) -> None:
     changes = {"solver__order": order, "compute__precision": "double", "duration": 0.3}

@@ -60,6 +60,7 @@ CASES: dict[str, dict[str, Any]] = {
     ]}},
     "order 8": {"solver.order": 8, "boundaries": {"layer": {"cells": 10}}},
 }  # fmt: skip
+OTHERS = [name for name in CASES if name != "everything"]
 
 
 @pytest.fixture(params=DEVICES)
@@ -102,11 +103,9 @@ def assert_close(first: Path, second: Path, limit: float) -> None:
 # --- results
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["everything", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:
-    if device == "emulated" and precision == "double" and case not in ("everything", "sources that share points"):
-        pytest.skip("for time; the device does it")
     simulation = small(tmp_path, CASES[case] | {"compute.precision": precision})
     results = {name: run_simulation(simulation, tmp_path / name, backend=name) for name in ("cuda", "cpu")}
     assert_close(tmp_path / "cuda", tmp_path / "cpu", LIMITS[precision])
@@ -116,7 +115,7 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
     assert cuda["cuda"]["runtime"] and f"on {cuda['device']} (cuda), {precision} precision" in log_of(tmp_path / "cuda")
 
 
-@pytest.mark.parametrize("engine", ["copies by threads", "graphs"])
+@pytest.mark.parametrize("engine", [pytest.param("copies by threads", marks=pytest.mark.slow), "graphs"])
 def test_ways_to_run_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     """On the emulation: a device without a copy engine, and graphs replayed, also across blocks of amplitudes."""
     long = {"duration": 2.0} if engine == "graphs" else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +87,23 @@ def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver,
         assert closeness(piece.values, expected[name].values) < tolerance, name
 
 
+USUAL = {("ring", case, 4, "single") for case in CASES} | {
+    ("direct", "surface", 4, "single"), ("direct", "rigid", 8, "double"), ("ring", "surface", 8, "double"),
+}  # fmt: skip
+
+
+def update_cases() -> list[Any]:
+    """Engine, case, order and precision in all combinations."""
+    every = itertools.product(["ring", "direct"], CASES, [2, 4, 6, 8], ["single", "double"])
+    return [
+        pytest.param(*one, id="-".join(map(str, one)), marks=() if one in USUAL else pytest.mark.slow) for one in every
+    ]
+
+
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("order", [2, 4, 6, 8])
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("engine", ["ring", "direct"])
-def test_updates(kind: str, precision: str, order: int, case: str, engine: str) -> None:
+@pytest.mark.parametrize(("engine", "case", "order", "precision"), update_cases())
+def test_updates(kind: str, engine: str, case: str, order: int, precision: str) -> None:
     """Both halves of a step with all that belongs to them, layers, closures, free surface and rigid faces."""
-    if kind == "emulated" and (order in (2, 6)) != (precision == "double") and case != "surface":
-        pytest.skip("half of the combinations on the emulation, for time")
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
     if engine == "direct":
         device.copy_engine = False
@@ -134,7 +143,7 @@ PASS_CASES = {
 
 
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("order", [pytest.param(2, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("case", PASS_CASES)
 def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""

@@ -20,7 +20,6 @@ from verification_tools import relative_l2
 LIMITS = {"single": 3e-4, "double": 1e-11}
 ACCELERATION = 10  # times the limit: it is the difference of two velocities, and so of their rounding
 METHOD = {"solver.method": "spectral_element", "solver.spacing": 300, "duration": 0.6}
-EMULATED = ("everything", "two kinds of elements")  # in single precision: for time
 TILTED = {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08, "axis": [1, 0, 1]}
 CASES: dict[str, dict[str, Any]] = {
     "everything": ALL | {"output.strain": True},
@@ -31,13 +30,12 @@ CASES: dict[str, dict[str, Any]] = {
         {"top": -300, "vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": TILTED},
     ]}},
 }  # fmt: skip
+OTHERS = [name for name in CASES if name != "everything"]
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["everything", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:  # noqa: F811
-    if device == "emulated" and (precision == "double" or case not in EMULATED):
-        pytest.skip("for time; the device does it")
     simulation = small(tmp_path, METHOD | CASES[case] | {"compute.precision": precision})
     for name in ("cuda", "cpu"):
         run_simulation(simulation, tmp_path / name, backend=name)
@@ -47,6 +45,7 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
     assert len(found) >= 8 and max(found.values()) <= LIMITS[precision], found
 
 
+@pytest.mark.slow
 def test_deterministic_runs_and_restarts_give_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str  # noqa: F811
 ) -> None:

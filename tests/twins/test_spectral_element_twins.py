@@ -22,6 +22,7 @@ KINDS = [
     for shape in ("affine", "trilinear", "triquadratic")
     for anisotropic, varying in ((False, False), (False, True), (True, False))
 ]
+USUAL = (Kind("affine", False, False), Kind("trilinear", False, True), Kind("triquadratic", True, False))
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
 
@@ -45,7 +46,9 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in USUAL else pytest.mark.slow) for kind in KINDS], ids=str
+)
 def test_steps_of_every_kind(device: str, kind: Kind) -> None:
     made = solvers(device, kind, 4, "single")
     for step in range(3):
@@ -55,11 +58,9 @@ def test_steps_of_every_kind(device: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("degree", BLOCKS)
+@pytest.mark.parametrize("precision", [pytest.param("single", marks=pytest.mark.slow), "double"])
+@pytest.mark.parametrize("degree", [pytest.param(n, marks=() if n == 4 else pytest.mark.slow) for n in BLOCKS])
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
-    if device == "emulated" and precision == "double" and degree not in (4, 7):
-        pytest.skip("for time; the device does it")
     made = solvers(device, Kind("triquadratic", False, True), degree, precision)
     for step in range(2):
         for solver in made:
@@ -84,9 +85,9 @@ def test_colours_give_the_same_in_every_run(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
 def test_records_and_the_watch(device: str, precision: str) -> None:
-    made = solvers(device, Kind("trilinear", False, False), 3, precision)
+    made = solvers(device, Kind("trilinear", False, True), 4, precision)
     found = []
     for solver in made:
         solver.records_of.samples = placed(solver)

@@ -67,6 +67,7 @@ def fitted_amplitude(values: np.ndarray, positions: np.ndarray, wave: Anisotropi
     return parts[0] + 1j * parts[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEDIA)
 def test_speeds_and_polarizations(name: str) -> None:
     speed_errors, angles, errors = [], [], []
@@ -104,7 +105,7 @@ def test_christoffel_waves_of_isotropic_and_tilted_media() -> None:
         christoffel_waves(isotropic_stiffness(VP, VS, RHO) - 4e10 * np.eye(6), RHO, (1, 0, 0))
 
 
-@pytest.mark.parametrize("shape", ["affine", "triquadratic"])
+@pytest.mark.parametrize("shape", [pytest.param("affine", marks=pytest.mark.slow), "triquadratic"])
 def test_isotropic_moduli_as_anisotropic_ones(shape: str) -> None:
     """21 moduli of an isotropic rock give what lambda and mu give, to rounding."""
     mesh = box_mesh((2, 2, 2), SIZE, shape)

@@ -59,6 +59,7 @@ def test_both_methods_on_flat_ground(flat: np.ndarray) -> None:
     assert np.abs(flat[:, NORTH]).max() < 1e-3 * np.abs(flat).max()
 
 
+@pytest.mark.slow
 def test_the_mountain(flat: np.ndarray, tmp_path: Path) -> None:
     result = lw.Simulation.from_file(FILE, SHORT).run(output=tmp_path / "mountain")
     mountain = np.asarray(result.seismograms.data)

@@ -65,6 +65,7 @@ def kinetic_energy(solver: object) -> float:
     return sum(float(np.sum(solver.fields_by_name[name][inside].astype(float) ** 2)) for name in ("vx", "vy", "vz"))
 
 
+@pytest.mark.slow
 def test_absorbing_layers_leave_nothing_and_do_not_grow() -> None:
     """Ten cells, vp/vs = 4, a long thin box along whose sides waves graze, 20,000 steps."""
     simulation = lw.Simulation(

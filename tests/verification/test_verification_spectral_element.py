@@ -83,7 +83,7 @@ def receivers_around(generator: np.random.Generator, place: np.ndarray) -> np.nd
     return place + directions * generator.uniform(2500, 5000, (5, 1))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_random_sources_against_the_closed_form(seed: int) -> None:
     """Seven points in the shortest wavelength, the default time step."""
     generator = np.random.default_rng(seed)
