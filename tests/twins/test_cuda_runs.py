@@ -147,7 +147,7 @@ def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", [("cpu", "cuda"), ("cuda", "cpu")], ids=" to ".join)
 def test_a_run_goes_on_on_another_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, names: tuple[str, str], precision: str
