@@ -25,6 +25,7 @@ from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from slow_variants import slow_except
 
 ALL = "x_min x_max y_min y_max z_min z_max".split()
 # Grid points; kinds of the faces that are not absorbing; cells of the layers. Odd sizes: tiles and vectors do not fit.
@@ -92,16 +93,11 @@ USUAL = {("ring", case, 4, "single") for case in CASES} | {
 }  # fmt: skip
 
 
-def update_cases() -> list[Any]:
-    """Engine, case, order and precision in all combinations."""
-    every = itertools.product(["ring", "direct"], CASES, [2, 4, 6, 8], ["single", "double"])
-    return [
-        pytest.param(*one, id="-".join(map(str, one)), marks=() if one in USUAL else pytest.mark.slow) for one in every
-    ]
-
-
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize(("engine", "case", "order", "precision"), update_cases())
+@pytest.mark.parametrize(
+    ("engine", "case", "order", "precision"),
+    slow_except(USUAL, itertools.product(["ring", "direct"], CASES, [2, 4, 6, 8], ["single", "double"])),
+)
 def test_updates(kind: str, engine: str, case: str, order: int, precision: str) -> None:
     """Both halves of a step with all that belongs to them, layers, closures, free surface and rigid faces."""
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
@@ -143,7 +139,7 @@ PASS_CASES = {
 
 
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("order", [pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("order", slow_except([4], [2, 4]))
 @pytest.mark.parametrize("case", PASS_CASES)
 def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""

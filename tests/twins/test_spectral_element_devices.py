@@ -12,6 +12,7 @@ from test_cuda_runs import ALL, CHINO_HILLS, device, distances, small  # noqa: F
 import lithowave as lw
 from cuda_devices import emulate
 from lithowave.run.launch import restart_run, run_simulation
+from slow_variants import slow_except
 from small_run import assert_same_results, stop_at
 from verification_tools import relative_l2
 
@@ -30,11 +31,10 @@ CASES: dict[str, dict[str, Any]] = {
         {"top": -300, "vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": TILTED},
     ]}},
 }  # fmt: skip
-OTHERS = [name for name in CASES if name != "everything"]
 
 
-@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", ["everything", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
+@pytest.mark.parametrize("case", slow_except(["everything"], CASES))
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:  # noqa: F811
     simulation = small(tmp_path, METHOD | CASES[case] | {"compute.precision": precision})
     for name in ("cuda", "cpu"):

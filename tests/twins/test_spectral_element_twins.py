@@ -16,6 +16,7 @@ from lithowave.solvers.spectral_element.elements import Kind
 from lithowave.solvers.spectral_element.launches import BLOCKS, STRIDES, arrangement, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from slow_variants import slow_except
 
 KINDS = [
     Kind(shape, anisotropic, varying)
@@ -46,9 +47,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind in USUAL else pytest.mark.slow) for kind in KINDS], ids=str
-)
+@pytest.mark.parametrize("kind", slow_except(USUAL, KINDS), ids=str)
 def test_steps_of_every_kind(device: str, kind: Kind) -> None:
     made = solvers(device, kind, 4, "single")
     for step in range(3):
@@ -58,8 +57,8 @@ def test_steps_of_every_kind(device: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", [pytest.param("single", marks=pytest.mark.slow), "double"])
-@pytest.mark.parametrize("degree", [pytest.param(n, marks=() if n == 4 else pytest.mark.slow) for n in BLOCKS])
+@pytest.mark.parametrize("precision", slow_except(["double"], ["single", "double"]))
+@pytest.mark.parametrize("degree", slow_except([4], BLOCKS))
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
     made = solvers(device, Kind("triquadratic", False, True), degree, precision)
     for step in range(2):
@@ -85,7 +84,7 @@ def test_colours_give_the_same_in_every_run(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_records_and_the_watch(device: str, precision: str) -> None:
     made = solvers(device, Kind("trilinear", False, True), 4, precision)
     found = []

@@ -140,7 +140,7 @@ def amplitude(solver: DiscontinuousGalerkinSolver, case: Case, name: str, freque
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [("steep", "cpu"), pytest.param("beyond critical", "cpu", marks=pytest.mark.slow)]
+    [pytest.param(name, "cpu", marks=pytest.mark.slow) for name in CASES]
     + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in CASES],
 )
 def test_reflection_and_transmission_over_the_angle(name: str, backend: str) -> None:
