@@ -70,6 +70,7 @@ def test_weights_interpolate_waves(position: float) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [10.0, 60.0])
 def test_sources_just_below_the_surface(depth: float) -> None:
     """A source a sixth of a cell, or a cell, deep: the error against a fine grid falls fast.
