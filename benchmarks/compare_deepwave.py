@@ -96,7 +96,7 @@ def own_solver(size: int, cells: int, backend: Any) -> FiniteDifferenceSolver:
         first, last = (0 if k == 0 else cells + k), (size + 2 * cells if k == size - 1 else cells + k + 1)
         for name, plane in planes.items():
             for place in range(first, last):
-                backend.assign(solver.material[name][made.halo + place, inner, inner], plane)
+                backend.assign(solver.material.arrays[name][made.halo + place, inner, inner], plane)
     solver.start_records(RECORDS, False)
     return solver
 

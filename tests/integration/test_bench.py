@@ -376,7 +376,7 @@ def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:
     torch = fake_peer()["torch"]
     lam, mu, buoyancy = compare.peer_models(20, torch)
     solver = compare.own_solver(20, 3, backend)
-    inner, own = (slice(2 + 3, -2 - 3),) * 3, solver.material
+    inner, own = (slice(2 + 3, -2 - 3),) * 3, solver.material.arrays
     assert np.array_equal(own["lam"][inner], lam) and np.allclose(own["density"][inner] * buoyancy, 1.0)
     assert np.allclose(own["compliance"][inner] * mu, 1.0)
     assert np.array_equal(own["lam"][2, 5:-5, 5:-5], lam[0]) and np.array_equal(own["lam"][-3, 5:-5, 5:-5], lam[-1])

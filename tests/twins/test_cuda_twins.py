@@ -68,19 +68,19 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
         for name, values in arrays.items():
             solver.backend.assign(solver.fields_by_name[name], values)
     for name, low, high in (("lam", 1e10, 4e10), ("compliance", 2e-11, 9e-11), ("density", 1800.0, 3000.0)):
-        values = first.backend.download(first.material[name]).astype(float).copy()
+        values = first.backend.download(first.material.arrays[name]).astype(float).copy()
         random = generator.uniform(low, high, values.shape)
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
         for solver in solvers:
-            solver.backend.assign(solver.material[name], values)
+            solver.backend.assign(solver.material.arrays[name], values)
     layers = [axis_layers(first.grid, axis, first.plan.layer, first.plan.schedule.time_step) for axis in range(3)]
-    for kind, arrays in first.memory.items():
+    for kind, arrays in first.step.memory.items():
         for axis, array in enumerate(arrays):
             values = 1e-3 * generator.standard_normal(array.shape) * (1e7 if kind == "velocity" else 1.0)
             used = (np.abs(layers[axis].half[0]) + np.abs(layers[axis].node[0])) > 0  # others have no memory
             values *= np.repeat(used, 3, axis=0) if axis == 0 else used[(..., *[None] * axis)]
             for solver in solvers:
-                solver.backend.assign(solver.memory[kind][axis], values)
+                solver.backend.assign(solver.step.memory[kind][axis], values)
 
 
 def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver, tolerance: float) -> None:
@@ -109,10 +109,10 @@ def test_updates(kind: str, engine: str, case: str, order: int, precision: str) 
     cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=order)
     for solver in (cuda, cpu):
-        solver.step_stress(solver.fields_by_name, solver.parts.stress)
+        solver.step.advance_stress(solver.fields_by_name, solver.step.regions.stress)
     assert_same_state(cuda, cpu, rounding(precision))
     for solver in (cuda, cpu):
-        solver.step_velocity(solver.fields_by_name, solver.parts.velocity)
+        solver.step.advance_velocity(solver.fields_by_name, solver.step.regions.velocity)
     assert_same_state(cuda, cpu, 3 * rounding(precision))
 
 

@@ -104,7 +104,7 @@ def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str) -> N
     passes = "one" if engine == "one pass" else "two"
     cuda, solver = fields_after(experiment("compact", passes), device, 12)
     assert isinstance(solver.scheme, OnePassScheme) == (engine == "one pass")
-    assert solver.material["density"].dtype == np.uint16
+    assert solver.material.arrays["density"].dtype == np.uint16
     cpu, _ = fields_after(experiment("compact"), make_backend("cpu", "single", 1), 12)
     for name, expected in cpu.items():
         # Where the wave has only begun to arrive (1e-12 of its size and less) terms that cancel leave little.

@@ -21,7 +21,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "close_velocity": ("vn", "vt", "vu", "snn", "snt", "snu", "density", *FACE, "ratio"),
     "close_stress": ("vn", "vt", "vu", "sxx", "syy", "szz", "snt", "snu", "law", *FACE, "ratio"),
     "free_surface": ("plane", "sxx", "syy", "szz", "law", "ratio"),
-    "hold": ("vt", "vu", "first", "shape"),
+    "zero_on_face": ("vt", "vu", "first", "shape"),
     "pack": ("fields", "table", "buffer"),
     "unpack": ("fields", "table", "buffer"),
     "inject": ("fields", "number", "target", "begin", "weight", "owner", "amplitude", "row"),

@@ -91,7 +91,7 @@ extern "C" __global__ void free_surface(
 }
 
 // Zero two fields on the nodes of a face.
-extern "C" __global__ void hold(real* vt, real* vu, const __grid_constant__ Face face)
+extern "C" __global__ void zero_on_face(real* vt, real* vu, const __grid_constant__ Face face)
 {
     long long offset;
     if (!on_face(face, offset)) return;

@@ -107,7 +107,7 @@ def close_stress(
 
 
 @exact_parallel
-def hold(vt, vu, first, shape):
+def zero_on_face(vt, vu, first, shape):
     """Zero two fields on the nodes of a face."""
     planes, rows = shape[0], shape[1]
     for task in prange(planes * rows):

@@ -82,11 +82,11 @@ class SmallKernels:
         """See `boundary_kernels.close_stress`."""
         self._close("close_stress", arguments)
 
-    def hold(self, *arguments: Any) -> None:
-        """See `boundary_kernels.hold`."""
-        named = named_arguments("hold", arguments)
+    def zero_on_face(self, *arguments: Any) -> None:
+        """See `boundary_kernels.zero_on_face`."""
+        named = named_arguments("zero_on_face", arguments)
         face, (rows, columns) = pack_face(named["vt"], named)
-        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face})
+        self._launch("boundary_kernels.cu", "zero_on_face", (columns, rows), named | {"face": face})
 
     def free_surface(self, *arguments: Any) -> None:
         """See `kernels.free_surface`."""
