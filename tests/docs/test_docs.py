@@ -18,7 +18,7 @@ from lithowave.run.check import check_simulation
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "examples" / "chino_hills" / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")), *sorted(DOCS.glob("*.md"))]
 LARGEST_PICTURE = 300_000
 
 
@@ -56,7 +56,41 @@ def test_generated_pages_are_current(reference) -> None:
     old = [
         named(p) for p, text in reference.generated_pages().items() if p.read_text(encoding="utf-8") != text
     ]
-    assert old == [], "python docs/generate_reference.py writes them anew"
+    assert old == [], "run python docs/generate_reference.py"
+
+
+def test_every_public_name_is_in_the_python_reference() -> None:
+    headings = re.findall(r"^### (\w+)$", (DOCS / "python_reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for name in lw.__all__ if not name.startswith("_")} <= set(headings)
+
+
+def test_a_public_class_is_documented_with_its_methods(reference) -> None:
+    page = importlib.import_module("python_pages").python_page({"Domain": "[section](simulation_file.md#domain)"})
+    assert "lw.Domain(x, y, z, crs, topography)" in page and "Keys and arguments: [section]" in page
+    assert "#### Simulation.from_file" in page and "* `overrides`: entries that replace" in page
+    assert re.search(r"^\* `origin_delay`: Origin time", page, re.MULTILINE)
+    assert "model_dump" not in page and "PendingCopy" not in page
+
+
+def test_every_page_is_in_the_navigation_and_on_the_home_page() -> None:
+    navigation = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = {page.name for page in DOCS.glob("*.md")}
+    assert set(navigation) == pages and len(navigation) == len(pages)
+    home = set(re.findall(r"\]\((\w+\.md)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    assert pages - home == {"index.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"], ids=named)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """`folder/file.py` is a path in the repository or in the package; `file.py` may be in any folder."""
+    sources = [path for top in ("src", "tests", "docs", "benchmarks", "examples") for path in (ROOT / top).rglob("*")]
+    names = {path.name for path in sources}
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:[\w.]+/)*\w+\.(?:py|cu|cuh|pyi))`", text):
+        candidates = (ROOT / path, ROOT / "src" / "lithowave" / path, page.parent / path)
+        assert any(place.exists() for place in candidates) if "/" in path else path in names, path
+    for folder in re.findall(r"`((?:tests|benchmarks|docs|examples|src)/[\w/]+)`", text):
+        assert (ROOT / folder).is_dir(), folder
 
 
 def test_a_page_without_marks_is_noticed(reference) -> None:

@@ -46,8 +46,8 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Three-dimensional simulation of seismic waves.",
-    epilog="Begin with: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
+    help="Simulate seismic waves in three dimensions.",
+    epilog="First steps: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,19 +55,19 @@ app = typer.Typer(
 )
 
 SimulationFile = Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")]
-RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
+RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Replace an entry of the file: solver.order=8; may be repeated."
+        "--set", metavar="KEY=VALUE", help="Replace an entry of the file, for example solver.order=8; may be repeated."
     ),
 ]
-Backend = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu or cuda.")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")]
+Backend = Annotated[str | None, typer.Option(metavar="NAME", help="Select the device: auto, cpu or cuda.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Select the precision: single or double.")]
 Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Threads of the CPU backend; default: all cores.")
+    int | None, typer.Option(metavar="N", help="Set the threads of the CPU backend (default: all cores).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def main() -> None:
@@ -116,17 +116,17 @@ def _options(
         typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Three-dimensional simulation of seismic waves."""
+    """Simulate seismic waves in three dimensions."""
 
 
 @app.command()
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file (default: simulation.yaml).")] = Path(
         "simulation.yaml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Write a commented simulation file to begin with; it runs as it stands."""
+    """Write a commented simulation file that can be run unchanged."""
     from shlex import quote
 
     from lithowave.cli.printing import tell
@@ -158,15 +158,16 @@ def check(
     measure: Annotated[
         bool,
         typer.Option(
-            "--measure/--no-measure", help="Time this machine for a few seconds, to predict the run's time."
+            "--measure/--no-measure",
+            help="Measure this machine for a few seconds to predict the run time (default: measure).",
         ),
     ] = True,
     ranks: Annotated[
         int | None,
-        typer.Option("--ranks", metavar="N", help="Tell how N ranks of mpiexec would share the run, and how well."),
+        typer.Option("--ranks", metavar="N", help="Report the partition and the load balance for N MPI ranks."),
     ] = None,
 ) -> None:
-    """Tell what a run would need and cost, without running; fails where the run would fail."""
+    """Report the requirements and the predicted time of a run; fail if the run would fail."""
     from lithowave.cli.printing import json_text, tell, tell_check
     from lithowave.cli.reading import located, read_simulation
     from lithowave.run.check import check_simulation
@@ -194,20 +195,26 @@ def run(
     precision: Precision = None,
     threads: Threads = None,
     changes: Changes = None,
-    output: Annotated[str | None, typer.Option(metavar="DIR", help="The run folder.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Set the run folder (default: output.directory).",
+        ),
+    ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another run in that folder.")
+        bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
     ] = False,
     shot: Annotated[
         str | None,
         typer.Option(
             "--shot",
             metavar="N",
-            help="Of a survey this shot only, from 1; array: the one that SLURM_ARRAY_TASK_ID names.",
+            help="Run only shot N of the survey (1, 2, ..., or 'array': SLURM_ARRAY_TASK_ID; default: all shots).",
         ),
     ] = None,
 ) -> None:
-    """Run a simulation, or all shots of a survey that are not finished."""
+    """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
     from lithowave.cli.run_summary import print_run_summary, report_partial_results
@@ -234,7 +241,7 @@ def run(
 
 @app.command()
 def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
-    """Go on with a run that was stopped, from its last checkpoint, on another device, too; or with a survey."""
+    """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import restart_shots
@@ -250,10 +257,10 @@ def restart(directory: RunDirectory, backend: Backend = None, threads: Threads =
 
 @app.command()
 def status(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
     as_json: AsJson = False,
 ) -> None:
-    """Tell how far a run, or each shot of a survey, is: also while it goes on, and from another machine."""
+    """Report the state and progress of a run, or of each shot of a survey, from any machine."""
     from lithowave.cli.survey import tell_status
 
     tell_status(directory, as_json)
@@ -264,9 +271,9 @@ app.command()(submit)
 
 @app.command()
 def plot(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
 ) -> None:
-    """Draw map, record section, traces and wavefield movies of a run, or of each finished shot of a survey."""
+    """Draw a map, a record section, traces and movies of a run, or of each finished shot of a survey."""
     from lithowave.cli.printing import tell
     from lithowave.cli.reading import require_run
     from lithowave.cli.survey import plot_shots
@@ -283,21 +290,21 @@ def plot(
 @app.command()
 def compare(
     directory: RunDirectory,
-    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the run to compare with.")],
+    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the reference run.")],
     figure: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Draw both runs into this file.")
+        Path | None, typer.Option(metavar="PATH", help="Draw a comparison of both runs to this file.")
     ] = None,
     max_frequency: Annotated[
         float | None,
         typer.Option(
             "--fmax",
             metavar="HZ",
-            help="Low-pass both runs at this frequency, without a change of phase, before anything is compared.",
+            help="Apply a zero-phase low-pass filter at this frequency to both runs before the comparison.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Waveform misfits of one run against another, the reference; with ObsPy also of envelope and phase."""
+    """Compute the waveform misfits of a run relative to a reference run; with ObsPy also envelope and phase misfits."""
     from lithowave.cli.printing import json_text, tell
     from lithowave.cli.reading import require_run
     from lithowave.output.compare import compare_runs
@@ -319,8 +326,8 @@ def bench(
         typer.Option(
             "--method",
             metavar="NAME",
-            help="finite_difference, spectral_element or discontinuous_galerkin; several with commas or repeated. "
-            "Default: all to which what else is given applies.",
+            help="Select methods: finite_difference, spectral_element or discontinuous_galerkin; separated by commas "
+            "or repeated (default: all methods that support the other options).",
         ),
     ] = None,
     sizes: Annotated[
@@ -328,10 +335,11 @@ def bench(
         typer.Option(
             "--size",
             metavar="N or NXxNYxNZ",
-            help="Grid points, layers included: 200, 300x200x100; several with commas or repeated. Default: 200 on "
-            "a CPU, 512 on a CUDA device. With --method spectral_element elements: 20 on a CPU, 77x77x76 on a CUDA "
-            "device. With --method discontinuous_galerkin cubes of twelve tetrahedra: 16 on a CPU, 43x43x42 on a CUDA "
-            "device; 14 and 42 with local time steps.",
+            help="Set the number of grid points, including absorbing layers: 200, 300x200x100; separated by commas or "
+            "repeated (default: 200 on a CPU, 512 on a CUDA device). With --method spectral_element, the number of "
+            "elements (default: 20 on a CPU, 77x77x76 on a CUDA device). With --method discontinuous_galerkin, the "
+            "number of cubes of twelve tetrahedra (default: 16 on a CPU, 43x43x42 on a CUDA device; 14 and 42 with "
+            "local time stepping).",
         ),
     ] = None,
     orders: Annotated[
@@ -339,52 +347,60 @@ def bench(
         typer.Option(
             "--order",
             metavar="N",
-            help="2, 4, 6 or 8 of finite differences, 2 to 7 of discontinuous Galerkin; several with commas or "
-            "repeated. A method without such an order is left out, or refused if it was named.",
+            help="Set the order: 2, 4, 6 or 8 for finite differences, 2 to 7 for discontinuous Galerkin; separated by "
+            "commas or repeated. Methods without this order are omitted, or rejected if selected by --method.",
         ),
     ] = None,
     degrees: Annotated[
         list[str] | None,
-        typer.Option("--degree", metavar="N", help="2 to 8, of spectral elements; several with commas or repeated."),
+        typer.Option(
+            "--degree", metavar="N",
+            help="Set the degree of spectral elements, 2 to 8; separated by commas or repeated.",
+        ),
     ] = None,
     precisions: Annotated[
         list[str] | None,
-        typer.Option("--precision", metavar="NAME", help="single or double; several with commas or repeated."),
+        typer.Option("--precision", metavar="NAME", help="Select single or double; separated by commas or repeated."),
     ] = None,
     cases: Annotated[
         list[str] | None,
         typer.Option(
             "--case",
             metavar="NAME",
-            help="interior, full or run of finite differences; affine, deformed or trilinear spectral elements; "
-            "global, local or anisotropic of discontinuous Galerkin; several with commas or repeated.",
+            help="Select cases: interior, full or run (finite differences); affine, deformed or trilinear (spectral "
+            "elements); global, local or anisotropic (discontinuous Galerkin); separated by commas or repeated.",
         ),
     ] = None,
     backend: Backend = None,
     threads: Threads = None,
     passes: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="auto, one or two passes over the grid in a step (solver.passes)."),
+        typer.Option(metavar="NAME", help="Set solver.passes: auto, one or two passes over the grid per step."),
     ] = None,
     moduli: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="full or compact: the material in 16 bits a number (compute.moduli)."),
+        typer.Option(metavar="NAME", help="Set compute.moduli: full, or compact for 16 bits per material value."),
     ] = None,
     layer_cells: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Thickness of the layers of full and run; default: 10, on CUDA 16."),
+        typer.Option(
+            metavar="N",
+            help="Set the thickness of absorbing layers in full and run (default: 10, on CUDA 16).",
+        ),
     ] = None,
     receivers: Annotated[
-        int | None, typer.Option(metavar="N", help="Receivers of full and run; default: 18, on CUDA 1000.")
+        int | None,
+        typer.Option(metavar="N", help="Set the number of receivers in full and run (default: 18, on CUDA 1000)."),
     ] = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Spectral elements without atomic adding (compute.deterministic).")
+        bool,
+        typer.Option("--deterministic", help="Set compute.deterministic: spectral elements without atomic additions."),
     ] = False,
     json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the benchmark records to a JSON file.")
     ] = None,
 ) -> None:
-    """Measure kernels, whole steps and runs against the memory bandwidth of this machine or its CUDA device."""
+    """Measure kernels, time steps and runs relative to the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks
     from lithowave.cli.printing import tell, tell_benchmarks
     from lithowave.cli.reading import benchmark_choices
@@ -411,7 +427,7 @@ app.command()(join)
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Tell what this machine offers: devices, drivers, MPI, versions."""
+    """Report the devices, drivers, MPI library and package versions of this machine."""
     from lithowave.cli.printing import json_text, tell, tell_examination
     from lithowave.doctor import examine
 

@@ -112,7 +112,7 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
 
 
 def _has_shear(moment: tuple[float, ...]) -> bool:
-    """Whether a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
+    """True if a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
     mean = sum(moment[:3]) / 3.0
     others = [abs(part - mean) for part in moment[:3]] + [abs(part) for part in moment[3:]]
     return max(others) > _ROUNDING * max(abs(part) for part in moment)

@@ -12,7 +12,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
-from lithowave.solvers.rasters import select_raster, surface_grid
+from lithowave.solvers.elements.rasters import select_raster, surface_grid
 
 PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
 COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers

@@ -20,8 +20,8 @@ from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
-from lithowave.solvers.spread_sources import of_all_ranks, recorded_distances
+from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

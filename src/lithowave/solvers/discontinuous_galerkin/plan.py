@@ -12,8 +12,9 @@ from lithowave.errors import InputError
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.absorption_warnings import flux_warnings
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
@@ -23,10 +24,9 @@ from lithowave.solvers.discontinuous_galerkin.parts import make_part
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
-from lithowave.solvers.model_warnings import receivers_at_vertices, tetrahedra_warnings
-from lithowave.solvers.near_source_warnings import TETRAHEDRA, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.rasters import select_raster
+from lithowave.solvers.elements.absorption_warnings import flux_warnings
+from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
+from lithowave.solvers.elements.rasters import select_raster
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

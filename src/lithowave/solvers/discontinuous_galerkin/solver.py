@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
@@ -18,10 +19,9 @@ from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Reco
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
+from lithowave.solvers.elements.rasters import select_raster, surface_grid
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.rasters import select_raster, surface_grid
-from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.rasters import points_within, select_raster, surface_grid
+from lithowave.solvers.elements.rasters import points_within, select_raster, surface_grid
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 

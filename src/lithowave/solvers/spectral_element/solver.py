@@ -9,10 +9,10 @@ import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.common.source_amplitudes import BLOCK
+from lithowave.solvers.elements.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
-from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.mesh.hexahedra import BoxPlan, Slab
-from lithowave.solvers.spread_sources import recorded_distances
+from lithowave.solvers.elements.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

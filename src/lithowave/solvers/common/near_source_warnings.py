@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.solvers.spread_sources import surface_heights
-
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
@@ -83,3 +81,9 @@ def near_source_warnings(
         f"{size[worst]:.4g} m{others}; {told}. Records farther away are not affected. Use "
         f"{known.key}: {distances[worst] / known.enough:.3g} or less for an error below {SMALL:.0%}."
     ]
+
+
+def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
+    """Return the height (n,), m, of the surface above positions (n, 3), m; `top` where there is no topography."""
+    surface = None if simulation.domain is None else simulation.domain.surface
+    return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])

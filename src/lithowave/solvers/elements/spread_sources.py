@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.solvers.common.near_source_warnings import surface_heights
+
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
@@ -90,12 +92,6 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
     if simulation.output.peak_motion:
         found = np.minimum(found, np.maximum(surface_heights(simulation, sources, top) - sources[:, 2], least))
     return found
-
-
-def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
-    """Return the height (n,), m, of the surface above positions (n, 3), m; `top` where there is no topography."""
-    surface = None if simulation.domain is None else simulation.domain.surface
-    return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])
 
 
 def spread_sources(
