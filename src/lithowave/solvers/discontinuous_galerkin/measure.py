@@ -11,7 +11,7 @@ import numpy as np
 from lithowave.mesh.hexahedra import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.parallel.ranks import ALONE
+from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, one_step
@@ -127,6 +127,6 @@ def record_time(solver: DiscontinuousGalerkinSolver, receiver_count: int) -> flo
     vertices = solver.plan.mesh.vertices
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
-    solver.records_of.samples = PlacedSamples(solver, place_points(solver.plan.mesh, inside, TOLERANCE, ALONE))
+    solver.records_of.samples = PlacedSamples(solver, place_points(solver.plan.mesh, inside, TOLERANCE, SINGLE_RANK))
     solver.start_records(1, stress=False)
     return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count

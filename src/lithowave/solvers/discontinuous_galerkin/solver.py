@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.parallel.halo import Halo, alone
+from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import Piece, Place, Rows
 from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
@@ -50,7 +50,7 @@ class DiscontinuousGalerkinSolver:
     def __init__(
         self, plan: DiscontinuousGalerkinPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
-        self.plan, self.backend, self.halo = plan, backend, halo or alone(backend)
+        self.plan, self.backend, self.halo = plan, backend, halo or single_rank_halo(backend)
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         self._allocate()

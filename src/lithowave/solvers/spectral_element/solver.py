@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.parallel.halo import Halo, alone
+from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import Piece, Place, Rows
 from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.elements.rasters import points_within, positions_of, select_raster, surface_grid
@@ -64,7 +64,7 @@ class SpectralElementSolver:
         self.points = self.tables.points
         self._allocate()
         self._prepare_damping()
-        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
+        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)
         receivers = () if simulation is None else simulation.acquisition.receivers
         self.records_of = Records(self, receivers)
