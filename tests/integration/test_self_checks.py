@@ -109,14 +109,14 @@ def test_what_has_acted_is_compared_with_the_peak_in_the_run() -> None:
 
 @every_method
 def test_seismograms_that_stay_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    monkeypatch.setattr(load_method(method).Solver, "_launch_record", nothing)
+    monkeypatch.setattr(load_method(method).Solver, "record", nothing)
     text = failure(small(tmp_path, method), tmp_path / "run")
     assert "all seismograms are zero, although a P wave has reached a receiver by t = " in text
 
 
 @every_method
 def test_waves_that_have_not_arrived_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    monkeypatch.setattr(load_method(method).Solver, "_launch_record", nothing)
+    monkeypatch.setattr(load_method(method).Solver, "record", nothing)
     with pytest.warns(LithowaveWarning, match=r"first P wave arrives after 0\.08232 s and the run ends at 0\.08 s"):
         run_simulation(small(tmp_path, method, duration=0.08), tmp_path / "run")
     assert report_of(tmp_path / "run")["exit_state"] == "finished"
