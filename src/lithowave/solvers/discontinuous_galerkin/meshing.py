@@ -18,9 +18,10 @@ from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points_on_ranks
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
 from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE
 from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
@@ -141,13 +142,13 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
     """
     positions = simulation.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
-        tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
+        tolerance = SURFACE_TOLERANCE if simulation.domain.surface is not None else TOLERANCE
         size = element_sizes(mesh, positions, tolerance, ranks)
         distance = recorded_distances(simulation, simulation.domain.z[1], size)
         halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):
             some = positions[halvings > done]
-            elements = place_points(mesh, some, tolerance, ranks).places.element
+            elements = locate_points_on_ranks(mesh, some, tolerance, ranks).locations.element
             if len(some):
                 mesh = refined(mesh, around(mesh, elements, ranks), ranks)
     return mesh.along_curve()
@@ -156,7 +157,7 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
 def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks) -> np.ndarray:
     """Edges (n,), m, of cubes of twelve elements as large as those at positions (n, 3); infinite where there is none.
     The same on all ranks, which call it together."""
-    places = place_points(mesh, positions, tolerance, ranks).places
+    places = locate_points_on_ranks(mesh, positions, tolerance, ranks).locations
     vertices, found = mesh.element_vertices(places.element), np.full(len(positions), np.inf)
     np.minimum.at(found, places.point, np.cbrt(2.0 * np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))))
     return of_all_ranks(found, ranks)

@@ -15,23 +15,23 @@ without the constant terms (9 words of a parallelepiped, 21 of a trilinear, 78 o
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from lithowave.solvers.common.timing import Steps, call_time
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.elements.measurement import affordable_size
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.memory import members
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 KINDS = {
-    "affine": Kind("affine", False, False),
-    "deformed": Kind("triquadratic", False, True),
-    "trilinear": Kind("trilinear", False, True),
+    "affine": ElementKind("affine", False, False),
+    "deformed": ElementKind("triquadratic", False, True),
+    "trilinear": ElementKind("trilinear", False, True),
 }
 CASES, USUAL_CASES = tuple(KINDS), ("affine", "deformed")
 OPTIONS = ("degrees", "deterministic")
@@ -59,14 +59,10 @@ def make_tasks(
         yield SpectralElementTask(case, tuple(counts), degree, backend, deterministic)
 
 
-def usual_size(backend: Any, degree: int, kind: Kind) -> Shape:
-    """Elements along x, y and z unless told otherwise: fewer where they would not fit into the memory."""
+def usual_size(backend: Any, degree: int, kind: ElementKind) -> Shape:
+    """Return the default number of elements along x, y and z."""
     sample = synthetic_plan(SAMPLE, degree, backend.precision, kind)
-    per_element = sample.memory_bytes(backend) / sample.element_count
-    counts = SIZES[backend.name]
-    while math.prod(counts) * per_element > backend.free_memory() and min(counts) > SMALLEST_SIZE:
-        counts = tuple(count * 4 // 5 for count in counts)
-    return counts
+    return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
 
 
 def step_bytes(plan: SpectralElementPlan) -> float:
@@ -126,6 +122,6 @@ class SpectralElementTask:
         solver = SpectralElementSolver(self.plan, None, self.backend)
         fill_with_noise(solver)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        parts = ("move", "add_forces", "absorb")
-        kernels = {name: call_time(getattr(solver, name), self.backend) for name in parts}
+        parts = {"move": solver.update_displacement, "add_forces": solver.add_forces, "absorb": solver.absorb}
+        kernels = {name: call_time(part, self.backend) for name, part in parts.items()}
         return seconds, {"dof_rate": 3 * self.plan.total_points / seconds, "kernels": kernels}

@@ -17,7 +17,7 @@ from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
-from lithowave.solvers.spectral_element.parts import column_windows, element_parts, handed_out
+from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
 
     mesh, part, size = agreed(ranks, read)
     if ranks.size > 1:
-        mesh = handed_out(mesh, part, ranks)
+        mesh = scatter_mesh(mesh, part, ranks)
     mesh, size = mesh.local(), ranks.broadcast(size)
     if grouped:
         materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
