@@ -31,8 +31,8 @@ from lithowave.solvers.discontinuous_galerkin.mesh_partition import (
 from lithowave.solvers.discontinuous_galerkin.meshing import built_box, make_model, split_box
 from lithowave.solvers.discontinuous_galerkin.partition_report import partition_report
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, model_clusters
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points, locate_points_on_ranks
-from lithowave.solvers.elements.point_location import require_located
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.elements.point_location import require_located, resolve_owners
 from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
@@ -215,7 +215,7 @@ def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
     holders = np.bincount(every.point, minlength=len(points))
     for tolerance, missing in ((TOLERANCE, [len(points) - 3, len(points) - 1]), (1.0, [len(points) - 1])):
         def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance, first: int = missing[0]) -> Any:
-            found = locate_points_on_ranks(part_plans(size)[ranks.rank].mesh, points, tolerance, ranks)
+            found = resolve_owners(locate_points(part_plans(size)[ranks.rank].mesh, points, tolerance), ranks)
             names = [f"point {index}" for index in range(len(points))]
             with pytest.raises(InputError, match=f"^receivers: point {first} at "):
                 require_located(found, ranks, names, points, "receivers")
@@ -229,7 +229,7 @@ def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
         for one in found:
             np.testing.assert_array_equal(one.sharing, counts[one.locations.point])
         # Each in one element: that of lowest key, whatever number of ranks there is.
-        single = locate_points_on_ranks(mesh, points, tolerance, ALONE).first_only().locations
+        single = resolve_owners(locate_points(mesh, points, tolerance), ALONE).first_only().locations
         chosen = on_ranks(size, lambda ranks: place(ranks, False))
         points_of = np.concatenate([one.locations.point for one in chosen])
         order = np.argsort(points_of)

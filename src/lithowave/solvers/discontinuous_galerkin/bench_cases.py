@@ -29,6 +29,7 @@ from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
+from lithowave.solvers.elements.bench_task import ElementTask
 from lithowave.solvers.elements.measurement import affordable_size
 
 CASES, USUAL_CASES = ("global", "local", "anisotropic"), ("global", "local")
@@ -78,20 +79,10 @@ def operations(order: int) -> int:
 
 
 @dataclass(frozen=True)
-class DiscontinuousGalerkinTask:
-    """One measurement: a case on a box of cubes (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
+class DiscontinuousGalerkinTask(ElementTask):
+    """One measurement: a case on a box of cubes."""
 
-    case: str
-    shape: Shape
-    order: int
-    backend: Any
-
-    method = "discontinuous_galerkin"
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.case}, {'x'.join(map(str, self.shape))} cubes, order {self.order}"
+    method, order_name, cells = "discontinuous_galerkin", "order", " cubes"
 
     @cached_property
     def plan(self) -> DiscontinuousGalerkinPlan:
@@ -102,22 +93,13 @@ class DiscontinuousGalerkinTask:
         )  # fmt: skip
 
     def entries(self) -> Record:
-        """What the record says of the case."""
-        return {
-            "size": list(self.shape),
-            "order": self.order,
-            "elements": self.plan.element_count,
-            "clusters": self.plan.clustering.sizes,
-        }
+        """See `ElementTask`."""
+        return super().entries() | {"clusters": self.plan.clustering.sizes}
 
     def step_bytes(self) -> float:
         """Bytes that one step must move."""
         anisotropic = self.case == "anisotropic"
         return self.plan.unit_count * element_bytes(self.order, self.plan.value_bytes, anisotropic)
-
-    def memory_bytes(self, _: Record) -> int:
-        """Bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Seconds of a step; of local ones also how they compare with one time step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,13 +22,13 @@ from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, Eleme
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points_on_ranks
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.elements.absorption_warnings import flux_warnings
 from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
 from lithowave.solvers.elements.point_location import (
-    SharedLocations,
+    PointLocations,
     point_names,
     point_positions,
     require_located,
@@ -67,6 +68,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     memory: ClassVar[ModuleType] = memory
     inside_tolerance: ClassVar[float] = TOLERANCE
+    locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
+    gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
     less_memory: ClassVar[str] = (
         "Larger elements (solver.max_frequency, points_per_wavelength), a lower order, a smaller domain, or single "
         "precision needs less"
@@ -93,20 +96,9 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return self.shared.ranks
 
     @property
-    def mesh_statistics(self) -> GlobalMeshStatistics:
-        """Statistics of the global mesh; all ranks must request them the first time."""
-        return self._once("mesh_statistics", lambda: gather_mesh_statistics(self))
-
-    @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the whole mesh along x, y and z, m."""
         return self.mesh_statistics.bounds
-
-    def locate(
-        self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None
-    ) -> SharedLocations:
-        """See `ElementPlan`."""
-        return locate_points_on_ranks(self.mesh, positions, tolerance, self.ranks, numbers)
 
     def points_per_wavelength(self) -> float | None:
         """Points in the shortest wavelength at max_frequency, where they are fewest."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.elements.point_location import PointLocations, SharedLocations, resolve_owners
+from lithowave.solvers.elements.point_location import PointLocations
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
 PAIRS = 1 << 20  # points and elements that are compared at a time
@@ -26,20 +25,8 @@ def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
         lost = found.missing(len(positions))
         near = _search(mesh, positions[lost], tolerance)
         moved = replace(near, reference=_moved_onto(near.reference), excess=_excess(near.reference))
-        found = found.with_nearest(moved, lost, mesh.keys_of_elements[near.element])
+        found = found.with_nearest(moved, lost)
     return found
-
-
-def locate_points_on_ranks(
-    mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks, numbers: np.ndarray | None = None
-) -> SharedLocations:
-    """Return points in the elements of all ranks, which call this function together.
-
-    positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : see `locate_points`; the
-    nearest element of all ranks counts. numbers : see `resolve_owners`.
-    """
-    found = locate_points(mesh, positions, tolerance)
-    return resolve_owners(found, mesh.keys_of_elements[found.element], ranks, numbers)
 
 
 def _excess(reference: np.ndarray) -> np.ndarray:
@@ -69,7 +56,8 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
              for n in range(0, max(1, len(points)), PAIRS)]  # fmt: skip
     point, element, reference = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((element, point))
-    return PointLocations(point[order], element[order], reference[order], np.zeros(len(order)))
+    point, element = point[order], element[order]
+    return PointLocations(point, element, reference[order], np.zeros(len(order)), mesh.keys_of_elements[element])
 
 
 def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

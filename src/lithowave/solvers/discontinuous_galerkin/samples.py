@@ -9,21 +9,14 @@ import numpy as np
 
 from lithowave.solvers.common.programs import Launch
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.elements.point_location import SharedLocations
 from lithowave.solvers.elements.samples import Samples
 
 
 class TetrahedralSamples(Samples):
-    """Points at which velocity and stress are read, and the blocks that must be complete for it.
+    """Points at which velocity and stress are read, and the blocks that must be complete for it."""
 
-    Parameters
-    ----------
-    solver : plan, backend, tables.
-    shared : the points in elements.
-    """
-
-    def __init__(self, solver: Any, shared: SharedLocations) -> None:
-        super().__init__(shared)
+    def prepare(self, solver: Any) -> None:
+        """See `Samples`."""
         plan, backend, tables = solver.plan, solver.backend, solver.tables
         arrangement = tables.arrangement
         block, lane = np.divmod(arrangement.place[self.locations.element], arrangement.layout.lanes)

@@ -12,7 +12,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.plan_lines import Line, face_line
-from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, SharedLocations
+from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
 from lithowave.solvers.elements.rasters import select_raster
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class ElementPlan:
     mesh : elements of this rank. domain, face_kinds, mesh_file : see the plans of the methods.
     memory : module with the sizes of the arrays of the method.
     inside_tolerance : reference coordinates by which a point in an element may be outside of it.
+    locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     """
 
     mesh: Any
@@ -38,20 +39,21 @@ class ElementPlan:
     unit: ClassVar[str] = "elements"
     memory: ClassVar[ModuleType]
     inside_tolerance: ClassVar[float]
+    locate_points: ClassVar[Callable[..., PointLocations]]
+    gather_statistics: ClassVar[Callable[..., Any]]
 
     @property
     def element_count(self) -> int:
         """Number of elements of this rank."""
         return self.mesh.element_count
 
-    def locate(
-        self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None
-    ) -> SharedLocations:
-        """Return positions (points, 3), m, in the elements of all ranks, which call this method together.
+    def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
+        """Return points in the elements of all ranks, which call this method together.
 
-        tolerance, numbers : see `locate_points_on_ranks` of the method.
+        positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : reference coordinates
+        by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
         """
-        raise NotImplementedError
+        return resolve_owners(self.locate_points(self.mesh, positions, tolerance), self.ranks, numbers)
 
     @property
     def tolerance(self) -> float:
@@ -61,6 +63,11 @@ class ElementPlan:
         """
         follows = self.domain is not None and self.domain.surface is not None
         return SURFACE_TOLERANCE if follows else self.inside_tolerance
+
+    @property
+    def mesh_statistics(self) -> Any:
+        """Statistics of the global mesh; all ranks must request them the first time."""
+        return self._once("mesh_statistics", lambda: self.gather_statistics(self))
 
     def _once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return a value that all ranks compute together, once.

@@ -25,18 +25,21 @@ class PointLocations:
 
     point : (rows,) index of the point, ascending. element : (rows,) index of the element. reference : (rows, 3)
     coordinates in the reference element. excess : (rows,) distance in reference coordinates by which the point was
-    outside of the element before it was moved onto it; 0 for a point in the element.
+    outside of the element before it was moved onto it; 0 for a point in the element. key : (rows,) key of the element
+    in the global mesh.
     """
 
     point: np.ndarray
     element: np.ndarray
     reference: np.ndarray
     excess: np.ndarray
+    key: np.ndarray
 
     @classmethod
     def none(cls) -> PointLocations:
         """Return the locations of no points."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros(0))
+        indices = np.zeros(0, np.int64)
+        return cls(indices, indices, np.zeros((0, 3)), np.zeros(0), indices)
 
     def rows(self, selection: np.ndarray) -> PointLocations:
         """Return some of the rows."""
@@ -50,16 +53,15 @@ class PointLocations:
         """Return the indices of those of `count` points that are in no element."""
         return np.setdiff1d(np.arange(count), self.point)
 
-    def with_nearest(self, near: PointLocations, lost: np.ndarray, key: np.ndarray) -> PointLocations:
-        """Return these rows and, for each point of `near`, the element with the smallest excess.
+    def with_nearest(self, near: PointLocations, lost: np.ndarray) -> PointLocations:
+        """Return these rows and, for each point of `near`, the element with the smallest excess, then the lowest key.
 
         Parameters
         ----------
         near : candidates for the points lost[near.point].
         lost : indices of points that are in no element.
-        key : (rows,) of the elements of `near`; of equally near elements that of the lowest key counts.
         """
-        order = np.lexsort((key, _integer(near.excess), near.point))
+        order = np.lexsort((near.key, _integer(near.excess), near.point))
         _, first = np.unique(near.point[order], return_index=True)
         nearest = near.rows(order[first]).renumbered(lost)
         pairs = ((getattr(part, field.name) for part in (self, nearest)) for field in fields(self))
@@ -85,9 +87,7 @@ class SharedLocations:
         return SharedLocations(self.locations.rows(self.first), ones, self.first[self.first])
 
 
-def resolve_owners(
-    found: PointLocations, key: np.ndarray, ranks: Ranks, numbers: np.ndarray | None = None
-) -> SharedLocations:
+def resolve_owners(found: PointLocations, ranks: Ranks, numbers: np.ndarray | None = None) -> SharedLocations:
     """Return the locations that count: all elements that contain a point, or the nearest one of all ranks.
 
     All ranks call this function together.
@@ -95,14 +95,14 @@ def resolve_owners(
     Parameters
     ----------
     found : locations in the elements of this rank.
-    key : (rows,) key of each element in the global mesh.
     numbers : global indices of the points of this rank, ascending; None if all ranks have the same points.
     """
-    order = np.lexsort((key, found.point))
+    order = np.lexsort((found.key, found.point))
     point, begin, counts = np.unique(found.point[order], return_index=True, return_counts=True)
     lowest = order[begin]
     number = point if numbers is None else numbers[point]
-    sharing, wins = _answers(np.column_stack([number, _integer(found.excess[lowest]), key[lowest], counts]), ranks)
+    claims = np.column_stack([number, _integer(found.excess[lowest]), found.key[lowest], counts])
+    sharing, wins = _answers(claims, ranks)
     row = np.searchsorted(point, found.point)
     first = np.zeros(len(row), bool)
     first[lowest] = wins

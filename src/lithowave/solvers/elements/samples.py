@@ -17,6 +17,11 @@ class Samples:
     If elements share a point, on any rank, the mean of all of them counts: a rank has its part of the mean, and the
     parts of all ranks add up.
 
+    Parameters
+    ----------
+    solver : plan, backend, tables.
+    shared : the points in elements.
+
     Attributes
     ----------
     locations : the points in elements, one row for each element.
@@ -24,11 +29,16 @@ class Samples:
     point : (n,) indices of the points, ascending.
     """
 
-    def __init__(self, shared: SharedLocations) -> None:
+    def __init__(self, solver: Any, shared: SharedLocations) -> None:
         self.locations = shared.locations
         self.count = len(self.locations.element)
         self.point, self._first = np.unique(self.locations.point, return_index=True)
         self._sharing = shared.sharing[self._first]
+        self.prepare(solver)
+
+    def prepare(self, solver: Any) -> None:
+        """Upload the arguments of the kernel."""
+        raise NotImplementedError
 
     def launches(self, solver: Any, out: Any, slot: Any) -> list[Launch]:
         """Return the launches that write out[slot[0], row, location]: velocity, and further rows for the stress."""

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from lithowave.solvers.common.timing import Steps, call_time
+from lithowave.solvers.elements.bench_task import ElementTask
 from lithowave.solvers.elements.measurement import affordable_size
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
@@ -77,45 +78,27 @@ def step_bytes(plan: SpectralElementPlan) -> float:
 
 
 @dataclass(frozen=True)
-class SpectralElementTask:
-    """One measurement: a case on a box of elements (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
+class SpectralElementTask(ElementTask):
+    """One measurement: a case on a box of elements."""
 
-    case: str
-    shape: Shape
-    degree: int
-    backend: Any
     deterministic: bool
 
-    method = "spectral_element"
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.case}, {'x'.join(map(str, self.shape))}, degree {self.degree}"
+    method, order_name = "spectral_element", "degree"
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
         """The box."""
         precision = self.backend.precision
-        return synthetic_plan(self.shape, self.degree, precision, KINDS[self.case], deterministic=self.deterministic)
+        return synthetic_plan(self.shape, self.order, precision, KINDS[self.case], deterministic=self.deterministic)
 
     def entries(self) -> Record:
-        """What the record says of the case."""
-        return {
-            "size": list(self.shape),
-            "degree": self.degree,
-            "deterministic": self.deterministic,
-            "elements": self.plan.element_count,
-            "gll_points": self.plan.total_points,
-        }
+        """See `ElementTask`."""
+        points = self.plan.total_points
+        return super().entries() | {"deterministic": self.deterministic, "gll_points": points}
 
     def step_bytes(self) -> float:
         """Bytes that one step must move."""
         return step_bytes(self.plan)
-
-    def memory_bytes(self, _: Record) -> int:
-        """Bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Seconds of a step, its degrees of freedom a second, and the seconds of its parts."""

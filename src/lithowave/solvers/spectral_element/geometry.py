@@ -208,7 +208,7 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     order = np.lexsort((element, point))
     xi = xi[order]
     excess = np.maximum(np.abs(xi).max(axis=1, initial=0.0) - 1.0, 0.0)
-    return PointLocations(point[order], element[order], np.clip(xi, -1.0, 1.0), excess)
+    return PointLocations(point[order], element[order], np.clip(xi, -1.0, 1.0), excess, element[order])
 
 
 def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

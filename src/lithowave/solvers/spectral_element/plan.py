@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
@@ -21,7 +21,7 @@ from lithowave.solvers.common.plan_lines import Line, resolution_line, time_line
 from lithowave.solvers.elements.absorption_warnings import stacey_warnings
 from lithowave.solvers.elements.model_warnings import hexahedra_warnings
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
-from lithowave.solvers.elements.point_location import SharedLocations
+from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.element_statistics import (
     ElementStatistics,
@@ -32,7 +32,7 @@ from lithowave.solvers.spectral_element.elements import ElementKind, element_kin
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
-from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points_on_ranks
+from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -77,6 +77,8 @@ class SpectralElementPlan(ElementPlan):
 
     memory: ClassVar[ModuleType] = memory
     inside_tolerance: ClassVar[float] = TOLERANCE
+    locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
+    gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
     less_memory: ClassVar[str] = (
         "Larger elements (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs "
         "less"
@@ -91,11 +93,6 @@ class SpectralElementPlan(ElementPlan):
     def unit_count(self) -> int:
         """See `lithowave.solvers.interface.Plan`."""
         return self.element_count if self.ranks.size == 1 else self.mesh_statistics.elements
-
-    @property
-    def mesh_statistics(self) -> GlobalMeshStatistics:
-        """Statistics of the global mesh; all ranks must request them the first time."""
-        return self._once("mesh_statistics", lambda: gather_mesh_statistics(self))
 
     @cached_property
     def outer(self) -> np.ndarray:
@@ -128,12 +125,6 @@ class SpectralElementPlan(ElementPlan):
     def damped_point_count(self) -> int:
         """Points of absorbing faces and of the absorbing layer; all ranks must ask for it the first time."""
         return self._once("damped_point_count", lambda: memory.damped_point_count(self))
-
-    def locate(
-        self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None
-    ) -> SharedLocations:
-        """See `ElementPlan`."""
-        return locate_points_on_ranks(self.mesh, positions, tolerance, self.ranks, numbers)
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Slowest wave in each of some elements, m/s."""

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.elements.point_location import PointLocations, SharedLocations, resolve_owners
+from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.geometry import find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
 
@@ -31,20 +30,9 @@ def locate_points(mesh: HexahedralMesh, positions: np.ndarray, tolerance: float 
     if tolerance > TOLERANCE:
         lost = found.missing(len(positions))
         near = find_elements(nodes, positions[lost], tolerance)
-        found = found.with_nearest(near, lost, near.element)
-    return replace(found, element=candidates[found.element])
-
-
-def locate_points_on_ranks(
-    mesh: HexahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks, numbers: np.ndarray | None = None
-) -> SharedLocations:
-    """Return points in the elements of all ranks, which call this function together.
-
-    positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : see `locate_points`; the
-    nearest element of all ranks counts. numbers : see `resolve_owners`.
-    """
-    found = locate_points(mesh, positions, tolerance)
-    return resolve_owners(found, mesh.numbers_in_whole[found.element], ranks, numbers)
+        found = found.with_nearest(near, lost)
+    element = candidates[found.element]
+    return replace(found, element=element, key=mesh.numbers_in_whole[element])
 
 
 def interpolation_tables(degree: int, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.common.programs import Launch
-from lithowave.solvers.elements.point_location import SharedLocations
 from lithowave.solvers.elements.samples import Samples
 from lithowave.solvers.spectral_element.point_location import (
     interpolation_tables,
@@ -19,16 +18,10 @@ from lithowave.solvers.spectral_element.point_location import (
 
 
 class HexahedralSamples(Samples):
-    """Points at which velocity and the gradient of the displacement are read.
+    """Points at which velocity and the gradient of the displacement are read."""
 
-    Parameters
-    ----------
-    solver : plan, backend, tables.
-    shared : the points in elements.
-    """
-
-    def __init__(self, solver: Any, shared: SharedLocations) -> None:
-        super().__init__(shared)
+    def prepare(self, solver: Any) -> None:
+        """See `Samples`."""
         plan, backend, tables = solver.plan, solver.backend, solver.tables
         self._plan = plan
         self._values, slopes = interpolation_tables(plan.degree, self.locations.reference)
