@@ -220,9 +220,8 @@ def test_the_shot_at_sea_takes_about_a_minute(page: Path, tmp_path: Path) -> Non
 
 def typed_commands(page: Path) -> list[list[str]]:
     """The lithowave commands in the indented blocks of a page, in words."""
-    lines = re.findall(
-        r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # continued lines
+    lines = re.findall(r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", text, re.MULTILINE)
     return [shlex.split(line, comments=True) for line in lines]
 
 

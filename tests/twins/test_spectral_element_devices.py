@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_devices import emulate
 from test_cuda_runs import ALL, CHINO_HILLS, device, distances, small  # noqa: F401 - device is a fixture
 
 import lithowave as lw
+from cuda_devices import emulate
 from lithowave.run.launch import restart_run, run_simulation
 from small_run import assert_same_results, stop_at
 from verification_tools import relative_l2

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tetrahedra_plans import check_conforming
 
 from lithowave.errors import InputError
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
 from lithowave.mesh.tetrahedral_boxes import CUTS, deformed, jittered, periodic_box, tetrahedral_box
 from lithowave.mesh.tetrahedral_quality import tetrahedral_quality
+from tetrahedra_plans import check_conforming
 
 
 def sphere(radius: float, centre: tuple[float, float, float] = (0.03, 0.11, -0.07)):
