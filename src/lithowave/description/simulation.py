@@ -250,7 +250,7 @@ class Simulation(DescriptionModel):
             for receiver in entry.receivers(self.domain, f"receivers[{index}]")
         ]
 
-    def shot(self, number: int) -> Self:
+    def shot(self, number: int) -> Simulation:
         """Return the simulation of one shot of the survey, numbered from 1; this simulation has no survey.
 
         Raises
@@ -263,7 +263,7 @@ class Simulation(DescriptionModel):
             raise InputError("survey", f"there is no shot {number}", count)
         return shot_simulation(self, shots[number - 1])
 
-    def shots(self) -> Iterator[Self]:
+    def shots(self) -> Iterator[Simulation]:
         """Yield the simulations of all shots of the survey in ascending order; nothing without a survey."""
         for shot in () if self.survey is None else self.survey.shot_list(self.domain):
             yield shot_simulation(self, shot)
