@@ -19,6 +19,7 @@ from lithowave.run.check import check_simulation
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")), *sorted(DOCS.glob("*.md"))]
+TOP_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 LARGEST_PICTURE = 300_000
 
 
@@ -101,7 +102,7 @@ def test_a_page_without_marks_is_noticed(reference) -> None:
         reference.with_part("a page", "x", "new")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"https?://", target):
@@ -111,6 +112,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{target} is not there"
         assert page.parent != DOCS or DOCS in file.parents, f"{target} is not part of the site"
         assert not anchor or anchor in anchors(file), f"{target}: no such heading"
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == lw.__version__ and citation["cff-version"] == "1.2.0"
+    assert citation["authors"] == [{"name": "The lithowave developers"}]
 
 
 def test_pictures_are_small() -> None:
