@@ -15,60 +15,6 @@ os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Tests of half a minute each whose like is tested by others here, or on a device: run with ./test --all.
-LONG = (
-    "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-order 6-single]",
-    "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-rigid sides-single]",
-    "test_chino_hills.py::test_short_form_against_the_stored_seismograms[double]",
-    "test_spectral_element_devices.py::test_deterministic_runs_and_restarts_give_the_same_bits[emulated]",
-    "test_spectral_element_devices.py::test_a_run_agrees_with_that_on_the_cpu[emulated-two kinds of elements-single]",
-    "test_finite_difference.py::test_sources_just_below_the_surface[60.0]",
-    "test_spectral_element_anisotropy.py::test_speeds_and_polarizations[tilted axis]",
-    "test_cuda_twins.py::test_updates[ring-interior-6-double-emulated]",
-    "test_discontinuous_galerkin_convergence.py::test_order_of_convergence[5-cpu]",
-    "test_spectral_element_laws.py::test_energy_over_many_steps[free-50000]",
-    "test_spectral_element_laws.py::test_energy_over_many_steps[rigid-50000]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[3-triquadratic]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[4-trilinear]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[5-affine]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[5-triquadratic]",
-    "test_spectral_element_twins.py::test_steps_of_every_degree[6-single-emulated]",
-    "test_spectral_element_twins.py::test_steps_of_every_degree[8-single-emulated]",
-    "test_spectral_element_twins.py::test_steps_of_every_kind"
-    "[Kind(map='affine', anisotropic=True, varying=False)-emulated]",
-    "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[2]",
-    "test_verification_spectral_element.py::test_random_sources_against_the_closed_form[3]",
-    "test_cuda_twins.py::test_updates[ring-surface-6-double-emulated]",
-    "test_spectral_element_ranks.py::test_runs_on_ranks_give_the_results_of_one[layer]",
-    "test_spectral_element_ranks.py::test_runs_on_ranks_give_the_results_of_one[rigid]",
-    "test_spectral_element_ranks.py::test_a_restart_on_another_number_of_ranks[1-4]",
-    "test_spectral_element_ranks.py::test_a_restart_on_another_number_of_ranks[2-1]",
-    "test_finite_difference_ranks.py::test_a_restart_on_another_number_of_ranks[3-1]",
-    "test_finite_difference_ranks.py::test_other_orders_in_double_precision[2]",
-    "test_spectral_element_ranks.py::test_runs_on_ranks_give_the_results_of_one[stacey]",
-    "test_spectral_element_ranks.py::test_a_restart_on_another_number_of_ranks[3-2]",
-    "test_verification_layers.py::test_absorbing_layers_leave_nothing_and_do_not_grow",
-    "test_spectral_element_convergence.py::test_decay_with_the_degree",
-    "test_finite_difference.py::test_sources_just_below_the_surface[10.0]",
-    "test_shallow_sources.py::test_explosions[discontinuous_galerkin:5-150.0-0.012]",
-    "test_shallow_sources.py::test_explosions[spectral_element:4-150.0-0.1]",
-    "test_shallow_sources.py::test_explosions[finite_difference:6-400.0-0.022]",
-    "test_topography_example.py::test_the_mountain",
-    "test_finite_difference_ranks.py::test_other_orders_in_double_precision[8]",
-    "test_discontinuous_galerkin_ranks.py::test_anisotropic_rock",
-    "test_spectral_element_anisotropy.py::test_speeds_and_polarizations[21 moduli]",
-    "test_spectral_element_anisotropy.py::test_isotropic_moduli_as_anisotropic_ones[affine]",
-    "test_cuda_twins.py::test_updates[ring-rigid-6-double-emulated]",
-    "test_cuda_twins.py::test_updates[ring-surface-6-single-emulated]",
-    "test_cuda_twins.py::test_updates[ring-interior-2-double-emulated]",
-    "test_cuda_runs.py::test_a_run_agrees_with_that_on_the_cpu[emulated-everything-double]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[5-trilinear]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[4-affine]",
-    "test_spectral_element_convergence.py::test_order_in_the_element_size[3-trilinear]",
-    "test_spectral_element_twins.py::test_steps_of_every_degree[7-double-emulated]",
-)
-
-
 @functools.cache
 def missing_gpu() -> str:
     """Why no CUDA device can be used here; empty where one can."""
@@ -83,6 +29,11 @@ def missing_gpu() -> str:
     return "" if count > 0 else "no CUDA device"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--all`, which `./test` passes on."""
+    parser.addoption("--all", action="store_true", help="run the slow tests too")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled CUDA emulations in pytest's cache, which all processes of the tests share."""
     if config.pluginmanager.has_plugin("cacheprovider"):
@@ -95,14 +46,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    everything = any(os.environ.get(f"LITHOWAVE_{name}") == "1" for name in ("ALL_TESTS", "WRITE_FIGURES"))
-    if item.nodeid.endswith(LONG) and not everything:
-        pytest.skip("takes half a minute: with ./test --all")
-    if item.get_closest_marker("gpu") is None:
-        return
-    reason = missing_gpu()
-    if not reason:
-        return
-    if os.environ.get("LITHOWAVE_REQUIRE_GPU") == "1":
-        pytest.fail(f"LITHOWAVE_REQUIRE_GPU=1, but {reason}", pytrace=False)
-    pytest.skip(reason)
+    """Skip slow tests unless all were requested, and tests of a GPU where there is none."""
+    if item.get_closest_marker("gpu") is not None:
+        reason = missing_gpu()
+        if reason and os.environ.get("LITHOWAVE_REQUIRE_GPU") == "1":
+            pytest.fail(f"LITHOWAVE_REQUIRE_GPU=1, but {reason}", pytrace=False)
+        if reason:
+            pytest.skip(reason)
+    elif item.get_closest_marker("slow") is not None and not runs_all(item.config):
+        pytest.skip("slow; to run it: ./test --all, or ./test --all FILE::NAME")
+
+
+def runs_all(config: pytest.Config) -> bool:
+    """True if slow tests run: with `--all`, and where the tests write the figures of the documentation."""
+    return config.getoption("--all") or os.environ.get("LITHOWAVE_WRITE_FIGURES") == "1"

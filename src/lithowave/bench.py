@@ -24,8 +24,8 @@ from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run.launch import run_simulation
 from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
+from lithowave.solvers.common.timing import best_time
 from lithowave.solvers.interface import BenchTask
-from lithowave.solvers.timing import best_time
 
 BANDWIDTH_ELEMENTS = 48_000_000
 

@@ -18,7 +18,7 @@ from cuda_emulation import EmulatedCudaBackend
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
-from lithowave.solvers import timing
+from lithowave.solvers.common import timing
 from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
 from lithowave.solvers.finite_difference import bench_cases as finite_difference
 from lithowave.solvers.finite_difference.measure import synthetic_plan
@@ -376,10 +376,10 @@ def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:
     torch = fake_peer()["torch"]
     lam, mu, buoyancy = compare.peer_models(20, torch)
     solver = compare.own_solver(20, 3, backend)
-    inner = (slice(2 + 3, -2 - 3),) * 3
-    assert np.array_equal(solver.lam[inner], lam) and np.allclose(solver.density[inner] * buoyancy, 1.0)
-    assert np.allclose(solver.compliance[inner] * mu, 1.0)
-    assert np.array_equal(solver.lam[2, 5:-5, 5:-5], lam[0]) and np.array_equal(solver.lam[-3, 5:-5, 5:-5], lam[-1])
+    inner, own = (slice(2 + 3, -2 - 3),) * 3, solver.material.arrays
+    assert np.array_equal(own["lam"][inner], lam) and np.allclose(own["density"][inner] * buoyancy, 1.0)
+    assert np.allclose(own["compliance"][inner] * mu, 1.0)
+    assert np.array_equal(own["lam"][2, 5:-5, 5:-5], lam[0]) and np.array_equal(own["lam"][-3, 5:-5, 5:-5], lam[-1])
     assert compare.own_solver(20, 0, backend).plan.padded_shape() == (24, 24, 24)
     steps = timing.Steps(solver, recording=True)
     for _ in range(120):

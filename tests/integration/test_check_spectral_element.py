@@ -122,7 +122,8 @@ def test_an_instability_names_causes_of_this_method() -> None:
         while not clock.finished:
             solver.advance(clock.step)
             clock.tick()
-            watch.check(solver, clock)
+            if watch.due(clock):
+                watch(solver, clock)
     text = str(found.value)
     assert "150% of the stability limit" in text and "boundaries.absorption: layer" in text and "kappa" not in text
 

@@ -45,8 +45,8 @@ def test_memory_of_a_point() -> None:
 
 def test_planned_memory_is_what_the_solver_holds() -> None:
     the_plan, solver = make(half_space(50.0, [0, 0, -400], []))
-    arrays = [*solver.fields_by_name.values(), solver.lam, solver.compliance, solver.density]
-    arrays += [array for kind in solver.memory.values() for array in kind]
+    arrays = [*solver.fields_by_name.values(), *solver.material.arrays.values()]
+    arrays += [array for kind in solver.step.memory.values() for array in kind]
     assert sum(array.nbytes for array in arrays) == the_plan.memory_bytes()
 
 
@@ -70,6 +70,7 @@ def test_weights_interpolate_waves(position: float) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [10.0, 60.0])
 def test_sources_just_below_the_surface(depth: float) -> None:
     """A source a sixth of a cell, or a cell, deep: the error against a fine grid falls fast.
@@ -126,7 +127,7 @@ def test_largest_stable_step_is_stable_and_a_larger_one_is_not() -> None:
         simulation = simulation.with_overrides({"output.sampling_interval": None, "solver.safety": 1.0})
         the_plan, solver = make(simulation)
         scale = fraction * limit / the_plan.schedule.time_step
-        solver.ratio = solver.backend.scalar(float(solver.ratio) * scale)
+        solver.step.ratio = solver.backend.scalar(float(solver.step.ratio) * scale)
         generator = np.random.default_rng(3)
         halo = the_plan.halo
         for name in ("vx", "vy", "vz"):

@@ -12,6 +12,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
+from lithowave.description.acquisition import Acquisition
 from lithowave.errors import OutputError
 from lithowave.output import recorders
 from lithowave.output.peak_motion import load_peak_motion
@@ -156,20 +157,20 @@ def test_strain_is_treated_as_stress_is(
     writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)
     solver, recorder = Oscillation(staggered), SeismogramRecorder(writer, schedule, output, 1)
     recorder.capacity = 7
-    recorder.start(solver)
+    recorder.prepare(solver)
     assert solver.with_stress is True
     for solver.now in range(1, 82):
         clock = SimpleNamespace(step=solver.now)
         assert recorder.due(clock)
-        recorder.write(solver, clock)
+        recorder(solver, clock)
         if solver.now == stop:
             recorder.flush(solver)
             state = recorder.state()
             recorder.close()
             recorder = SeismogramRecorder(SeismogramWriter.resume(writer.path), schedule, output, 1)
-            recorder.start(solver)
+            recorder.prepare(solver)
             recorder.restore(state, clock)
-    recorder.finish(solver)
+    recorder.finish(solver, clock)
     recorder.close()
     read = load_seismograms(tmp_path)
     smoothing = np.cos(1.5 * Oscillation.step) if staggered else 1.0  # of the mean of two
@@ -186,8 +187,8 @@ def test_strain_takes_room_as_stress_does() -> None:
     schedule = SimpleNamespace(sample_count=100)
 
     def size(**output: bool) -> int:
-        compute, receivers = SimpleNamespace(precision="single"), [None] * 3
-        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, receiver_list=lambda: receivers)
+        compute, acquisition = SimpleNamespace(precision="single"), Acquisition((), ((None,) * 3,))
+        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, acquisition=acquisition)
         return output_bytes(simulation, schedule, [])
 
     assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4

@@ -17,7 +17,7 @@ from lithowave.run.check import _too_many_ranks, check_simulation
 from lithowave.run.memory import MemoryNeed
 from lithowave.run.scaling_estimate import TRANSPORTS, Partition, divide, transport_of
 from lithowave.solvers import METHODS, load_method, load_partition_report
-from lithowave.solvers.workload import RankShare
+from lithowave.solvers.common.workload import RankShare
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 

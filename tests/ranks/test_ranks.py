@@ -20,7 +20,7 @@ from lithowave.parallel import ranks as ranks_module
 from lithowave.parallel.halo import device_of, require_own_device
 from lithowave.parallel.ranks import ALONE, launched, make_ranks
 from lithowave.parallel.watchdog import Watchdog
-from lithowave.run.stop_signals import StopSignals, Wishes
+from lithowave.run.stop_signals import SignalHandler, SignalRequests
 from lithowave.solvers.clock import Clock
 from mpi_runs import on_ranks, rank_command, write_description
 
@@ -114,8 +114,8 @@ def test_wishes_are_granted_on_all_ranks_at_one_step() -> None:
     """One rank gets the signal; all find out at the same step, and which signal it was."""
 
     def work(ranks: Any) -> tuple[int, str | None]:
-        signals, clock = StopSignals(), Clock(0.01, 200)
-        wishes = Wishes(signals, ranks, interval=0.02)
+        signals, clock = SignalHandler(), Clock(0.01, 200)
+        wishes = SignalRequests(signals, ranks, interval=0.02)
         while not clock.finished:
             time.sleep(0.001 * (1 + ranks.rank))
             clock.tick()

@@ -25,6 +25,7 @@ from lithowave.solvers.spectral_element import plan as make_plan
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from mpi_runs import largest_difference, on_ranks, write_description
+from slow_variants import slow_except
 from verification_tools import relative_l2
 
 SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
@@ -248,7 +249,7 @@ class Turns:
         unpack()
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("deterministic", slow_except([True], [False, True]))
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool) -> None:
     """After some steps all points have the motion that they have in one part, and shared points the same bits."""
@@ -305,7 +306,7 @@ def assert_close(folder: Path, reference: Path, precision: str = "double") -> No
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("case", CHANGES)
+@pytest.mark.parametrize("case", slow_except(["layer"], CHANGES))
 def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> None:
     changes = CHANGES[case]
     reference = run(tmp_path, 1, **changes)
@@ -313,6 +314,7 @@ def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> Non
         assert_close(run(tmp_path, size, **changes), reference, changes.get("compute__precision", "double"))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_topography_on_ranks(tmp_path: Path) -> None:
     x = np.linspace(-1300, 1300, 27)
@@ -335,6 +337,7 @@ def read_layers(folder: Path) -> lw.Simulation:
     return simulation(solver=solver, material={"groups": {"soft": SOFT, "rock": ROCK}})
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
@@ -348,6 +351,7 @@ def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     assert told.count("there is no material for the group 'rock'") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 1), (1, 4)])
 def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after: int) -> None:
@@ -362,6 +366,7 @@ def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after
     assert_close(folder, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_emulated_devices_on_ranks(tmp_path: Path) -> None:
     changes = {"compute__backend": "cuda", "duration": 0.1, "solver__max_frequency": 2.5, "output__snapshots": []}

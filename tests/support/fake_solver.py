@@ -11,10 +11,10 @@ import numpy as np
 
 import lithowave as lw
 from fake_ranks import on_ranks
+from lithowave.description.acquisition import Acquisition
 from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
-from lithowave.run.launch import take_first
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Coming, Raster
@@ -94,8 +94,7 @@ def simulation_of(snapshots: Any, **output: Any) -> Any:
     return SimpleNamespace(
         output=lw.Output(snapshots=snapshots, **output),
         compute=SimpleNamespace(precision="double"),
-        receiver_list=lambda: receivers,
-        point_sources=list,
+        acquisition=Acquisition((), (tuple(receivers),)),
     )
 
 
@@ -115,7 +114,7 @@ def part_of_a_run(
     def work(ranks: Ranks) -> list[tuple[str, ...]]:
         checkpoint = open_checkpoint(folder, "identity")
         own = FakeSolver(ranks.rank, ranks.size)
-        solver = GatheredSolver(own, ranks, RECEIVERS)
+        solver = GatheredSolver(own, ranks, simulation.acquisition)
         output = simulation.output
         clock = Clock(STEP, STEPS + record_lag(output.quantity, output.tensors))
         recorders = make_recorders(simulation, SCHEDULE, solver, folder, {"title": "fake"}, checkpoint)
@@ -124,14 +123,15 @@ def part_of_a_run(
                 clock.step = own.now = checkpoint.step
                 for number, recorder in enumerate(recorders):
                     recorder.restore(checkpoint.common.get(f"recorder{number}", {}), clock)
-            take_first(recorders, solver, clock)
+            for recorder in recorders:
+                recorder.start(solver, clock)
             end = clock.steps if until is None else until + beyond
             while clock.step < end:
                 own.now += 1
                 clock.tick()
                 for recorder in recorders:
                     if recorder.due(clock):
-                        recorder.write(solver, clock)
+                        recorder(solver, clock)
                 each_step(ranks.rank, recorders)
                 if clock.step == until:
                     common = {"clock": {"step": np.array(clock.step), "time": np.array(clock.time)}}
@@ -143,7 +143,7 @@ def part_of_a_run(
                     write_checkpoint(folder, common, {}, "identity", ranks)
             if until is None:
                 for recorder in recorders:
-                    recorder.finish(solver)
+                    recorder.finish(solver, clock)
             return [recorder.remarks for recorder in recorders]
         finally:
             for recorder in recorders:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
+from lithowave.description.acquisition import Acquisition
 from lithowave.description.time_functions import Gaussian
 from lithowave.mesh.hexahedra import layered_box
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
@@ -142,9 +143,8 @@ def momentum(plan: DiscontinuousGalerkinPlan, values: np.ndarray) -> np.ndarray:
 def experiment(sources: Sequence[Any] = (), receivers: Sequence[Sequence[float]] = ()) -> Any:
     """What a solver asks of a simulation."""
     named = [SimpleNamespace(name=f"R{number}", position=place) for number, place in enumerate(receivers)]
-    positions = np.array([one.position for one in sources], float).reshape(-1, 3)
     return SimpleNamespace(
-        point_sources=lambda: list(sources), receiver_list=lambda: named, source_positions=positions, domain=None,
+        acquisition=Acquisition((tuple(sources),), (tuple(named),)), domain=None,
         output=SimpleNamespace(peak_motion=False), resolved_frequency=None,
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,6 @@ from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerki
 Field = Callable[[np.ndarray], np.ndarray]
 """Values (..., 9), stress xx, yy, zz, xy, xz, yz and velocity, at points (..., 3)."""
 
-EVERYTHING = os.environ.get("LITHOWAVE_WRITE_FIGURES") == "1"
 SAFETY = 0.9  # of the largest stable time step, as by default
 
 

@@ -23,6 +23,7 @@ from lithowave.output.checkpoint import FOLDER, open_checkpoint
 from lithowave.output.run_folder import DESCRIPTION, fingerprint
 from lithowave.output.snapshots import load_snapshots
 from lithowave.run.launch import restart_run, run_simulation
+from slow_variants import slow_except
 from small_run import (
     after_steps,
     assert_same_results,
@@ -102,11 +103,9 @@ def assert_close(first: Path, second: Path, limit: float) -> None:
 # --- results
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
+@pytest.mark.parametrize("case", slow_except(["everything"], CASES))
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:
-    if device == "emulated" and precision == "double" and case not in ("everything", "sources that share points"):
-        pytest.skip("for time; the device does it")
     simulation = small(tmp_path, CASES[case] | {"compute.precision": precision})
     results = {name: run_simulation(simulation, tmp_path / name, backend=name) for name in ("cuda", "cpu")}
     assert_close(tmp_path / "cuda", tmp_path / "cpu", LIMITS[precision])
@@ -116,7 +115,7 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
     assert cuda["cuda"]["runtime"] and f"on {cuda['device']} (cuda), {precision} precision" in log_of(tmp_path / "cuda")
 
 
-@pytest.mark.parametrize("engine", ["copies by threads", "graphs"])
+@pytest.mark.parametrize("engine", slow_except(["graphs"], ["copies by threads", "graphs"]))
 def test_ways_to_run_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     """On the emulation: a device without a copy engine, and graphs replayed, also across blocks of amplitudes."""
     long = {"duration": 2.0} if engine == "graphs" else {}
@@ -148,7 +147,7 @@ def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 @pytest.mark.parametrize("names", [("cpu", "cuda"), ("cuda", "cpu")], ids=" to ".join)
 def test_a_run_goes_on_on_another_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, names: tuple[str, str], precision: str

@@ -218,12 +218,23 @@ def variants() -> list:
         known = [(package, *variant) for variant in module.variants()]
         assert {file for _, file, _, _ in known} == {path.name for path in launches.parent.glob("*.cu")}
         found += known
-    return [
-        pytest.param(package, file, defines, capability, id="-".join(map(str, (file, *defines.values(), *capability))))
+    chosen = [
+        (package, file, defines, capability)
         for number, (package, file, defines, least) in enumerate(found)
         for capability in CAPABILITIES
         if capability >= least and is_compiled_here(number, file, defines, capability)
     ]
+    of_file: dict[tuple[str, str], list[int]] = {}
+    for number, (package, file, _, _) in enumerate(chosen):
+        of_file.setdefault((package, file), []).append(number)
+    usual = {numbers[len(numbers) // 2] for numbers in of_file.values()}  # one variant of every file
+    return [
+        pytest.param(
+            package, file, defines, capability, id="-".join(map(str, (file, *defines.values(), *capability))),
+            marks=() if number in usual else pytest.mark.slow,
+        )
+        for number, (package, file, defines, capability) in enumerate(chosen)
+    ]  # fmt: skip
 
 
 def generated_headers(package: str, defines: dict) -> dict[str, str]:

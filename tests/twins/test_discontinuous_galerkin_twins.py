@@ -21,7 +21,7 @@ from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.places import find_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.rasters import surface_grid
+from lithowave.solvers.elements.rasters import surface_grid
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
     ORDER,

@@ -53,10 +53,10 @@ def run_tests(processor: str, selection: Sequence[str], folder: Path) -> None:
         "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ",".join(lacking), "NUMBA_NUM_THREADS": "4",
         "NUMBA_CACHE_DIR": str(folder / "kernels"),
     }  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={folder / 'results'}"]
+    options = ["-q", "--all", "-p", "no:cacheprovider", f"--basetemp={folder / 'results'}"]
     done = subprocess.run(
-        [*command, *(str(TESTS / name) for name in selection)], env=environment, cwd=TESTS.parent, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in selection)],
+        env=environment, cwd=TESTS.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
 
@@ -70,8 +70,6 @@ def test_ranks_and_restarts_on_a_generic_processor(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_another_processor(tmp_path: Path, processor: str) -> None:
-    if os.environ.get("LITHOWAVE_ALL_TESTS") != "1":
-        pytest.skip("takes many minutes: with ./test --all")
     missing = missing_features(processor)
     if missing:
         pytest.skip(f"this machine cannot execute code for {processor}: no {', '.join(missing)}")

@@ -12,6 +12,7 @@ from test_cuda_runs import ALL, CHINO_HILLS, device, distances, small  # noqa: F
 import lithowave as lw
 from cuda_devices import emulate
 from lithowave.run.launch import restart_run, run_simulation
+from slow_variants import slow_except
 from small_run import assert_same_results, stop_at
 from verification_tools import relative_l2
 
@@ -20,7 +21,6 @@ from verification_tools import relative_l2
 LIMITS = {"single": 3e-4, "double": 1e-11}
 ACCELERATION = 10  # times the limit: it is the difference of two velocities, and so of their rounding
 METHOD = {"solver.method": "spectral_element", "solver.spacing": 300, "duration": 0.6}
-EMULATED = ("everything", "two kinds of elements")  # in single precision: for time
 TILTED = {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08, "axis": [1, 0, 1]}
 CASES: dict[str, dict[str, Any]] = {
     "everything": ALL | {"output.strain": True},
@@ -33,11 +33,9 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
+@pytest.mark.parametrize("case", slow_except(["everything"], CASES))
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:  # noqa: F811
-    if device == "emulated" and (precision == "double" or case not in EMULATED):
-        pytest.skip("for time; the device does it")
     simulation = small(tmp_path, METHOD | CASES[case] | {"compute.precision": precision})
     for name in ("cuda", "cpu"):
         run_simulation(simulation, tmp_path / name, backend=name)
@@ -47,6 +45,7 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
     assert len(found) >= 8 and max(found.values()) <= LIMITS[precision], found
 
 
+@pytest.mark.slow
 def test_deterministic_runs_and_restarts_give_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str  # noqa: F811
 ) -> None:

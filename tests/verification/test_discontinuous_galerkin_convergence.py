@@ -17,7 +17,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.verification.christoffel import christoffel_waves
 from lithowave.verification.plane_waves import VOIGT_PAIRS, pressure_wave, shear_wave
-from tetrahedral_waves import EVERYTHING, begin, make_solver, observed_order, relative_error, run
+from tetrahedral_waves import begin, make_solver, observed_order, relative_error, run
 from verification_tools import draw, record
 
 SIZE = 1000.0
@@ -26,10 +26,8 @@ WAVENUMBERS = np.array([1.0, -1.0, 1.0])  # wavelengths in the cube along each a
 COUNTS = (3, 4, 5, 6)  # cubes of six tetrahedra along an edge
 JITTER = 0.15  # of the shortest edge of a vertex
 
-heavy = pytest.mark.skipif(not EVERYTHING, reason="takes minutes: with LITHOWAVE_WRITE_FIGURES=1")
-USUAL = (3, 5)
 BACKENDS = [
-    *(pytest.param(order, "cpu", marks=() if order in USUAL else heavy) for order in ORDERS),
+    *(pytest.param(order, "cpu", marks=() if order == 3 else pytest.mark.slow) for order in ORDERS),
     *(pytest.param(order, "cuda", marks=pytest.mark.gpu) for order in ORDERS),
 ]
 
@@ -95,15 +93,11 @@ FOUND: dict[tuple[str, int], list[float]] = {}
 
 @pytest.mark.parametrize(("order", "backend"), BACKENDS)
 def test_order_of_convergence(order: int, backend: str) -> None:
-    """P and S waves for a period, at four mesh widths, with the default time step.
-
-    Order 5 is in single precision unless everything is measured: the errors are far above its rounding.
-    """
-    precision = "single" if order == 5 and not EVERYTHING else "double"
+    """P and S waves for a period, at four mesh widths, with the default time step."""
     for kind in "PS":
         wave = isotropic_wave(kind)
         errors = [
-            error_after([wave], rock, order, count, wave.length / wave.speed, precision, backend) for count in COUNTS
+            error_after([wave], rock, order, count, wave.length / wave.speed, "double", backend) for count in COUNTS
         ]
         found = observed_order(COUNTS, errors)
         FOUND[kind, order] = errors
@@ -173,8 +167,8 @@ def anisotropic_rock(stiffness: np.ndarray) -> Callable[[int], ElementMaterials]
 @pytest.mark.parametrize(
     ("order", "backend"),
     [
-        pytest.param(3, "cpu", marks=heavy),
-        pytest.param(5, "cpu", marks=heavy),
+        pytest.param(3, "cpu", marks=pytest.mark.slow),
+        pytest.param(5, "cpu", marks=pytest.mark.slow),
         pytest.param(5, "cuda", marks=pytest.mark.gpu),
     ],
 )

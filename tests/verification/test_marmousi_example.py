@@ -12,7 +12,7 @@ import pytest
 import lithowave as lw
 from lithowave.mesh.hexahedra import layered_box
 from lithowave.run.check import check_simulation
-from lithowave.solvers.element_description import element_layers, element_size
+from lithowave.solvers.elements.element_description import element_layers, element_size
 from water_waves import explosion_velocities
 
 pytest.importorskip("segyio")
@@ -107,6 +107,7 @@ def test_the_readme_has_the_number_of_elements(files):
     assert f"takes {report.memory_bytes / 1e9:.1f} GB of memory" in text
 
 
+@pytest.mark.slow
 def test_the_first_waves_of_a_piece(files, tmp_path):
     """The direct wave and its reflection at the surface, until the sea floor answers."""
     simulation = lw.Simulation.from_file(FILE, {**files, **SMALL})

@@ -12,7 +12,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.run.check import check_simulation
-from lithowave.solvers.spread_sources import unit_ball
+from lithowave.solvers.elements.spread_sources import unit_ball
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "shallow_sources.py"
 
@@ -32,16 +32,16 @@ BENCHMARK = load(SCRIPT)
 @pytest.mark.parametrize(
     ("method", "depth", "limit"),
     [
-        ("finite_difference:2", 400.0, 0.03),
+        pytest.param("finite_difference:2", 400.0, 0.03, marks=pytest.mark.slow),
         ("finite_difference:4", 400.0, 0.021),
-        ("finite_difference:6", 400.0, 0.022),
-        ("finite_difference:8", 400.0, 0.021),
-        ("finite_difference:4", 150.0, 0.115),
-        ("finite_difference:4", 700.0, 0.005),
+        pytest.param("finite_difference:6", 400.0, 0.022, marks=pytest.mark.slow),
+        pytest.param("finite_difference:8", 400.0, 0.021, marks=pytest.mark.slow),
+        pytest.param("finite_difference:4", 150.0, 0.115, marks=pytest.mark.slow),
+        pytest.param("finite_difference:4", 700.0, 0.005, marks=pytest.mark.slow),
         ("spectral_element:4", 400.0, 0.0115),
-        ("spectral_element:4", 150.0, 0.1),
-        ("discontinuous_galerkin:5", 400.0, 0.0115),
-        ("discontinuous_galerkin:5", 150.0, 0.012),
+        pytest.param("spectral_element:4", 150.0, 0.1, marks=pytest.mark.slow),
+        pytest.param("discontinuous_galerkin:5", 400.0, 0.0115, marks=pytest.mark.slow),
+        pytest.param("discontinuous_galerkin:5", 150.0, 0.012, marks=pytest.mark.slow),
     ],
 )
 def test_explosions(method: str, depth: float, limit: float) -> None:
@@ -49,7 +49,10 @@ def test_explosions(method: str, depth: float, limit: float) -> None:
     assert BENCHMARK.errors(method, depth, small=True)["error"] < limit
 
 
-@pytest.mark.parametrize(("method", "key"), [("spectral_element:4", "degree"), ("discontinuous_galerkin:5", "order")])
+@pytest.mark.parametrize(
+    ("method", "key"),
+    [("spectral_element:4", "degree"), pytest.param("discontinuous_galerkin:5", "order", marks=pytest.mark.slow)],
+)
 def test_without_refinement_a_warning_tells_the_error(method: str, key: str) -> None:
     """The estimate is within a factor of 3.5 of the error."""
     found = BENCHMARK.errors(method, 400.0, small=True, refine_sources=False)

@@ -50,6 +50,7 @@ def traces(margin: int, absorption: str) -> np.ndarray:
     return velocities(beside(margin, {"absorption": absorption}))[1]
 
 
+@pytest.mark.slow
 def test_what_comes_back() -> None:
     """Records near the side of a box less than a wavelength wide: how much of them the sides have made."""
     truth = traces(8, "stacey")

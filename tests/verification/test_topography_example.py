@@ -52,6 +52,7 @@ def test_the_heights_are_those_of_the_script() -> None:
     assert stored["elevation"] == pytest.approx(heights, abs=0.051)
 
 
+@pytest.mark.slow
 def test_both_methods_on_flat_ground(flat: np.ndarray) -> None:
     grid = velocities(lw.Simulation.from_file(FILE, GRID))[1]
     assert relative_l2(flat, grid) <= LIMIT
@@ -59,6 +60,7 @@ def test_both_methods_on_flat_ground(flat: np.ndarray) -> None:
     assert np.abs(flat[:, NORTH]).max() < 1e-3 * np.abs(flat).max()
 
 
+@pytest.mark.slow
 def test_the_mountain(flat: np.ndarray, tmp_path: Path) -> None:
     result = lw.Simulation.from_file(FILE, SHORT).run(output=tmp_path / "mountain")
     mountain = np.asarray(result.seismograms.data)

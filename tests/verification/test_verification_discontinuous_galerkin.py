@@ -25,7 +25,6 @@ from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_c
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from tetrahedral_waves import EVERYTHING
 from verification_tools import ABSORBING_TOP, draw, record, relative_l2, traces_against, velocities
 
 ORDER = 5
@@ -33,8 +32,7 @@ POINTS = 6.0  # in the shortest wavelength: ORDER to the edge of a cube of twelv
 SPACING = ORDER * VS / FREQUENCY / POINTS
 JITTER = 0.15  # of the shortest edge of a vertex
 
-heavy = pytest.mark.skipif(not EVERYTHING, reason="takes minutes: with LITHOWAVE_WRITE_FIGURES=1")
-DEVICES = [pytest.param("cpu", marks=heavy), pytest.param("cuda", marks=pytest.mark.gpu)]
+DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def description(cells: int, sources: list, receivers: np.ndarray, duration: float) -> lw.Simulation:

@@ -13,13 +13,12 @@ from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.verification.fluid_solid import Medium, PartialWave, interface_coefficients, partial_wave
 from lithowave.verification.interface_waves import scholte_speed, scholte_wave
-from tetrahedral_waves import EVERYTHING, begin, energy_product, make_solver, run, transforms
+from tetrahedral_waves import begin, energy_product, make_solver, run, transforms
 from verification_tools import record
 
 ORDER = 5
 WATER, MUD = Medium(1500.0, 0.0, 1000.0), Medium(1900.0, 900.0, 1800.0)
 
-heavy = pytest.mark.skipif(not EVERYTHING, reason="takes minutes: with LITHOWAVE_WRITE_FIGURES=1")
 
 
 def two_layers(counts: tuple[int, int, int], size: float, below: int) -> TetrahedralMesh:
@@ -141,7 +140,7 @@ def amplitude(solver: DiscontinuousGalerkinSolver, case: Case, name: str, freque
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [("steep", "cpu"), pytest.param("beyond critical", "cpu", marks=heavy)]
+    [pytest.param(name, "cpu", marks=pytest.mark.slow) for name in CASES]
     + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in CASES],
 )
 def test_reflection_and_transmission_over_the_angle(name: str, backend: str) -> None:

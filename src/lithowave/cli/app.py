@@ -7,8 +7,6 @@ Exit status: 0 when everything asked for was done, 1 for a failure on the way, 2
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -219,6 +217,7 @@ def run(
     """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import run_all_shots, run_one_shot
     from lithowave.run.launch import run_simulation
 
@@ -234,25 +233,26 @@ def run(
     if simulation.survey is not None:
         return run_all_shots(simulation, overwrite, located(file, overrides))
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
-    with kept(simulation.output.directory), located(file, overrides):
+    with report_partial_results(simulation.output.directory), located(file, overrides):
         with progress_display(heading, simulation.output.progress_interval) as show:
             result = run_simulation(simulation, overwrite=overwrite, show=show)
-    conclude(result)
+    print_run_summary(result)
 
 
 @app.command()
 def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.progress import progress_display
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
 
     if is_survey(directory):
         return restart_shots(directory, backend, threads)
-    with kept(directory), progress_display(str(directory)) as show:
+    with report_partial_results(directory), progress_display(str(directory)) as show:
         result = restart_run(directory, show=show, backend=backend, threads=threads)
-    conclude(result)
+    print_run_summary(result)
 
 
 @app.command()
@@ -438,60 +438,3 @@ def doctor(as_json: AsJson = False) -> None:
         tell_examination(found)
     if found["problems"]:
         raise typer.Exit(1)
-
-
-@contextmanager
-def kept(directory: Path) -> Iterator[None]:
-    """When a run fails half-way, also tell what is left of it."""
-    from shlex import quote
-
-    from lithowave.cli.printing import tell_error, tell_note
-
-    try:
-        yield
-    except InputError:
-        raise
-    except LithowaveError as error:
-        tell_error(error)
-        if left_behind(directory, error):
-            tell_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
-            tell_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
-        raise typer.Exit(1) from None
-
-
-def left_behind(directory: Path, error: LithowaveError) -> bool:
-    """Whether a run folder holds the run that failed with this error, not an earlier one."""
-    from lithowave.output.run_folder import read_report
-
-    try:
-        report = read_report(directory)
-    except LithowaveError:
-        return False
-    return report.get("exit_state") == "failed" and report.get("error") == str(error)
-
-
-def conclude(result: Any) -> None:
-    """After a run: where the results are and what to type next."""
-    from shlex import quote
-    from signal import Signals
-
-    from lithowave.cli.printing import tell
-    from lithowave.output.joining import unjoined
-    from lithowave.run.check import duration_text
-    from lithowave.run.progress import rate_key, rate_text
-
-    report, folder = result.report, quote(str(result.directory))
-    if not result.complete:
-        tell(
-            f"stopped by {report['stopped_by']} at step {report['stopped_at_step']}; "
-            "the checkpoint is written"
-        )
-        tell(f"go on:   lithowave restart {folder}")
-        raise typer.Exit(128 + Signals[report["stopped_by"]].value)
-    rate = report[rate_key(report["unit"])]
-    speed = f", {rate_text(rate, report['unit'])}" if rate else ""
-    tell(f"done in {duration_text(report['wall_s'])}{speed}")
-    tell(f"results: {result.directory}")
-    if unjoined(result.directory):
-        tell(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
-    tell(f"next:    lithowave plot {folder}")

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from lithowave.cli.printing import console, tell
 from lithowave.run.check import duration_text
-from lithowave.run.progress import Show, rate_key, rate_text
+from lithowave.run.progress import ProgressCallback, rate_key, rate_text
 
 
 @contextmanager
-def progress_display(heading: str, interval: float = 5.0) -> Iterator[Show]:
+def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCallback]:
     """What a run shall call with its progress.
 
     Parameters

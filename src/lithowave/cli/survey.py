@@ -12,6 +12,8 @@ from typing import Any
 import typer
 
 from lithowave.cli.printing import json_text, tell, tell_error, tell_note
+from lithowave.cli.progress import progress_display
+from lithowave.cli.run_summary import print_run_summary, report_partial_results
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
@@ -41,9 +43,6 @@ def run_one_shot(
     simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
 ) -> None:
     """Run one shot here, with its progress."""
-    from lithowave.cli.app import conclude, kept
-    from lithowave.cli.progress import progress_display
-
     with located:
         number = shot_number(shot)
         single = simulation.shot(number)
@@ -54,9 +53,10 @@ def run_one_shot(
             tell(f"shot {number} is finished already, nothing was computed; to repeat it, add --overwrite")
             tell(f"results: {folder}")
             return
-        with kept(folder), progress_display(f"{single.title}: to {folder}", single.output.progress_interval) as show:
+        display = progress_display(f"{single.title}: to {folder}", single.output.progress_interval)
+        with report_partial_results(folder), display as show:
             result = run_shot(simulation, number, overwrite=overwrite, show=show)
-    conclude(result)
+    print_run_summary(result)
 
 
 def run_all_shots(simulation: Simulation, overwrite: bool, located: AbstractContextManager[None]) -> None:

@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Count, PositiveDuration
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, field_validator, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
 from lithowave.readers.surfaces import Surface, read_surface
 

@@ -23,9 +23,10 @@ from lithowave.description.anisotropy import (
     stiffness_from_moduli,
     thomsen_stiffness,
 )
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
 from lithowave.description.media import value_problem
 from lithowave.description.plausibility import unit_question
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Direction, NonNegativeSpeed, Number, PositiveDensity, PositiveSpeed, Pressure
 
 

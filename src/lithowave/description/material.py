@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.description.refusals import refusal
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
 from lithowave.readers.gridded_model import read_gridded_model

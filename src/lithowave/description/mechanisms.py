@@ -7,7 +7,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Moment, PositiveMoment, quantity
 
 MomentTuple = tuple[float, float, float, float, float, float]

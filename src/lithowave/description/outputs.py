@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Count, Length, PositiveDuration
 
 Quantity = Literal["displacement", "velocity", "acceleration"]

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.point_input import Point, check_one_place, local_point
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from lithowave.description.base import InputFile, reading, refusal
+from lithowave.description.base import InputFile, reading
+from lithowave.description.refusals import refusal
 from lithowave.description.shape import Shape
 from lithowave.description.spline import NaturalSpline
 from lithowave.description.units import Duration, Number, PositiveDuration

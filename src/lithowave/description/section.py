@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Length, NumberList, PositiveLength
 from lithowave.readers.file_units import DENSITY, SPEED, Exponents, si_factor
 from lithowave.readers.gridded_model import GriddedModel

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -24,7 +23,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from lithowave.description.base import DescriptionModel, refusal, refusals, shown
+from lithowave.description.acquisition import Acquisition, resolve
+from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
@@ -33,6 +33,7 @@ from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
 from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
@@ -64,7 +65,8 @@ class Simulation(DescriptionModel):
     """A complete, validated experiment, independent of any device, MPI or grid.
 
     Create it from a file, from text, or in Python from objects or dictionaries. Each of these raises
-    :class:`lithowave.errors.InputError` with all problems found.
+    :class:`lithowave.errors.InputError` with all problems found. ``lithowave.Simulation`` is this class with the
+    methods ``run`` and ``check``.
     """
 
     schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
@@ -229,26 +231,25 @@ class Simulation(DescriptionModel):
         """UTC time of t = 0 in ISO format, ``origin_delay`` before the origin time; None if the event has no date."""
         return None if self.origin_time is None else shifted_time(self.origin_time, -self.origin_delay)
 
-    def point_sources(self) -> list[PointSource]:
-        """Return all sources in local coordinates."""
-        return [
-            source
-            for index, entry in enumerate(self.sources)
-            for source in entry.point_sources(self.domain, f"sources[{index}]")
-        ]
+    @cached_property
+    def acquisition(self) -> Acquisition:
+        """All point sources and receivers in local coordinates, resolved once."""
+        return resolve(self.domain, self.sources, self.receivers)
 
-    @property
-    def source_positions(self) -> np.ndarray:
-        """Positions of the point sources (n, 3), m."""
-        return np.array([source.position for source in self.point_sources()], float).reshape(-1, 3)
+    def point_sources(self) -> list[PointSource]:
+        """Return all sources in local coordinates, those of `acquisition`."""
+        return list(self.acquisition.sources)
 
     def receiver_list(self) -> list[Receiver]:
-        """Return all receivers in local coordinates, in the order of the simulation file."""
-        return [
-            receiver
-            for index, entry in enumerate(self.receivers)
-            for receiver in entry.receivers(self.domain, f"receivers[{index}]")
-        ]
+        """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
+        return list(self.acquisition.receivers)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, without the properties that were derived from entries which may be replaced."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("acquisition", "material_extremes"):
+            copied.__dict__.pop(name, None)
+        return copied
 
     def shot(self, number: int) -> Simulation:
         """Return the simulation of one shot of the survey, numbered from 1; this simulation has no survey.
@@ -305,26 +306,6 @@ class Simulation(DescriptionModel):
         from lithowave.description.writing import resolved_yaml
 
         return resolved_yaml(self)
-
-    def check(self) -> Any:
-        """Return the requirements and the predicted time of a run as a `CheckReport`, without running the simulation.
-
-        See :func:`lithowave.run.check.check_simulation`. For a survey, the report covers all shots.
-        """
-        from lithowave.run.check import check_simulation
-        from lithowave.shots import check_survey
-
-        return check_simulation(self) if self.survey is None else check_survey(self)
-
-    def run(self, **keywords: Any) -> Any:
-        """Run the simulation and return a `Result`; for a survey, run all unfinished shots.
-
-        keywords : arguments of :func:`lithowave.run.launch.run_simulation`, such as ``output`` and ``overwrite``.
-        """
-        from lithowave.run.launch import run_simulation
-        from lithowave.shots import run_survey
-
-        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from lithowave.description.base import DescriptionModel, InputFile, refusal
+from lithowave.description.base import DescriptionModel, InputFile
+from lithowave.description.refusals import refusal
 from lithowave.description.units import (
     Count,
     PositiveDuration,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_one_place, depth_origin, local_point
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 

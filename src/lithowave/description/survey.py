@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, Problem, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_one_place, local_point
 from lithowave.description.receivers import PairCount, _counts
+from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import (
@@ -302,7 +303,7 @@ def _moved_source(source: Source, shot: Shot) -> Source:
 
 def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
     """How far East and North the shot is from the place of the source in the description, m."""
-    x, y, _ = simulation.point_sources()[0].position
+    x, y, _ = simulation.acquisition.source_positions[0]
     return (shot.position[0] - x, shot.position[1] - y)
 
 
@@ -312,7 +313,7 @@ def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
     moved: list[Any] = []
     for index, entry in enumerate(simulation.receivers):
         if entry.kind in ("file", "longitude"):
-            for receiver in entry.receivers(simulation.domain, f"receivers[{index}]"):
+            for receiver in simulation.acquisition.receiver_groups[index]:
                 x, y, z = receiver.position
                 place = (x + east, y + north, z)
                 moved.append({"network": receiver.network, "name": receiver.station, "position": place})
@@ -377,7 +378,7 @@ def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Prob
 
 def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     """Receivers that would leave the box with their shot."""
-    receivers, domain = simulation.receiver_list(), simulation.domain
+    receivers, domain = simulation.acquisition.receivers, simulation.domain
     if not (simulation.survey and simulation.survey.moving_receivers and receivers):
         return
     places = np.array([receiver.position for receiver in receivers])

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.sampled_function import SampledFunction
 from lithowave.description.shape import Shape, last_crossing
 from lithowave.description.units import Duration, PositiveDuration, PositiveFrequency

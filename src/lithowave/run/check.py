@@ -142,7 +142,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     backend, problems = _backend(simulation)
     if not problems:
         plan = plan.on(backend, simulation)
-    receivers = simulation.receiver_list()
+    receivers = simulation.acquisition.receivers
     points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0

@@ -75,7 +75,7 @@ def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -
 
 def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
     """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
-    output, count = simulation.output, len(simulation.receiver_list())
+    output, count = simulation.output, len(simulation.acquisition.receivers)
     values = (9 if output.tensors else 3) + 6 * output.strain
     records = 8 * values * count * block_length(count)
     value = 4 if simulation.compute.precision == "single" else 8

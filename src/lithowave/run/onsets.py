@@ -13,7 +13,6 @@ from lithowave.errors import InputError, SelfCheckError
 
 ACTED = 1e-6  # of the largest amplitude in the run: a source that has reached it has acted
 SMALLEST = 1e-15  # N or N m / s: waves of weaker sources may vanish in single precision
-NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200
@@ -134,7 +133,7 @@ def _distances(source: Any, positions: np.ndarray) -> np.ndarray:
 
 def _free_positions(simulation: Any, faces: dict[str, Any]) -> np.ndarray:
     """Positions (receivers, 3), m, of the receivers that no rigid face holds."""
-    positions = np.array([receiver.position for receiver in simulation.receiver_list()], float).reshape(-1, 3)
+    positions = simulation.acquisition.receiver_positions
     if "rigid" in faces:  # of a mesh file: anywhere
         return positions[:0]
     domain = simulation.domain

@@ -23,7 +23,7 @@ from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
 from lithowave.run.memory import MemoryNeed
 from lithowave.solvers import load_partition_report
-from lithowave.solvers.workload import RankShare
+from lithowave.solvers.common.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

@@ -16,14 +16,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-import lithowave
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, issue_warning
 from lithowave.output.run_folder import PROGRESS, read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, Ranks, make_ranks
 from lithowave.run.launch import Result, restart_run, run_simulation
-from lithowave.run.progress import Show
+from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, can_go_on, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, SurveyFolder
 from lithowave.shots.slots import Place, places
@@ -70,7 +69,7 @@ def run_survey(
     output: str | Path | None = None,
     *,
     overwrite: bool = False,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
     **overrides: Any,
 ) -> SurveyResult:
     """Run all shots of a survey that are not finished, each in a process of its own.
@@ -104,7 +103,7 @@ def run_survey(
 def restart_survey(
     directory: str | Path,
     *,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
     backend: str | None = None,
     threads: int | None = None,
 ) -> SurveyResult:
@@ -127,7 +126,7 @@ def restart_survey(
 
 
 def run_shot(
-    simulation: Simulation, number: int, *, overwrite: bool = False, show: Show | None = None
+    simulation: Simulation, number: int, *, overwrite: bool = False, show: ProgressCallback | None = None
 ) -> Result:
     """Run one shot of a survey in this process, or on all ranks; go on with it where it was begun.
 
@@ -226,7 +225,7 @@ def _environment(place: Place) -> dict[str, str]:
     """For the process of a shot: this very lithowave, its device, and no part in the launcher's processes."""
     launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
     kept = {name: value for name, value in os.environ.items() if name not in launchers}
-    home = str(Path(lithowave.__file__).resolve().parents[1])
+    home = str(Path(__file__).resolve().parents[2])
     paths = [home, *filter(None, [kept.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **place.environment}
 
@@ -275,7 +274,7 @@ def forwarding() -> Iterator[Forwarding]:
 
 
 def _go_through(
-    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: Show | None
+    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None
 ) -> SurveyResult:
     """Keep every place busy until all shots are done, or a signal comes."""
     with folder, forwarding() as signals:
@@ -309,7 +308,7 @@ class Teller:
     """Tells, and notes in the folder, what becomes of the shots."""
 
     def __init__(
-        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: Show | None
+        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: ProgressCallback | None
     ) -> None:
         self.folder, self.count, self.at_once, self.show = folder, count, at_once, show
         self.finished, self.failed = finished, 0

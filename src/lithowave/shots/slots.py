@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-import lithowave.backends.cpu as cpu
+from lithowave.backends import cpu
 from lithowave.backends.cuda_driver import driver_library
 from lithowave.description.simulation import Simulation
 

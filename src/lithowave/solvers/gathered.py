@@ -3,43 +3,112 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.description.acquisition import Acquisition
+from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.interface import Coming, Raster, Solver
+from lithowave.solvers.interface import Coming, Raster, SnapshotSelection, Solver
 
 
 class GatheredSolver:
-    """Hands on to the solver of this rank, and gathers what is read.
+    """The solver of this rank, with results gathered from all ranks: what the loop, recorders and callbacks see.
 
-    All ranks must ask for the same things in the same order. On ranks other than the first one the results have no
-    receivers and no points.
+    All ranks must call the same methods in the same order. The results of `receiver_velocities`, `plane` and
+    `largest_velocity`, which are for users' callbacks, are the same on all ranks; `records`, `fields` and `peaks` are
+    whole on the first rank and have no receivers and no points on the others.
+
+    acquisition : the sources and receivers. plan : the discretization of this rank. staggered : see `Solver`.
     """
 
-    def __init__(self, solver: Solver, ranks: Ranks, receiver_count: int) -> None:
+    def __init__(self, solver: Solver, ranks: Ranks, acquisition: Acquisition) -> None:
         self.solver, self.ranks, self.plan = solver, ranks, solver.plan
-        self.staggered, self.receiver_count = solver.staggered, receiver_count
+        self.staggered, self.acquisition = solver.staggered, acquisition
         self._points: dict[Raster, np.ndarray] = {}
+        self._slots = 0  # records of the present block, those fetched early included
+        self._early: list[Coming] = []  # parts of the present block that were fetched before it was complete
+        self._fetched = 0  # records in these parts
+
+    def advance(self, step: int) -> None:
+        """See `Solver`."""
+        self.solver.advance(step)
+
+    def receiver_velocities(self) -> np.ndarray:
+        """Return the velocities at all receivers now, (n_receivers, 3), East, North, Up, m/s; the same on all ranks.
+
+        The receivers are those of ``acquisition.receivers``.
+        """
+        slot = self._slots - self._fetched
+        self.solver.record(slot)
+        coming = self._gathered(self.solver.records(slot + 1))
+        found = coming.wait()
+        if slot:  # the records that belong to the block of the recorder
+            early = {name: values[:slot] for name, values in found.items()}
+            self._early.append(Coming({}, lambda _: early))
+            self._fetched = self._slots
+        return self.ranks.broadcast(found["velocity"][slot])
+
+    def plane(
+        self, axis: str, coordinate: float, fields: tuple[str, ...] = ("velocity",), stride: int = 1
+    ) -> dict[str, np.ndarray]:
+        """Return fields on a plane now; the same on all ranks.
+
+        Parameters
+        ----------
+        axis : "x", "y" or "z", the normal of the plane. coordinate : its position along this axis, m.
+        fields : of "velocity", "stress" and "pressure". stride : use every stride-th point along both directions.
+
+        Returns
+        -------
+        dict : ``x`` (nx,), ``y`` (ny,), ``z`` (nz,), m, one of them of length 1; ``velocity`` (nz, ny, nx, 3), m/s;
+        ``stress`` (nz, ny, nx, 6), Pa, in the order xx, yy, zz, xy, xz, yz; ``pressure`` (nz, ny, nx), Pa. Values are
+        NaN at points outside the mesh.
+
+        Raises
+        ------
+        InputError : there is no such axis or field.
+        """
+        unknown = [name for name in fields if name not in ("velocity", "stress", "pressure")]
+        if axis not in ("x", "y", "z") or unknown:
+            raise InputError(
+                "GatheredSolver.plane", f"axis {axis!r}, fields {', '.join(map(repr, fields))}",
+                "Allowed: axis x, y or z; fields velocity, stress, pressure",
+            )  # fmt: skip
+        grid = self.raster(PlaneSelection(Plane(**{axis: float(coordinate)}), stride))
+        values = self.ranks.broadcast(self.fields(grid, tuple(fields)).wait())
+        axes = zip("xyz", grid.origin, grid.spacing, grid.shape, strict=True)
+        return {name: origin + step * np.arange(count) for name, origin, step, count in axes} | values
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `Solver`."""
         self.solver.start_records(capacity, stress)
+        self._slots = self._fetched = 0
+        self._early = []
 
     def record(self, slot: int) -> None:
-        """See `Solver`."""
-        self.solver.record(slot)
+        """See `Solver`; slots of a block are filled in rising order."""
+        self.solver.record(slot - self._fetched)
+        self._slots = slot + 1
 
     def records(self, count: int) -> Coming:
-        """As of `Solver`, of all receivers: (count, n_receivers, ...)."""
-        coming, numbers = self.solver.records(count), self.solver.receiver_numbers
+        """Return the first `count` records as `Solver` does, but of all receivers: (count, n_receivers, ...)."""
+        parts = self._early
+        if count > self._fetched:
+            parts = [*parts, self._gathered(self.solver.records(count - self._fetched))]
+        self._slots = self._fetched = 0
+        self._early = []
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _gathered(self, coming: Coming) -> Coming:
+        numbers = self.solver.receiver_numbers
         return Coming(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
 
     def _summed(self, numbers: np.ndarray, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What ranks have of a receiver adds up, in their order."""
         gathered = self.ranks.gather((numbers, own))
-        receivers = self.receiver_count if gathered is not None else 0
+        receivers = len(self.acquisition.receivers) if gathered is not None else 0
         found = {}
         for name, values in own.items():
             total = np.zeros((values.shape[0], receivers, values.shape[2]))
@@ -48,7 +117,7 @@ class GatheredSolver:
             found[name] = total
         return found
 
-    def raster(self, selection: Any) -> Raster:
+    def raster(self, selection: SnapshotSelection) -> Raster:
         """See `Solver`."""
         return self.solver.raster(selection)
 
@@ -103,6 +172,33 @@ class GatheredSolver:
         """See `Solver`; by the rank with the largest velocity."""
         found = self.ranks.all_gather((self.solver.largest_velocity(), self.solver.diagnose()))
         return max(found, key=lambda one: one[0] if math.isfinite(one[0]) else math.inf)[1]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane normal to an axis: one of x, y and z, m."""
+
+    x: float | None = None
+    y: float | None = None
+    z: float | None = None
+
+
+@dataclass(frozen=True)
+class PlaneSelection:
+    """The points of a plane on which a solver gives fields, as `SnapshotSelection`."""
+
+    plane: Plane | None
+    stride: int
+
+
+def _joined(parts: list[Coming]) -> Coming:
+    """Blocks of records, one after the other, as one block."""
+
+    def finish(_: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        blocks = [part.wait() for part in parts]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+    return Coming({}, finish)
 
 
 def _spread(parts: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from lithowave.solvers.array_sections import Piece, Place
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.placement import Placement
+
+if TYPE_CHECKING:
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,26 @@ class Coming:
     def wait(self) -> dict[str, np.ndarray]:
         """The result, once it is there."""
         return self.finish({name: part.wait() for name, part in self.parts.items()})
+
+
+class PlaneCoordinates(Protocol):
+    """A plane normal to an axis: one of the coordinates is given, m, the others are None."""
+
+    @property
+    def x(self) -> float | None: ...
+    @property
+    def y(self) -> float | None: ...
+    @property
+    def z(self) -> float | None: ...
+
+
+class SnapshotSelection(Protocol):
+    """The points of a snapshot: on a plane, or with None in the volume; every stride-th along each axis."""
+
+    @property
+    def plane(self) -> PlaneCoordinates | None: ...
+    @property
+    def stride(self) -> int: ...
 
 
 class Plan(Protocol):
@@ -73,16 +98,16 @@ class Plan(Protocol):
     def setup_bytes(self) -> int:
         """Bytes of main memory that making the arrays takes for a while, wherever they are."""
 
-    def reading_bytes(self, simulation: Any) -> int:
+    def reading_bytes(self, simulation: Simulation) -> int:
         """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
-    def on(self, backend: Any, simulation: Any, before: str | None = None) -> Plan:
+    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> Plan:
         """The plan with what depends on the device decided; before: the decision of the run that goes on.
 
         Raises InputError where the device cannot do what the description demands.
         """
 
-    def raster_point_count(self, selection: Any) -> int:
+    def raster_point_count(self, selection: SnapshotSelection) -> int:
         """Points of one snapshot of a selection."""
 
     def summary(self) -> dict[str, Any]:
@@ -96,7 +121,7 @@ class Plan(Protocol):
     def lines(self) -> list[tuple[str, str]]:
         """What `check` prints of the plan: name and value."""
 
-    def warnings(self, simulation: Any) -> list[str]:
+    def warnings(self, simulation: Simulation) -> list[str]:
         """Return one sentence for each point in which this discretization may be less accurate than the user expects.
 
         Each sentence states the key of the simulation file, the value, the estimated error and the remedy. All ranks
@@ -124,7 +149,7 @@ class Solver(Protocol):
     def advance(self, step: int) -> None:
         """From step to step + 1."""
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """What the weights of this rank represent of the sources and receivers of the description."""
 
     def facts(self) -> dict[str, Any]:
@@ -143,7 +168,7 @@ class Solver(Protocol):
         Records taken from now on do not touch these.
         """
 
-    def raster(self, selection: Any) -> Raster:
+    def raster(self, selection: SnapshotSelection) -> Raster:
         """The points that a snapshot selection (a plane, a volume, a stride) stands for; the same on all ranks."""
 
     def raster_points(self, raster: Raster) -> np.ndarray:
@@ -190,7 +215,7 @@ class BenchTask(Protocol):
     name: str
     backend: Any
     plan: Plan
-    simulation: Any
+    simulation: Simulation
 
     def entries(self) -> dict[str, Any]:
         """What the record says of the case: ``size``, ``order`` or ``degree``, and the like."""

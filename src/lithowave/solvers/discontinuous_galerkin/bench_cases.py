@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.timing import Steps, call_time
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import one_step
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
@@ -29,7 +30,6 @@ from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
-from lithowave.solvers.timing import Steps, call_time
 
 CASES, USUAL_CASES = ("global", "local", "anisotropic"), ("global", "local")
 OPTIONS = ("orders",)

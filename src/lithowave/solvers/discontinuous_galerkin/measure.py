@@ -13,6 +13,7 @@ from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.parallel.ranks import ALONE
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, one_step
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path
@@ -21,7 +22,6 @@ from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, place_poi
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
 from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.timing import Steps, typical_time
 
 SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache

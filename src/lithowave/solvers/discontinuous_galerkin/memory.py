@@ -12,7 +12,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
-from lithowave.solvers.rasters import select_raster, surface_grid
+from lithowave.solvers.elements.rasters import select_raster, surface_grid
 
 PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
 COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers
@@ -91,7 +91,7 @@ def setup_bytes(plan: Any) -> int:
 def reading_bytes(plan: Any, simulation: Any) -> int:
     """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
     output = simulation.output
-    total = places_bytes(plan, len(simulation.receiver_list()))
+    total = places_bytes(plan, len(simulation.acquisition.receivers))
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
         points = int(np.prod(select_raster(plan, selection).shape))

@@ -20,8 +20,8 @@ from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
-from lithowave.solvers.spread_sources import of_all_ranks, recorded_distances
+from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -139,7 +139,7 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
     0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of usual size the
     error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
     """
-    positions = simulation.source_positions
+    positions = simulation.acquisition.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
         tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
         size = element_sizes(mesh, positions, tolerance, ranks)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.solvers.common.workload import RankShare
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
 from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, traces_sent
 from lithowave.solvers.discontinuous_galerkin.plan import model_clusters
-from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

@@ -12,8 +12,9 @@ from lithowave.errors import InputError
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.absorption_warnings import flux_warnings
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
@@ -23,10 +24,9 @@ from lithowave.solvers.discontinuous_galerkin.parts import make_part
 from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
-from lithowave.solvers.model_warnings import receivers_at_vertices, tetrahedra_warnings
-from lithowave.solvers.near_source_warnings import TETRAHEDRA, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.rasters import select_raster
+from lithowave.solvers.elements.absorption_warnings import flux_warnings
+from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
+from lithowave.solvers.elements.rasters import select_raster
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -229,9 +229,9 @@ class DiscontinuousGalerkinPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = element_sizes(self.mesh, simulation.source_positions, self.tolerance, self.shared.ranks)
+        size = element_sizes(self.mesh, simulation.acquisition.source_positions, self.tolerance, self.shared.ranks)
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
-        positions = np.array([one.position for one in simulation.receiver_list()], float).reshape(-1, 3)
+        positions = simulation.acquisition.receiver_positions
         places = place_points(self.mesh, positions, self.tolerance, self.shared.ranks).places
         near += receivers_at_vertices(self, simulation, places)
         return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
@@ -279,7 +279,7 @@ def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> 
     """Sources and receivers must be in the mesh: of one that is read only its elements tell."""
     if simulation.solver.mesh is None:
         return
-    for where, points in (("sources", simulation.point_sources()), ("receivers", simulation.receiver_list())):
+    for where, points in (("sources", simulation.acquisition.sources), ("receivers", simulation.acquisition.receivers)):
         positions = np.array([point.position for point in points], float).reshape(-1, 3)
         names = [getattr(point, "name", "") or f"{where[:-1]} {number}" for number, point in enumerate(points)]
         placed = place_points(plan.mesh, positions, plan.tolerance, plan.shared.ranks)

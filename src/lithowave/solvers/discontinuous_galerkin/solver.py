@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.places import place_points, require_places
@@ -18,10 +19,9 @@ from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples, Reco
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
+from lithowave.solvers.elements.rasters import select_raster, surface_grid
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.rasters import select_raster, surface_grid
-from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class DiscontinuousGalerkinSolver:
         self._allocate()
         self.exchange = TraceExchange(self, self.halo)
         self._prepare_sources(simulation)
-        receivers = [] if simulation is None else simulation.receiver_list()
+        receivers = () if simulation is None else simulation.acquisition.receivers
         self.records_of = Records(self, receivers)
         self._magnitudes = backend.zeros(MAGNITUDES)
         self._rasters: dict[Raster, PlacedSamples] = {}
@@ -74,7 +74,7 @@ class DiscontinuousGalerkinSolver:
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
         plan, self.sources, self._next_step = self.plan, [], -1
-        sources = [] if simulation is None else simulation.point_sources()
+        sources = () if simulation is None else simulation.acquisition.sources
         self._source_sums: list[SourceSums] = []
         if not sources:
             return

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.solvers.common.source_amplitudes import BLOCK
 from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
@@ -26,8 +27,7 @@ from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, SharedPla
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
-from lithowave.solvers.source_amplitudes import BLOCK
-from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
+from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
 VELOCITY = slice(len(STRESS), QUANTITIES)
 MANY = 200  # sources, beyond which only those with receivers nearer than NEAR elements are spread
@@ -132,7 +132,7 @@ def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bo
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
     """The points that represent the sources of a simulation: all are spread, or of many those with receivers near."""
-    reach = np.inf if len(simulation.point_sources()) <= MANY else NEAR
+    reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 

@@ -14,19 +14,17 @@ from functools import cached_property
 from typing import Any
 
 from lithowave.description.simulation import Simulation
+from lithowave.solvers.common.timing import RECORDS, Steps, call_time
+from lithowave.solvers.finite_difference.fields import step_words
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import RECORDS, Steps, call_time
 
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
 OPTIONS = ("orders", "passes", "moduli", "layer_cells", "receivers", "steps")
 SMALLEST_SIZE = 40  # points
-# Words a point and step: velocities read and written (6), stresses read (6), density; stresses read and written (12),
-# velocities read (3), two moduli.
-STEP_WORDS = 6 + 6 + 1 + 12 + 3 + 2
 # Words for a point of a layer and step. CUDA kernels do the layers in the same sweep: six memory variables read and
 # written. On a CPU the fields they change are read and written again (3 + 5 of them twice), and the material (2 + 2).
 LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
@@ -78,7 +76,7 @@ def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
     """Bytes that one step must move, by the model above."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
-    return plan.value_bytes * (STEP_WORDS * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
+    return plan.value_bytes * (step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
 
 
 @dataclass(frozen=True)

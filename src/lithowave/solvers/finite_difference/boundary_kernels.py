@@ -11,7 +11,7 @@ from numba import prange
 
 from lithowave.backends.loops import U, exact_parallel, exact_row, multiply_add
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.finite_difference.rows import compliance_square, density_pair
+from lithowave.solvers.finite_difference.law import add_shear_stress, add_uniaxial_stress, add_velocity
 
 
 @exact_row
@@ -32,29 +32,23 @@ def close_velocity_row(k, j, i, count, d, source, weights, reach, inward, v, s, 
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     for n in range(count):
         force = weighted_line(s, source[0], source[1], source[2] + n, inward, weights, d, reach)
-        v[k, j, i + n] = multiply_add((ratio + ratio) / density_pair(density, k, j, i + n, axis), force, v[k, j, i + n])
+        add_velocity(v, density, k, j, i + n, axis, ratio, force)
 
 
 @exact_row
-def close_normal_stress_row(
-    k, j, i, count, d, source, weights, reach, inward, v, snn, stt, suu, lam, compliance, ratio
-):
+def close_normal_stress_row(k, j, i, count, d, source, weights, reach, inward, v, sxx, syy, szz, law, axis, ratio):
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     for n in range(count):
-        added = ratio * weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
-        pressure = lam[k, j, i + n] * added
-        snn[k, j, i + n] += pressure + (added + added) / compliance[k, j, i + n]
-        stt[k, j, i + n] += pressure
-        suu[k, j, i + n] += pressure
+        rate = weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
+        add_uniaxial_stress(sxx, syy, szz, law, k, j, i + n, axis, ratio, rate)
 
 
 @exact_row
-def close_shear_stress_row(k, j, i, count, d, source, weights, reach, inward, v, s, compliance, a, b, ratio):
+def close_shear_stress_row(k, j, i, count, d, source, weights, reach, inward, v, s, law, a, b, ratio):
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
-    four = ratio + ratio + ratio + ratio
     for n in range(count):
         shear = weighted_line(v, source[0], source[1], source[2] + n, inward, weights, d, reach)
-        s[k, j, i + n] = multiply_add(four / compliance_square(compliance, k, j, i + n, a, b), shear, s[k, j, i + n])
+        add_shear_stress(s, law, k, j, i + n, a, b, ratio, shear)
 
 
 @exact_parallel
@@ -86,8 +80,8 @@ def close_velocity(
 
 @exact_parallel
 def close_stress(
-    vn, vt, vu, snn, stt, suu, snt, snu, lam, compliance, node_change, half_change, node_reach, half_reach, first,
-    half, shape, inward, n, t, u, ratio,
+    vn, vt, vu, sxx, syy, szz, snt, snu, law, node_change, half_change, node_reach, half_reach, first, half, shape,
+    inward, n, t, u, ratio,
 ):  # fmt: skip
     r"""Change the derivatives along n near a face from the plain stencil to the closed one, stresses."""
     planes, rows, count = shape[0], shape[1], U(shape[2])
@@ -100,20 +94,20 @@ def close_stress(
         for d in range(U(node_change.shape[0])):
             k, j, i = node_row
             close_normal_stress_row(
-                k, j, i, count, d, half_row, node_change, node_reach, inward, vn, snn, stt, suu, lam, compliance, ratio
+                k, j, i, count, d, half_row, node_change, node_reach, inward, vn, sxx, syy, szz, law, n, ratio
             )
             k, j, i = half_row
             close_shear_stress_row(
-                k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, compliance, n, t, ratio
+                k, j, i, count, d, node_row, half_change, half_reach, inward, vt, snt, law, n, t, ratio
             )
             close_shear_stress_row(
-                k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, compliance, n, u, ratio
+                k, j, i, count, d, node_row, half_change, half_reach, inward, vu, snu, law, n, u, ratio
             )
         restore_rounding(rounding)
 
 
 @exact_parallel
-def hold(vt, vu, first, shape):
+def zero_on_face(vt, vu, first, shape):
     """Zero two fields on the nodes of a face."""
     planes, rows = shape[0], shape[1]
     for task in prange(planes * rows):

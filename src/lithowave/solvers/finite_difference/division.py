@@ -9,9 +9,9 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
+from lithowave.solvers.common.workload import RankShare
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.exchange import Division
-from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan

@@ -15,7 +15,7 @@ import numpy as np
 
 from lithowave.mesh.blocks import Blocks
 from lithowave.mesh.grid import Grid, Ranges
-from lithowave.solvers.finite_difference.arguments import FIELDS, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
 from lithowave.solvers.finite_difference.tiles import common
 
 Step = tuple[int, int, int]
@@ -121,8 +121,8 @@ class FieldMessage:
 
     def start(self, fields: dict[str, Any]) -> None:
         """Send what is in the fields when all work asked for so far is done."""
-        self.message.start(lambda: self.kernels.pack(*fields.values(), self._sent, self.message.outgoing))
+        self.message.start(lambda: self.kernels.pack(tuple(fields.values()), self._sent, self.message.outgoing))
 
     def finish(self, fields: dict[str, Any]) -> None:
         """Work asked for from now on finds what the neighbours sent."""
-        self.message.finish(lambda: self.kernels.unpack(*fields.values(), self._received, self.message.incoming))
+        self.message.finish(lambda: self.kernels.unpack(tuple(fields.values()), self._received, self.message.incoming))

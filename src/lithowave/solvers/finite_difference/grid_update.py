@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.arguments import FIELDS, named_arguments
+from lithowave.solvers.finite_difference.arguments import named_arguments
+from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MODULI
 from lithowave.solvers.finite_difference.packing import (
+    Scales,
     address,
     blob,
     element_strides,
     layer_ranges,
+    pack_law,
     pack_layers,
     pack_layout,
     pack_scales,
@@ -33,11 +36,7 @@ from lithowave.solvers.finite_difference.tiles import (
 )
 
 PACKAGE = "lithowave.solvers.finite_difference"
-MATERIAL = ("density", "lam", "compliance")
 RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
-
-# (low, step) of the codes of density, lam and compliance; None where they are numbers.
-Scales = dict[str, tuple[float, float]] | None
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,21 @@ class Box:
     rows: str = ""
 
 
+def material_boxes(role: str) -> list[Box]:
+    """Return the boxes of the material arrays with this role, in the order of the table."""
+    fields = (field for field in MATERIAL if field.role == role)
+    return [Box(field.name, 1, "more") if field.neighbors else Box(field.name) for field in fields]
+
+
 # In the order of the maps in update_ring.cu.
 RING_BOXES = {
     "update_velocity": (
         Box("sxx", 2), Box("sxy", 2, "tall"), Box("syy", 0, "tall"), Box("sxz", 2), Box("syz", 0, "tall"), Box("szz"),
-        Box("vx"), Box("vy"), Box("vz"), Box("density", 1, "more"),
+        Box("vx"), Box("vy"), Box("vz"), *material_boxes("density"),
     ),
     "update_stress": (
         Box("vx", 2, "tall"), Box("vy", 2, "tall"), Box("vz", 2, "tall"), Box("sxx"), Box("syy"), Box("szz"),
-        Box("sxy"), Box("sxz"), Box("syz"), Box("lam"), Box("compliance", 1, "more"),
+        Box("sxy"), Box("sxz"), Box("syz"), *material_boxes("modulus"),
     ),
 }  # fmt: skip
 
@@ -124,7 +129,8 @@ class GridUpdate:
 
     def shared_bytes(self, how: Arrangement, shape: Shape, item: int) -> int:
         """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
-        items = {box: self.material_item if box.field in MATERIAL else item for box in RING_BOXES[self.kernel]}
+        material = {field.name for field in MATERIAL}
+        items = {box: self.material_item if box.field in material else item for box in RING_BOXES[self.kernel]}
         sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
         return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
@@ -140,9 +146,12 @@ class GridUpdate:
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
             "layers": pack_layers(named, ranges),
-            "scales": pack_scales(self.scales),
             "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), boxes), np.int32),
         }
+        if "law" in named:
+            kept["law"] = pack_law(named["law"], self.scales)
+        else:
+            kept["density_scale"] = pack_scales(self.scales, "density")
         if how.slots:
             kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
         return how, kept
@@ -169,8 +178,9 @@ class GridUpdate:
 
     def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
         found = []
+        arrays = named | dict(zip(MODULI, named.get("law", ()), strict=False))
         for box in RING_BOXES[self.kernel]:
-            array = named[box.field]
+            array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)
             found.append(tensor_map(self.backend, array, self.order // 2, size, box.columns == 1))
         return np.concatenate(found)

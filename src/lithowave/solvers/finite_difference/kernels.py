@@ -1,8 +1,8 @@
 """Updates of the whole grid on the CPU: rows of `rows.py` in tiles that stay in the cache, tiles over the threads.
 
-The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the plain update what the
-layer changes, so that the rows of the interior do not know of them, and corners, where layers meet, need no code of
-their own.
+The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the interior update what
+the layer changes, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
+separate code.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from numba import prange
 
 from lithowave.backends.loops import U, exact_parallel, exact_row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.finite_difference.law import X, Y, Z, add_uniaxial_stress, releasing_rate
 from lithowave.solvers.finite_difference.rows import (
     ONE,
     THREE,
     ZERO,
-    X,
-    Y,
-    Z,
     absorb_stress_row,
     absorb_velocity_row,
     stress_row,
@@ -120,12 +118,12 @@ def update_velocity(
 
 @exact_parallel
 def update_stress(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads, boxes,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""sigma += dt (lambda tr(eps) I + 2 mu eps) with eps the strain rate; ratio = dt / h.
+    r"""sigma += dt C : e with the strain rate e and the law C of `law.py`; ratio = dt / h.
 
-    mu of the shear stresses is the harmonic mean of four nodes. The other arguments are those of `update_velocity`.
+    law : its arrays. The other arguments are those of `update_velocity`.
     """
     begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
@@ -141,48 +139,44 @@ def update_stress(
                 for q in range(q0, q1):
                     k, j = p + begin, q + begin
                     stress_row(
-                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance,
-                        ratio, cx, cy, cz,
+                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx,
+                        cy, cz,
                     )  # fmt: skip
                     for side in range(x_sides):
                         s0, s1 = columns_of_layer(x_start[side], width, first, last)
                         absorb_stress_row(
-                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
-                            compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
+                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, law,
+                            x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
                     for side in range(y_sides):
                         depth = q - y_start[side]
                         if depth < y_depths:
                             depth += side * y_depths
                             absorb_stress_row(
-                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
-                                compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, sxx, syy, szz, sxy, syz, law,
+                                y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
                             )  # fmt: skip
                     for side in range(z_sides):
                         depth = p - z_start[side]
                         if depth < z_depths:
                             depth += side * z_depths
                             absorb_stress_row(
-                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
-                                compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
+                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, sxx, syy, szz, sxz, syz, law,
+                                z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
                             )  # fmt: skip
             restore_rounding(rounding)
 
 
 @exact_parallel
-def free_surface(plane, sxx, syy, szz, lam, compliance):
+def free_surface(plane, sxx, syy, szz, law, ratio):
     r"""Make szz zero on a plane of nodes by the vertical strain rate that does so.
 
-    Whatever d(vz)/dz the update used there, szz = s calls for its change by -s / (lambda + 2 mu), which changes sxx and
-    syy by -s lambda / (lambda + 2 mu).
+    The update has used some d(vz)/dz there; the change of it that makes szz zero changes sxx and syy, too.
     """
     rows, columns = szz.shape[1], szz.shape[2]
     k = U(plane)
     for row_number in prange(rows):
         j = U(row_number)
         for i in range(U(columns)):
-            stiffness = lam[k, j, i] * compliance[k, j, i]
-            change = szz[k, j, i] * (stiffness / (stiffness + lam.dtype.type(2)))
-            sxx[k, j, i] -= change
-            syy[k, j, i] -= change
-            szz[k, j, i] = lam.dtype.type(0)
+            add_uniaxial_stress(sxx, syy, szz, law, k, j, i, Z, ratio, releasing_rate(szz, law, k, j, i, ratio))
+            szz[k, j, i] = ratio - ratio

@@ -10,9 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate, Scales
+from lithowave.solvers.finite_difference.fields import FIELDS
+from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate
 from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, PASS, OnePass
-from lithowave.solvers.finite_difference.packing import element_strides, pack_face, pack_fields, pack_scales
+from lithowave.solvers.finite_difference.packing import (
+    Scales,
+    element_strides,
+    pack_face,
+    pack_fields,
+    pack_law,
+    pack_scales,
+)
 from lithowave.solvers.finite_difference.passes import possible
 from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
 
@@ -27,8 +35,8 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for order in (2, 4, 6, 8):
             real = "float" if precision == "single" else "double"
             common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact}
-            yield "boundary_kernels.cu", common, (0, 0)
-            yield "point_kernels.cu", common, (0, 0)
+            for file in ("boundary_kernels.cu", "point_kernels.cu"):
+                yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
                 yield RING_FILE, common | arrangement(precision, order, layered).defines(), (9, 0)
@@ -44,8 +52,8 @@ class SmallKernels:
 
     def __init__(self, backend: Any, order: int, scales: Scales) -> None:
         self.backend, self.halo = backend, order // 2
-        self.defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales))}
-        self.scales = pack_scales(scales)
+        self.scales = scales
+        self.defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "FIELD_COUNT": len(FIELDS)}
 
     def _launch(
         self, file: str, kernel: str, size: tuple[int, ...], named: dict[str, Any], block: tuple[int, ...] = BLOCK
@@ -58,7 +66,13 @@ class SmallKernels:
     def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
         named = named_arguments(kernel, arguments)
         face, (rows, columns) = pack_face(named["vn"], named)
-        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face, "scales": self.scales})
+        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face} | self._material(named))
+
+    def _material(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Structures of the material arguments of a call."""
+        if "law" in named:
+            return {"law": pack_law(named["law"], self.scales)}
+        return {"density_scale": pack_scales(self.scales, "density")}
 
     def close_velocity(self, *arguments: Any) -> None:
         """See `boundary_kernels.close_velocity`."""
@@ -68,11 +82,11 @@ class SmallKernels:
         """See `boundary_kernels.close_stress`."""
         self._close("close_stress", arguments)
 
-    def hold(self, *arguments: Any) -> None:
-        """See `boundary_kernels.hold`."""
-        named = named_arguments("hold", arguments)
+    def zero_on_face(self, *arguments: Any) -> None:
+        """See `boundary_kernels.zero_on_face`."""
+        named = named_arguments("zero_on_face", arguments)
         face, (rows, columns) = pack_face(named["vt"], named)
-        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face, "scales": self.scales})
+        self._launch("boundary_kernels.cu", "zero_on_face", (columns, rows), named | {"face": face})
 
     def free_surface(self, *arguments: Any) -> None:
         """See `kernels.free_surface`."""
@@ -81,9 +95,8 @@ class SmallKernels:
         _, rows, columns = (count - 2 * self.halo for count in named["szz"].shape)
         named |= {
             "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch,
-            "scales": self.scales,
         }  # fmt: skip
-        self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named)
+        self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named | self._material(named))
 
     def pack(self, *arguments: Any) -> None:
         """See `point_kernels.pack`."""
@@ -99,14 +112,14 @@ class SmallKernels:
         boxes, size = named["table"].shape[0], named["buffer"].size
         if boxes:
             blocks = min(COPY_BLOCKS, -(-size // (boxes * COPY_THREADS)))
-            named |= {"fields": pack_fields(named)}
+            named |= {"fields": pack_fields(named["fields"])}
             self._launch("point_kernels.cu", kernel, (blocks * COPY_THREADS, boxes), named, (COPY_THREADS, 1))
 
     def inject(self, *arguments: Any) -> None:
         """See `point_kernels.inject`."""
         named = named_arguments("inject", arguments)
         count = named["target"].size
-        named |= {"fields": pack_fields(named), "count": count, "sources": named["amplitude"].shape[1]}
+        named |= {"fields": pack_fields(named["fields"]), "count": count, "sources": named["amplitude"].shape[1]}
         self._launch("point_kernels.cu", "inject", (count,), named, (64,))
 
     def count_step(self, row: Any) -> None:
@@ -117,7 +130,7 @@ class SmallKernels:
         """See `point_kernels.sample`; a warp has a point."""
         named = named_arguments("sample", arguments)
         count = named["begin"].size - 1
-        named |= {"fields": pack_fields(named), "count": count}
+        named |= {"fields": pack_fields(named["fields"]), "count": count}
         self._launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
 
     def interpolate(self, *arguments: Any) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.timing import typical_time
 from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, Survey
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import typical_time
 
 MOST_RECEIVERS = 256
 

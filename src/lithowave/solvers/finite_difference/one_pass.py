@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.arguments import FIELDS
-from lithowave.solvers.finite_difference.grid_update import (
-    MATERIAL,
-    PACKAGE,
-    Scales,
-    index_type,
-    pack_coefficients,
-    tensor_map,
-)
-from lithowave.solvers.finite_difference.packing import address, pack_layout, pack_scales
+from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL
+from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
+from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
 from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
@@ -62,6 +56,7 @@ class OnePass:
         old: dict[str, Any],
         new: dict[str, Any],
         material: dict[str, Any],
+        law: Sequence[Any],
         ratio: Any,
         coefficients: Any,
         box: Boxes,
@@ -69,7 +64,7 @@ class OnePass:
         """From velocities and the stresses after them in `old` to those of the next step in `new`."""
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
-            self._kept[key] = self._arrange(old, material, coefficients, box)
+            self._kept[key] = self._arrange(old, material, law, coefficients, box)
         kept = self._kept[key]
         defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
         defines |= self.shape.defines()
@@ -94,11 +89,13 @@ class OnePass:
         """Columns and rows that come of each array."""
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
-        return boxes | {
-            "density": (self.shape.columns + 2 * self.material_unit, tall + 1),
-            "lam": (self.shape.columns, self.shape.rows),
-            "compliance": (self.shape.columns + self.material_unit, self.shape.rows + 1),
-        }
+        for field in MATERIAL:
+            if field.role == "density":  # for the tile with the velocities around it
+                boxes[field.name] = (self.shape.columns + 2 * self.material_unit, tall + 1)
+            else:
+                more = int(field.neighbors)
+                boxes[field.name] = (self.shape.columns + more * self.material_unit, self.shape.rows + more)
+        return boxes
 
     def _shared_bytes(self) -> int:
         """`Shared` of one_pass.cu."""
@@ -109,20 +106,23 @@ class OnePass:
             return -(-count * size // 128) * 128
 
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
+        material = {field.name for field in MATERIAL}
         slot = sum(
-            aligned(math.prod(size), 16 // self.material_unit if name in MATERIAL else item)
+            aligned(math.prod(size), 16 // self.material_unit if name in material else item)
             for name, size in self._boxes().items()
         )
         kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
         barriers = 8 * (2 * self.shape.slots + self.reach)
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
-    def _arrange(self, old: dict[str, Any], material: dict[str, Any], coefficients: Any, box: Boxes) -> dict[str, Any]:
+    def _arrange(
+        self, old: dict[str, Any], material: dict[str, Any], law: Sequence[Any], coefficients: Any, box: Boxes
+    ) -> dict[str, Any]:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
         maps = [
-            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in MATERIAL)
-            for name in (*(name for name, _ in MAPS), *MATERIAL)
+            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material)
+            for name in (*(name for name, _ in MAPS), *material)
         ]
         tiles = self._tiles(box)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
@@ -133,7 +133,8 @@ class OnePass:
             "tiles": self.backend.upload(tiles, np.int32),
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
-            "scales": pack_scales(self.scales),
+            "density_scale": pack_scales(self.scales, "density"),
+            "law": pack_law(law, self.scales),
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.arguments import FIELDS
+from lithowave.solvers.finite_difference.fields import MODULI
 from lithowave.solvers.finite_difference.tiles import Ranges
+
+# (low, step) of the codes of each material array; None if the arrays hold values.
+Scales = dict[str, tuple[float, float]] | None
 
 
 def address(array: Any) -> int:
@@ -61,15 +65,20 @@ def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
     return blob(packed)
 
 
-def pack_scales(scales: dict[str, tuple[float, float]] | None) -> np.ndarray:
-    """`Scales` of stencil.cuh; zeros where the material is not in codes."""
-    pairs = (scales[name] for name in ("density", "lam", "compliance")) if scales else [(0.0, 0.0)] * 3
-    return blob(struct.pack("6f", *(float(value) for pair in pairs for value in pair)))
+def pack_scales(scales: Scales, *names: str) -> np.ndarray:
+    """`Scale` of stencil.cuh for each of these material arrays; zeros unless they hold codes."""
+    values = [float(value) for name in names for value in (scales[name] if scales else (0.0, 0.0))]
+    return blob(struct.pack(f"{len(values)}f", *values))
 
 
-def pack_fields(named: dict[str, Any]) -> np.ndarray:
-    """`Fields` of point_kernels.cu."""
-    return blob(struct.pack("9Q", *(address(named[name]) for name in FIELDS)))
+def pack_law(law: Sequence[Any], scales: Scales) -> np.ndarray:
+    """`Law` of law.cuh: the arrays in the order of `fields.LAW`, then the scales of the moduli."""
+    return np.concatenate([pack_fields(law), pack_scales(scales, *MODULI)])
+
+
+def pack_fields(fields: Sequence[Any]) -> np.ndarray:
+    """A structure of pointers to arrays, as `Fields` of point_kernels.cu."""
+    return blob(struct.pack(f"{len(fields)}Q", *map(address, fields)))
 
 
 def signed(step: Any) -> int:
@@ -92,5 +101,5 @@ def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int,
     reach = [0, 0, 0]
     if "node_change" in named:
         reach = [*named["node_change"].shape, named["half_change"].shape[1]]
-    packed = struct.pack("8q6i", *places, *steps, strides[over], strides[along], rows, columns, *reach, 0)
+    packed = struct.pack("8q6i", *places, *steps, strides[over], strides[along], rows, columns, *reach, 2 - normal)
     return blob(packed), (rows, columns)

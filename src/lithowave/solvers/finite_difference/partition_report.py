@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lithowave.solvers.common.workload import RankShare
 from lithowave.solvers.finite_difference.division import shares, slices
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

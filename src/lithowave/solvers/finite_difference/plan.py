@@ -14,22 +14,22 @@ from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.mesh.grid import Ranges as GridRanges
 from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.common.layer_warnings import grid_warnings
+from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
 from lithowave.solvers.finite_difference.division import make_division
 from lithowave.solvers.finite_difference.exchange import Division
+from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY, STATE_COUNT
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.rasters import select_raster
-from lithowave.solvers.model_warnings import grid_warnings
-from lithowave.solvers.near_source_warnings import GRID, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-FIELDS, MODULI = 9, 3
 PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
 # Numbers of the field, places and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # thrice that with stress.
@@ -113,9 +113,10 @@ class FiniteDifferencePlan:
         """Bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
-        fields = FIELDS * (2 if self.passes == "one" else 1)
-        moduli = MODULI * (2 / self.value_bytes if self.moduli == "compact" and backend and backend.stores_codes else 1)
-        return math.ceil((fields + moduli) * field) + self.value_bytes * self.layer_values()
+        state = len(FIELDS) * (2 if self.passes == "one" else 1) + len(MEMORY)
+        compact = self.moduli == "compact" and backend and backend.stores_codes
+        material = len(MATERIAL) * (2 / self.value_bytes if compact else 1)
+        return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
 
     def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> FiniteDifferencePlan:
         """The plan with what depends on the device decided: one pass over memory in a step, or two.
@@ -126,7 +127,7 @@ class FiniteDifferencePlan:
         ------
         InputError : one pass is demanded where it is not possible.
         """
-        forces = [source.position for source in simulation.point_sources() if source.force is not None]
+        forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
         wanted = before if before and self.passes == "auto" else self.passes
         if self.ranks[1] > 1 and self.division is None:
             division = make_division(self, backend, self.ranks, simulation.compute.parts)
@@ -142,7 +143,7 @@ class FiniteDifferencePlan:
 
     def state_bytes(self) -> int:
         """Bytes of the fields and the absorbing layers: what a checkpoint holds."""
-        return self.value_bytes * (FIELDS * math.prod(self.padded_shape()) + self.layer_values())
+        return self.value_bytes * (STATE_COUNT * math.prod(self.padded_shape()) + self.layer_values())
 
     def setup_bytes(self) -> int:
         """Bytes of the planes of the medium that are at work at one time."""
@@ -151,7 +152,7 @@ class FiniteDifferencePlan:
     def reading_bytes(self, simulation: Simulation) -> int:
         """Bytes of the weights and places of the receivers."""
         per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
-        return per_receiver * len(simulation.receiver_list())
+        return per_receiver * len(simulation.acquisition.receivers)
 
     def raster_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
@@ -172,7 +173,7 @@ class FiniteDifferencePlan:
             "grid_points": list(whole.shape),
             "point_count": self.point_count,
             "interior_point_count": whole.interior_point_count,
-            "degrees_of_freedom": FIELDS * self.point_count,
+            "degrees_of_freedom": len(FIELDS) * self.point_count,
             "spacing_m": self.grid.spacing,
             "faces": self.faces,
             "time_step_s": self.schedule.time_step,
@@ -199,7 +200,7 @@ class FiniteDifferencePlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = np.full(len(simulation.source_positions), self.grid.spacing)
+        size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
         return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
 
     def instability_causes(self) -> list[str]:

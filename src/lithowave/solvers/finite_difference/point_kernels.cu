@@ -2,9 +2,9 @@
 
 #include "stencil.cuh"
 
-// vx, vy, vz, sxx, syy, szz, sxy, sxz, syz
+// The velocities and stresses in the order of the table in fields.py.
 struct Fields {
-    real* field[9];
+    real* field[FIELD_COUNT];
 };
 
 // field[number[n]][target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].

@@ -1,7 +1,7 @@
 """Kernels of sources, receivers, surface peaks and the instability watch: few points, any field.
 
-Fields come flattened; a point's contribution is a list of (index, weight), all points of a kind in one list with the
-number of the point each entry belongs to.
+`fields` is the tuple of velocities and stresses, which come flattened. The contribution of a point is a list of (index,
+weight); all points of a kind share one list, with the number of the point that each entry belongs to.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, paralle
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
-def inject(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, number, target, begin, weight, owner, amplitude, row
-):  # fmt: skip
+def inject(fields, number, target, begin, weight, owner, amplitude, row):
     """Field number[n] at target[n] += sum of weight * amplitude[row[0], owner], entries begin[n] .. begin[n + 1]."""
-    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
     for n in range(target.size):
         total = 0.0
         for entry in range(begin[n], begin[n + 1]):
@@ -28,13 +25,12 @@ def inject(
 
 
 @parallel
-def pack(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, table, buffer):
+def pack(fields, table, buffer):
     """Copy boxes of fields into a buffer, one behind the other.
 
     table (n, 8) : number of the field, place of the box's first element in the flattened field, planes, rows and
     columns of the box, where it begins in the buffer, and steps from plane to plane and from row to row in the field.
     """
-    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
     for n in prange(table.shape[0]):
         field = fields[table[n, 0]].reshape(-1)
         at = U(table[n, 5])
@@ -48,9 +44,8 @@ def pack(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, table, buffer):
 
 
 @parallel
-def unpack(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, table, buffer):
+def unpack(fields, table, buffer):
     """Copy boxes from a buffer into fields; see `pack`."""
-    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
     for n in prange(table.shape[0]):
         field = fields[table[n, 0]].reshape(-1)
         at = U(table[n, 5])
@@ -70,13 +65,12 @@ def count_step(row):
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
-def sample(vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, number, index, weight, begin, out, slot):
+def sample(fields, number, index, weight, begin, out, slot):
     """out[slot[0], c, p] = sum of weight * field number[entry] over the entries begin[n] .. begin[n + 1], where n = c *
     points + p.
 
     number, index : of the field, and of the point in the flattened field. out : (capacity, components, points).
     """
-    fields = (vx, vy, vz, sxx, syy, szz, sxy, sxz, syz)
     points = out.shape[2]
     for n in prange(begin.size - 1):
         total = 0.0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import Ranges
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.common.source_amplitudes import BLOCK, SourceAmplitudes
+from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import PointStencil
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 
 class SourceList:

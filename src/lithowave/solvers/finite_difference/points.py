@@ -19,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid, Ranges
-from lithowave.solvers.finite_difference.arguments import FIELDS
+from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
 from lithowave.solvers.finite_difference.surface_reading import (
     DEEP,
-    STAGGER,
     Block,
     FreeSurface,
     outer,

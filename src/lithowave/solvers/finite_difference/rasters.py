@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid
-from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
-from lithowave.solvers.finite_difference.surface_reading import STAGGER
+from lithowave.solvers.finite_difference.fields import STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.interface import Raster
 
 

@@ -1,8 +1,7 @@
-"""Parts of a rank's grid that are updated one after the other, and what the kernels of a step take for each."""
+"""Sections of a rank's grid that a step updates sequentially, with their faces and sources."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import Ranges
-from lithowave.solvers.finite_difference.arguments import STRESSES, VELOCITIES
+from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
+from lithowave.solvers.finite_difference.fields import STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.point_lists import SourceList
+from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.tiles import around
-from lithowave.solvers.source_amplitudes import SourceAmplitudes
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ def box_table(boxes: Sequence[Ranges]) -> np.ndarray:
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(solver: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
-    """The closed faces in some boxes of a solver's grid, with their changes and tuples as long as these reach."""
-    plan, upload = solver.plan, solver.backend.upload
+def closures(plan: Any, backend: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+    """Return the closed faces in some boxes of a grid, with their changes and tuples as long as these reach."""
+    upload = backend.upload
     return [
         (
             face,
@@ -60,7 +60,7 @@ def closures(solver: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tup
     ]  # fmt: skip
 
 
-class Parts:
+class StepRegions:
     """The regions of a step.
 
     stress, velocity : all points at which they are computed. outer_velocity, inner_velocity : those that other ranks
@@ -68,11 +68,11 @@ class Parts:
 
     Parameters
     ----------
-    solver : grid, stencil, backend. sources : point sources of the run.
+    plan, backend, stencil, material : of the rank. sources : point sources of the run.
     """
 
-    def __init__(self, solver: Any, sources: Sequence[Any]) -> None:
-        self._solver, plan = weakref.proxy(solver), solver.plan  # the solver has these parts
+    def __init__(self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any]) -> None:
+        self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
         self._moments = [source for source in sources if source.moment is not None]
         self._forces = [source for source in sources if source.force is not None]
         self._lists: list[SourceList] = []
@@ -82,42 +82,45 @@ class Parts:
         if division is None:
             self.velocity = self._region([whole], stress=False)
             return
-        unit, velocities = solver.backend.aligned_columns, division.velocities()
+        velocities = division.velocities()
         self.velocity = self._region([velocities], stress=False)
-        inner = division.inner(division.sent_width, unit)
+        inner = division.inner(division.sent_width, backend.aligned_columns)
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
 
     @property
     def act(self) -> bool:
-        """Whether there are sources here."""
+        """True if there are sources here."""
         return any(one.count for one in self._lists)
 
     def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of steps that holds this one."""
+        """Upload the amplitudes of the block of steps that contains this one."""
         for one in self._lists:
             one.load(step)
 
     def _region(self, boxes: Sequence[Ranges], stress: bool) -> Region:
         sources = self._moment_list(boxes) if stress else self._force_list(boxes)
         self._lists.append(sources)
-        return Region(box_table(boxes), closures(self._solver, boxes) if boxes else [], sources)
+        return Region(box_table(boxes), closures(self._plan, self._backend, boxes) if boxes else [], sources)
 
     def _moment_list(self, boxes: Sequence[Ranges]) -> SourceList:
-        """Weights carry moment, volume and time step."""
-        step = self._solver.plan.schedule.time_step
+        """Weights include moment, volume and time step."""
+        step = self._plan.schedule.time_step
         rates = SourceAmplitudes([source.time_function.rate for source in self._moments], step, 0.0)
         strengths = -step * np.array([source.moment for source in self._moments], float).reshape(-1, 6)
-        place = (self._solver.backend, self._solver.stencil)
-        return SourceList(*place, STRESSES, self._moments, strengths, None, rates, boxes)
+        return SourceList(self._backend, self._stencil, STRESSES, self._moments, strengths, None, rates, boxes)
 
     def _force_list(self, boxes: Sequence[Ranges]) -> SourceList:
-        """Weights carry force, volume, time step and buoyancy."""
-        step = self._solver.plan.schedule.time_step
+        """Weights include force, volume, time step and buoyancy."""
+        step = self._plan.schedule.time_step
         amplitudes = SourceAmplitudes([source.time_function.amplitude for source in self._forces], step, 0.5)
         strengths = step * np.array([source.force for source in self._forces], float).reshape(-1, 3)
-        place = (self._solver.backend, self._solver.stencil)
-        return SourceList(*place, VELOCITIES, self._forces, strengths, self._solver.buoyancy, amplitudes, boxes)
+        return SourceList(
+            self._backend, self._stencil, VELOCITIES, self._forces, strengths, self._buoyancy, amplitudes, boxes
+        )
+
+    def _buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
+        return self._material.buoyancy(name, index, self._stencil.strides)
 
 
 def _if_any(box: Ranges) -> list[Ranges]:

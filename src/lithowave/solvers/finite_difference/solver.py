@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place
-from lithowave.solvers.finite_difference.arguments import VELOCITIES
 from lithowave.solvers.finite_difference.coefficients import face_closure
-from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.exchange import FieldMessage
-from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, line_volumes, unsigned
-from lithowave.solvers.finite_difference.medium import medium_planes, surface_ratio, uniform_planes
-from lithowave.solvers.finite_difference.moduli import make_codes
+from lithowave.solvers.finite_difference.faces import line_volumes
+from lithowave.solvers.finite_difference.fields import VELOCITIES
+from lithowave.solvers.finite_difference.material import GridMaterial
+from lithowave.solvers.finite_difference.medium import surface_ratio
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
-from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
+from lithowave.solvers.finite_difference.point_lists import ReceiverList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.rasters import (
     finish_fields,
@@ -29,10 +28,10 @@ from lithowave.solvers.finite_difference.rasters import (
     select_raster,
     surface_part,
 )
-from lithowave.solvers.finite_difference.regions import Parts, Region
 from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
     GAINS,
@@ -43,15 +42,10 @@ from lithowave.solvers.finite_difference.surface_reading import (
 )
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.source_amplitudes import BLOCK
-from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-PACKAGE = "lithowave.solvers.finite_difference"
-KERNELS = ("kernels", "boundary_kernels", "point_kernels")
-MATERIAL = ("lam", "compliance", "density")
 MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
@@ -76,16 +70,16 @@ class FiniteDifferenceSolver:
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or alone(backend)
-        self._allocate(simulation)
-        scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
-        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
-        self._prepare_layers()
-        sources = [] if simulation is None else simulation.point_sources()
-        self._prepare_stencil(simulation)
-        self.parts = Parts(self, sources)
-        self._row, self._next_step = backend.zeros((1,), np.int64), -1
-        self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
-        receivers = [] if simulation is None else simulation.receiver_list()
+        self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
+        sources = () if simulation is None else simulation.acquisition.sources
+        receivers = () if simulation is None else simulation.acquisition.receivers
+        self.stencil = self._make_stencil(simulation)
+        self.step = Step(plan, backend, self.material, self.stencil, sources)
+        message = plan.division and FieldMessage(
+            self.halo, self.step.kernels, plan.division, self.stencil.strides, plan.halo
+        )
+        forces = [source.position for source in sources if source.force is not None]
+        self.scheme = make_scheme(self.step, message, forces)
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
@@ -94,47 +88,7 @@ class FiniteDifferenceSolver:
         self._peaks: dict[str, Any] | None = None
         self._repeated: dict[tuple, Callable[[], None]] = {}
 
-    def _allocate(self, simulation: Simulation | None) -> None:
-        plan, backend = self.plan, self.backend
-
-        def planes() -> Iterator[tuple[np.ndarray, ...]]:
-            if simulation is None:
-                return uniform_planes(plan.survey, self.grid, plan.halo)
-            return medium_planes(simulation, self.grid, plan.halo)
-
-        self.codes = make_codes(planes(), self.halo.ranks) if plan.moduli == "compact" else {}
-        self.stores_codes = bool(self.codes) and backend.stores_codes
-        dtype = np.uint16 if self.stores_codes else backend.dtype
-        shape = plan.padded_shape()
-        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo, dtype) for _ in range(3)]
-        for k, values in enumerate(planes()):
-            for array, name, plane in zip(material, MATERIAL, values, strict=True):
-                backend.assign(array[k], self._stored(name, plane))
-        self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
-        self.ratio = backend.scalar(plan.schedule.time_step / self.grid.spacing)
-
-    def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
-        """A plane of the material as the kernels read it; codes on a CPU become the numbers that they stand for."""
-        if name not in self.codes:
-            return plane
-        codes = self.codes[name].encode(plane)
-        return codes if self.stores_codes else self.codes[name].decode(codes)
-
-    def _material_of(self, name: str, part: Any) -> np.ndarray:
-        """A part of the material on the host, in numbers."""
-        host = self.backend.download(part)
-        return self.codes[name].decode(host) if self.stores_codes else host.astype(float)
-
-    def _prepare_layers(self) -> None:
-        plan, backend = self.plan, self.backend
-        self.layers = [axis_layers(self.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
-        self.memory = {kind: [backend.zeros(one.memory) for one in self.layers] for kind in ("velocity", "stress")}
-        self.profiles = [
-            (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
-            for one in self.layers
-        ]
-
-    def _prepare_stencil(self, simulation: Simulation | None) -> None:
+    def _make_stencil(self, simulation: Simulation | None) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
@@ -142,7 +96,7 @@ class FiniteDifferenceSolver:
             ratio = surface_ratio(simulation, plan.survey, self.grid)
             surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.division.own if plan.division else None
-        self.stencil = PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
         """Cells from each position (n, 3), m, to the nearest source, as far as they count at the surface."""
@@ -155,21 +109,10 @@ class FiniteDifferenceSolver:
             found[some] = np.minimum(found[some], np.linalg.norm(positions[some] - source, axis=1) / h)
         return found
 
-    def buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
-        """1/rho as the update of this velocity uses it, m^3/kg."""
-        pitch, plane = self.stencil.strides[1:]
-        step = self.stencil.strides[VELOCITIES.index(name)]
-        pair = np.zeros(index.shape)
-        for place in (index, index + step):
-            k, j, i = place // plane, place % plane // pitch, place % pitch
-            for k_present in np.unique(k):
-                here = k == k_present
-                pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
-        return 2.0 / pair
-
-    def field_message(self) -> FieldMessage:
-        """The halo exchange of velocities; see `exchange`."""
-        return FieldMessage(self.halo, self.kernels, self.plan.division, self.stencil.strides, self.plan.halo)
+    @property
+    def kernels(self) -> Any:
+        """The kernels of the device."""
+        return self.step.kernels
 
     # ------------------------------------------------------------------------------------------------ the step
 
@@ -179,90 +122,21 @@ class FiniteDifferenceSolver:
         return self.scheme.fields
 
     def advance(self, step: int) -> None:
-        """From step to step + 1."""
-        if step != self._next_step or step % BLOCK == 0:
-            self.backend.assign(self._row, np.array([step % BLOCK]))
-            self.parts.load(step)
+        """Advance from step to step + 1."""
+        self.step.load_sources(step)
         self.scheme.advance()
-        self._next_step = step + 1
-
-    def step_stress(self, f: dict[str, Any], region: Region) -> None:
-        """All that happens to the stresses in a region."""
-        self.kernels.update_stress(*self.stress_arguments(f, region.boxes))
-        self.finish_stress(f, region)
-
-    def finish_stress(self, f: dict[str, Any], region: Region) -> None:
-        """What faces and sources change in the stresses."""
-        self.close_stress(f, region)
-        self.inject(region.sources, f)
-        for plane in region.free_planes:  # zero normal traction
-            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
-
-    def step_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """All that happens to the velocities in a region."""
-        self.kernels.update_velocity(*self.velocity_arguments(f, region.boxes))
-        self.finish_velocity(f, region)
-
-    def close_stress(self, f: dict[str, Any], region: Region) -> None:
-        """What the closures of free and rigid faces change in the stresses."""
-        for face, closure in region.closed:
-            self.kernels.close_stress(
-                *_stress_fields(f, face.axis), self.lam, self.compliance, *closure, face.first, face.half,
-                face.shape, face.inward, *_axes(face.axis), self.ratio,
-            )  # fmt: skip
-
-    def finish_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """What faces and sources change in the velocities."""
-        self.close_velocity(f, region)
-        self.inject(region.sources, f)
-        for face in region.rigid_faces():  # the normal velocity is zero by the closure, the tangential one here
-            tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
-            self.kernels.hold(*tangential, face.first, face.shape)
-
-    def close_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """What the closures of free and rigid faces change in the velocities."""
-        for face, closure in region.closed:
-            self.kernels.close_velocity(
-                *_velocity_fields(f, face.axis), self.density, *closure, face.first, face.half,
-                face.shape, face.inward, *_axes(face.axis), self.ratio,
-            )  # fmt: skip
 
     def update_stress(self) -> None:
-        """sigma += dt C : grad v, with absorbing layers and closed faces: one half of a step, for measurements."""
-        self.kernels.update_stress(*self.stress_arguments(self.fields_by_name, self.parts.stress.boxes))
-        self.close_stress(self.fields_by_name, self.parts.stress)
+        """Update the stresses, with absorbing layers and closed faces: one half of a step, for measurements."""
+        step, f = self.step, self.fields_by_name
+        self.kernels.update_stress(*step.stress_arguments(f, step.regions.stress.boxes))
+        step.close_stress(f, step.regions.stress)
 
     def update_velocity(self) -> None:
-        """v += dt / rho div sigma, with absorbing layers and closed faces: the other half."""
-        self.kernels.update_velocity(*self.velocity_arguments(self.fields_by_name, self.parts.velocity.boxes))
-        self.close_velocity(self.fields_by_name, self.parts.velocity)
-
-    def stress_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
-        """Of the kernel `update_stress`."""
-        return (
-            *f.values(), self.lam, self.compliance, self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layers("stress"),
-        )  # fmt: skip
-
-    def velocity_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
-        """Of the kernel `update_velocity`."""
-        return (
-            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layers("velocity"),
-        )  # fmt: skip
-
-    def inject(self, sources: SourceList, f: dict[str, Any]) -> None:
-        """What sources add to the fields at this step."""
-        if sources.count:
-            self.kernels.inject(*f.values(), *sources.arguments(), self._row)
-
-    def count_step(self) -> None:
-        """One step further in the tables of the sources."""
-        if self.parts.act:
-            self.kernels.count_step(self._row)
-
-    def _layers(self, kind: str) -> list[Any]:
-        return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
+        """Update the velocities, with absorbing layers and closed faces: the other half."""
+        step, f = self.step, self.fields_by_name
+        self.kernels.update_velocity(*step.velocity_arguments(f, step.regions.velocity.boxes))
+        step.close_velocity(f, step.regions.velocity)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
         """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver has all of it."""
@@ -282,8 +156,7 @@ class FiniteDifferenceSolver:
 
     def facts(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Solver`."""
-        names = {"density": "density_kg_m3", "lam": "lambda_pa", "compliance": "mu_relative"}
-        error = {names[name]: code.error() for name, code in self.codes.items()}
+        error = self.material.errors()
         return {"moduli_error": error} if error else {}
 
     def start_records(self, capacity: int, stress: bool) -> None:
@@ -296,18 +169,14 @@ class FiniteDifferenceSolver:
         """See `lithowave.solvers.interface.Solver`."""
         if slot != self._next_slot:
             self.backend.assign(self._slot, np.array([slot]))
-        fields, arguments = self.fields_by_name, self.receivers.arguments()
-        self._repeat(("record", self.scheme.turn, self.receivers.room), self._launch_record, fields, arguments)
+        arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments(), self._slot)
+        self._repeat(("record", self.scheme.turn, self.receivers.room), launch_record, self.kernels, arguments)
         self._next_slot = slot + 1
 
-    def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        self.kernels.sample(*fields.values(), *arguments, self._slot)
-        self.kernels.count_step(self._slot)
-
-    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
-        """Call a method that always launches the same kernels with the same arrays for this key."""
+    def _repeat(self, key: tuple, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function that always launches the same kernels with the same arrays for this key."""
         if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
+            self._repeated[key] = self.backend.repeated(partial(function, *arguments))
         self._repeated[key]()
 
     def records(self, count: int) -> Coming:
@@ -382,15 +251,15 @@ class FiniteDifferenceSolver:
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
         if self._has_surface:
-            self._repeat(("peaks", self.scheme.turn), self._launch_peaks, self.fields_by_name)
+            self._repeat(("peaks", self.scheme.turn), self.kernels.surface_peaks, *self._peak_arguments())
 
-    def _launch_peaks(self, f: dict[str, Any]) -> None:
-        halo, whole = self.plan.halo, self.grid.whole
-        plane = whole.shape[2] - 1 - whole.layers[2][1] - self.grid.first[2]
-        self.kernels.surface_peaks(
-            f["vx"], f["vy"], f["vz"], halo + plane, halo, *self._surface,
-            self.backend.scalar(self.plan.schedule.time_step), *self._peaks.values(),
-        )  # fmt: skip
+    def _peak_arguments(self) -> tuple[Any, ...]:
+        """Return the arguments of the kernel `surface_peaks`."""
+        halo, grid = self.plan.halo, self.grid.whole
+        plane = grid.shape[2] - 1 - grid.layers[2][1] - self.grid.first[2]
+        velocities = (self.fields_by_name[name] for name in VELOCITIES)
+        step = self.backend.scalar(self.plan.schedule.time_step)
+        return *velocities, halo + plane, halo, *self._surface, step, *self._peaks.values()
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -420,20 +289,15 @@ class FiniteDifferenceSolver:
                     largest = float(magnitude.max())
                     j, i = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
                     x, y, z = (self.grid.origin[a] + self.grid.spacing * (n - halo) for a, n in enumerate((i, j, k)))
-                    place = f"near ({x:zg}, {y:zg}, {z:zg}) m, where {self._material(k, j, i)}"
+                    place = f"near ({x:zg}, {y:zg}, {z:zg}) m, where {self.material.describe(k, j, i)}"
                     text = f"|{name}| = {largest:.3g} m/s {place}"
         return text
-
-    def _material(self, k: int, j: int, i: int) -> str:
-        arrays = zip(MATERIAL, (self.lam, self.compliance, self.density), strict=True)
-        lam, compliance, rho = (float(self._material_of(name, array[k, j])[i]) for name, array in arrays)
-        vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
-        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
 
     # ------------------------------------------------------------------------------------------------ the state
 
     def _stored_parts(self) -> Stored:
-        return Stored(self.plan, self.layers, self.fields_by_name, self.memory, self._peaks or {})
+        fields = self.fields_by_name | self.material.memory
+        return Stored(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
     def state(self) -> dict[str, Piece]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -449,23 +313,7 @@ class FiniteDifferenceSolver:
         self.scheme.restored()
 
 
-def _axes(axis: int) -> tuple:
-    return tuple(unsigned(UNIT[a]) for a in (axis, *TANGENTS[axis]))
-
-
-def _velocity_fields(f: dict[str, Any], axis: int) -> tuple:
-    t, u = TANGENTS[axis]
-    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-    return (*velocities, f[stress_name(axis, axis)], f[stress_name(axis, t)], f[stress_name(axis, u)])
-
-
-def _stress_fields(f: dict[str, Any], axis: int) -> tuple:
-    t, u = TANGENTS[axis]
-    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-    pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
-    return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
-
-
-def stress_name(a: int, b: int) -> str:
-    """Name of a stress component by its axes."""
-    return "s" + "".join(AXES[axis] for axis in sorted((a, b)))
+def launch_record(kernels: Any, arguments: tuple[Any, ...]) -> None:
+    """Launch the kernels that record the receivers; the last argument is the slot, which advances."""
+    kernels.sample(*arguments)
+    kernels.count_step(arguments[-1])

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
-from lithowave.solvers.finite_difference.surface_reading import STAGGER
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be left out
@@ -24,17 +23,20 @@ def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
     """Add the moment tensors and forces of the sources that change points of this rank."""
     kinds = [source.force is not None for source in sources]
     moments, forces = (np.flatnonzero(np.array(kinds, bool) == kind) for kind in (False, True))
-    step = solver.plan.schedule.time_step
+    time_step, regions, material = solver.plan.schedule.time_step, solver.step.regions, solver.step.material
     for names, some, columns, region in (
-        (STRESSES, moments, MOMENT, solver.parts.stress), (VELOCITIES, forces, FORCE, solver.parts.velocity),
+        (STRESSES, moments, MOMENT, regions.stress), (VELOCITIES, forces, FORCE, regions.velocity),
     ):  # fmt: skip
         number, index, weight, owner = region.sources.entries()
         nodes = solver.stencil.nodes(index)
         own = solver.stencil.is_own(nodes)
         for component, name in enumerate(names):
             chosen = own & (number == FIELDS.index(name))
-            rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / step
-            rates = rates / solver.buoyancy(name, index[chosen]) if columns is FORCE else -rates
+            rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / time_step
+            if columns is FORCE:
+                rates = rates / material.buoyancy(name, index[chosen], solver.stencil.strides)
+            else:
+                rates = -rates
             source = some[owner[chosen]]
             np.add.at(placement.totals[:, columns][:, component], source, rates)
             placement.acts[source[(rates != 0) & ~held(solver.stencil, name, nodes[chosen])]] = True

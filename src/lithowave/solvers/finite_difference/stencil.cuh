@@ -27,8 +27,8 @@ struct Layout {
     }
 };
 
-// Material numbers: as they are, or (COMPACT) codes of 16 bits. Density and lambda are low + step * code, 1/mu is two to
-// the power of that; the last code of density and 1/mu is what closes the far ends of the grid.
+// Material: values, or (COMPACT) codes of 16 bits. A linear scale is low + step * code, a logarithmic one two to the power
+// of that; the last code is `outside`, the value beyond the far ends of the grid (fields.py, quantization.py).
 #if COMPACT
 typedef unsigned short modulus_t;
 #else
@@ -43,22 +43,21 @@ struct Scale {
 __device__ __forceinline__ real linear_value(modulus_t code, const Scale& scale) {
     return scale.low + scale.step * static_cast<real>(code);
 }
-__device__ __forceinline__ real density_value(modulus_t code, const Scale& scale) {
-    return code == 65535 ? real(1e20) : linear_value(code, scale);
+__device__ __forceinline__ real linear_value(modulus_t code, const Scale& scale, real outside) {
+    return code == 65535 ? outside : linear_value(code, scale);
 }
-__device__ __forceinline__ real compliance_value(modulus_t code, const Scale& scale) {
-    return code == 65535 ? real(1e10) : exp2f(linear_value(code, scale));
+__device__ __forceinline__ real logarithmic_value(modulus_t code, const Scale& scale, real outside) {
+    return code == 65535 ? outside : exp2f(linear_value(code, scale));
 }
 #else
 __device__ __forceinline__ real linear_value(modulus_t value, const Scale&) { return value; }
-__device__ __forceinline__ real density_value(modulus_t value, const Scale&) { return value; }
-__device__ __forceinline__ real compliance_value(modulus_t value, const Scale&) { return value; }
+__device__ __forceinline__ real linear_value(modulus_t value, const Scale&, real) { return value; }
+__device__ __forceinline__ real logarithmic_value(modulus_t value, const Scale&, real) { return value; }
 #endif
 
-// The scales of a run.
-struct Scales {
-    Scale density, lam, compliance;
-};
+__device__ __forceinline__ real density_value(modulus_t code, const Scale& scale) {
+    return linear_value(code, scale, real(1e20));
+}
 
 // A box of points that one block updates: from (x, y, z) up to, not including, (x_end, y_end, z_end).
 struct Tile {

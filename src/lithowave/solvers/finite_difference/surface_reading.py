@@ -30,12 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Half cells towards +x, +y, +z at which each field lives.
-STAGGER = {
-    "vx": (1, 0, 0), "vy": (0, 1, 0), "vz": (0, 0, 1),
-    "sxx": (0, 0, 0), "syy": (0, 0, 0), "szz": (0, 0, 0),
-    "sxy": (1, 1, 0), "sxz": (1, 0, 1), "syz": (0, 1, 1),
-}  # fmt: skip
+from lithowave.solvers.finite_difference.fields import STAGGER
+
 NEAR_SOURCE = 3.0  # cells
 DEEP = 4.0  # cells from which on vz is read from 6 points along z instead of 4
 HERMITE = (9.0 / 8.0, -1.0 / 8.0, -3.0 / 8.0)  # of the first and second half node and of h times the slope upwards

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lithowave.solvers.common.timing import Steps, call_time
 from lithowave.solvers.spectral_element.elements import Kind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.memory import members
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.solvers.timing import Steps, call_time
 
 KINDS = {
     "affine": Kind("affine", False, False),

@@ -10,13 +10,13 @@ import numpy as np
 
 from lithowave.mesh.hexahedra import curved, layered_box
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.spectral_element.elements import Kind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
 from lithowave.solvers.spectral_element.samples import PlacedSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.solvers.timing import Steps, typical_time
 
 SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.rasters import points_within, select_raster, surface_grid
+from lithowave.solvers.elements.rasters import points_within, select_raster, surface_grid
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 
@@ -111,7 +111,7 @@ def setup_bytes(plan: Any) -> int:
 def reading_bytes(plan: Any, simulation: Any) -> int:
     """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
     output = simulation.output
-    total = len(simulation.receiver_list()) * place_bytes(plan, output.tensors)
+    total = len(simulation.acquisition.receivers) * place_bytes(plan, output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
         points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))

@@ -14,7 +14,7 @@ from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.parts import column_windows, element_parts, handed_out

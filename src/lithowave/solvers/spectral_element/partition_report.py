@@ -10,12 +10,12 @@ import numpy as np
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
-from lithowave.solvers.element_description import kinds_of_faces
+from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.spectral_element.elements import is_affine
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, built_box, built_mesh, windows
 from lithowave.solvers.spectral_element.parts import DAMPED_POINT, element_parts
 from lithowave.solvers.spectral_element.survey import map_coefficients
-from lithowave.solvers.workload import RankShare
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

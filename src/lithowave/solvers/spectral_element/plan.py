@@ -16,12 +16,12 @@ from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
 from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.absorption_warnings import stacey_warnings
 from lithowave.solvers.clock import Schedule, make_schedule
-from lithowave.solvers.model_warnings import hexahedra_warnings
-from lithowave.solvers.near_source_warnings import HEXAHEDRA, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.rasters import select_raster
+from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.elements.absorption_warnings import stacey_warnings
+from lithowave.solvers.elements.model_warnings import hexahedra_warnings
+from lithowave.solvers.elements.rasters import select_raster
 from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.elements import Kind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
@@ -258,7 +258,7 @@ class SpectralElementPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = surroundings(self, simulation.source_positions)[:, 2]
+        size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from lithowave.parallel.halo import Halo, alone
 from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.common.source_amplitudes import BLOCK
+from lithowave.solvers.elements.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.interface import Coming, Raster
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.rasters import points_within, positions_of, select_raster, surface_grid
-from lithowave.solvers.source_amplitudes import BLOCK
 from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta
@@ -66,7 +66,7 @@ class SpectralElementSolver:
         self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
         self._prepare_sources(simulation)
-        receivers = [] if simulation is None else simulation.receiver_list()
+        receivers = () if simulation is None else simulation.acquisition.receivers
         self.records_of = Records(self, receivers)
         self.receiver_numbers = self.records_of.samples.point
         self._magnitudes = backend.zeros(MAGNITUDES)
@@ -96,7 +96,7 @@ class SpectralElementSolver:
         self.history = self.backend.zeros((len(damping.point), 3))
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
-        sources = [] if simulation is None else simulation.point_sources()
+        sources = () if simulation is None else simulation.acquisition.sources
         spread = spread_of(self.plan, simulation)
         # A point of one element alone moves when that adds its forces: only then may sources act on it.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)

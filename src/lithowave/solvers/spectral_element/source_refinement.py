@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.mesh.hexahedra import BoxPlan, Slab
-from lithowave.solvers.spread_sources import recorded_distances
+from lithowave.solvers.elements.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -33,7 +33,7 @@ def refined_at_sources(plan: BoxPlan, simulation: Simulation, tops: list[float],
     ----------
     tops, sizes : of the layers of elements, m.
     """
-    sources = simulation.source_positions
+    sources = simulation.acquisition.source_positions
     if not len(sources) or simulation.solver.refine_sources is False:
         return plan
     size = np.array(sizes)[np.searchsorted(-np.array(tops), -sources[:, 2], side="right").clip(1) - 1]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
+from lithowave.solvers.common.source_amplitudes import BLOCK, SourceAmplitudes
+from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
 from lithowave.solvers.spectral_element.places import find_places, inverse_jacobians, symmetric
 from lithowave.solvers.spectral_element.shared_places import SharedPlaces, require_everywhere, share_places
-from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
 NEAR = 3.0  # sizes of the element: sources with receivers nearer than that are spread
 RADIUS = 1.0  # of the ball over which a source is spread, in sizes of the element

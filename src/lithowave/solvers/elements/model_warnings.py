@@ -1,9 +1,9 @@
-"""Warnings where a grid or mesh represents a model less accurately than its description: thin layers, interfaces inside
+"""Warnings where a mesh represents a model less accurately than its description: thin layers, interfaces inside
 elements, topography that elements do not resolve."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.element_description import element_layers, element_size
+from lithowave.solvers.common.layer_warnings import layer_thicknesses
+from lithowave.solvers.elements.element_description import element_layers, element_size
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -27,11 +28,6 @@ SURFACE_FACTOR = 2.0  # error of seismograms beside the worst place over that di
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
-
-
-def grid_warnings(plan: Any, simulation: Simulation) -> list[str]:
-    """Return the warnings of a finite-difference plan about the model."""
-    return averaged_layers(simulation, plan.grid.spacing)
 
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
@@ -62,7 +58,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, places: Any) -> lis
     ----------
     places : of the receivers in the elements of this rank, see `discontinuous_galerkin.places`.
     """
-    points, receivers = plan.points_per_wavelength(), simulation.receiver_list()
+    points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
     if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
         return []
     largest = np.maximum(places.reference.max(axis=1), 1.0 - places.reference.sum(axis=1))
@@ -75,32 +71,6 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, places: Any) -> lis
         f"{receivers[every[0]].name}), where the polynomials of an element are least accurate; estimated error of "
         f"their seismograms 2% to 3% at 7 points per wavelength (here: {points:.3g}). Use smaller elements there, or a "
         "vertex farther away."
-    ]
-
-
-def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
-    """Yield the index and the smallest thickness, m, of each layer in the domain that has a lower end there."""
-    domain = simulation.domain
-    top = domain.z[1] if domain.surface is None else domain.surface.low
-    layers = simulation.material.layers or []
-    for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
-        thickness = min(upper.top, top) - lower.top
-        if thickness > 0.0 and upper.top > domain.z[0] and lower.top > domain.z[0]:
-            yield index, thickness
-
-
-def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
-    """Return a warning for each layer thinner than the grid spacing of finite differences.
-
-    Layers of 0.5 and 0.9 grid spacings, with vs lower by 28%, changed seismograms by 12% and 18% (relative L2 norm);
-    the averages missed 13% and 14% of these changes.
-    """
-    return [
-        f"material.layers[{index}]: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
-        f"({spacing:.4g} m). Finite differences average it with its neighbors; the error is about 15% of the effect of "
-        f"this layer on the seismograms. Use solver.spacing: {thickness:.4g} or less to resolve it."
-        for index, thickness in layer_thicknesses(simulation)
-        if thickness < spacing * (1.0 - 1e-6)
     ]
 
 

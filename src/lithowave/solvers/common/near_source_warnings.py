@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.solvers.spread_sources import surface_heights
-
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
@@ -54,10 +52,10 @@ def near_source_warnings(
     size : grid spacing, or size of the elements, at each source (sources,), m; infinite where it is not known.
     top : height of the surface, m, where there is no topography.
     """
-    sources = simulation.source_positions
+    sources = simulation.acquisition.source_positions
     if not len(sources):
         return []
-    receivers = simulation.receiver_list()
+    receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, names = np.full(len(sources), np.inf), [""] * len(sources)
     for number, source in enumerate(sources if len(receivers) else []):
@@ -83,3 +81,9 @@ def near_source_warnings(
         f"{size[worst]:.4g} m{others}; {told}. Records farther away are not affected. Use "
         f"{known.key}: {distances[worst] / known.enough:.3g} or less for an error below {SMALL:.0%}."
     ]
+
+
+def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
+    """Return the height (n,), m, of the surface above positions (n, 3), m; `top` where there is no topography."""
+    surface = None if simulation.domain is None else simulation.domain.surface
+    return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.solvers.common.near_source_warnings import surface_heights
+
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
@@ -81,8 +83,8 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
     top : height of the surface, m, where there is no topography.
     size : of the elements at the sources (sources,), m.
     """
-    sources = simulation.source_positions
-    receivers = np.array([one.position for one in simulation.receiver_list()], float).reshape(-1, 3)
+    sources = simulation.acquisition.source_positions
+    receivers = simulation.acquisition.receiver_positions
     least, found = UNRESOLVED * size, np.full(len(sources), np.inf)
     for number, source in enumerate(sources if len(receivers) else []):
         distances = np.sqrt(((receivers - source) ** 2).sum(axis=1))
@@ -90,12 +92,6 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
     if simulation.output.peak_motion:
         found = np.minimum(found, np.maximum(surface_heights(simulation, sources, top) - sources[:, 2], least))
     return found
-
-
-def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
-    """Return the height (n,), m, of the surface above positions (n, 3), m; `top` where there is no topography."""
-    surface = None if simulation.domain is None else simulation.domain.surface
-    return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])
 
 
 def spread_sources(
@@ -111,14 +107,14 @@ def spread_sources(
     surroundings : what is known of the elements.
     forces : whether forces are spread, too.
     """
-    positions = simulation.source_positions
+    positions = simulation.acquisition.source_positions
     here = surroundings(positions)
     slowest, _, size = here.T
     distances = recorded_distances(simulation, top, np.where(np.isfinite(size), size, 0.0))
     wavelength = slowest / _frequency(simulation)
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
-    spread &= np.array([forces or one.force is None for one in simulation.point_sources()], bool)
+    spread &= np.array([forces or one.force is None for one in simulation.acquisition.sources], bool)
     offsets, weights = unit_ball()
     balls, left = np.zeros((len(positions), 1, 1)), np.flatnonzero(spread)
     for part in SHRINK:
@@ -139,7 +135,7 @@ def spread_sources(
 
 def _frequency(simulation: Simulation) -> float:
     """Return the frequency, Hz, of the shortest wavelength that counts."""
-    every = [one.time_function.maximum_frequency() for one in simulation.point_sources()]
+    every = [one.time_function.maximum_frequency() for one in simulation.acquisition.sources]
     return simulation.resolved_frequency or max(every, default=1.0)
 
 

@@ -65,12 +65,12 @@ def reflection_warnings(
         for side, end in zip(("min", "max"), pair, strict=True)
         if (faces or {"z_max": "free"}).get(f"{'xyz'[axis]}_{side}", "absorbing") == "absorbing"
     ]
-    sources = simulation.point_sources()
+    sources = simulation.acquisition.sources
     if not planes or not sources:
         return []
     wavelength = _wavelength(simulation)
     source = np.mean([one.position for one in sources], axis=0)
-    receivers = simulation.receiver_list()
+    receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3) if receivers else source[None]
     distances = _distances(positions, planes)
     reach = distances.min(axis=1) + _distances(source[None], planes).min()
@@ -106,7 +106,7 @@ def _distances(positions: np.ndarray, planes: Sequence[tuple[int, float, str]]) 
 
 def _wavelength(simulation: Simulation) -> float:
     """Return the wavelength, m, of S waves at the source, at the frequency where its spectrum has fallen to 5%."""
-    sources = simulation.point_sources()
+    sources = simulation.acquisition.sources
     frequency = float(np.median([one.time_function.maximum_frequency() for one in sources]))
     frequency = min(frequency, simulation.resolved_frequency or frequency)
     if simulation.material.groups is not None:  # only the mesh knows where they are
@@ -117,7 +117,7 @@ def _wavelength(simulation: Simulation) -> float:
 
 def _longest_path(simulation: Simulation) -> float:
     """Return the longest path, m, that a wave can travel from a source before the end of the run."""
-    start = min(one.time_function.support()[0] for one in simulation.point_sources())
+    start = min(one.time_function.support()[0] for one in simulation.acquisition.sources)
     return (simulation.duration - max(0.0, start)) * simulation.material_extremes["vp_max"]
 
 
