@@ -28,7 +28,7 @@ values may be numbers in SI units or strings with a unit. Invalid arguments rais
 """
 
 GROUPS = (
-    ("Simulations", "lithowave.description.simulation", "lithowave.run"),
+    ("Simulations", "lithowave.description.simulation", "lithowave.runnable", "lithowave.run"),
     ("Results", "lithowave.output"),
     ("Classes of the simulation file", "lithowave.description"),
     ("Errors and warnings", "lithowave.errors"),
@@ -94,6 +94,8 @@ def _call(name: str, value: Any) -> str:
         return f"{name}({', '.join(value.model_fields)})"
     if inspect.isclass(value) and issubclass(value, Exception) and "__init__" not in vars(value):
         return f"{name}(text)"
+    if getattr(value, "_is_protocol", False):
+        return name
     signature = inspect.signature(value)
     own = [
         parameter.replace(annotation=inspect.Parameter.empty)
@@ -113,7 +115,8 @@ def _members(name: str, value: type) -> list[str]:
     attributes, methods = [], []
     for key in dir(value):
         home = next((base for base in value.__mro__ if key in vars(base)), object)
-        if key.startswith(("_", "model_")) or not home.__module__.startswith("lithowave."):
+        hidden = key.startswith(("_", "model_")) and key != "__call__"
+        if hidden or not home.__module__.startswith("lithowave."):
             continue
         member = inspect.getattr_static(value, key)
         if isinstance(member, (staticmethod, classmethod)):

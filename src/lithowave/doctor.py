@@ -34,7 +34,6 @@ REQUIRED = (
 )
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
-    "netCDF4": ("writing material models as NetCDF in Python; lithowave reads them without it", "formats"),
     "segyio": ("SEG-Y seismograms and sections", "formats"),
     "meshio": ("meshes of hexahedra from Gmsh, meshes from VTU", "meshes"),
     "mpi4py": ("runs on several ranks", "mpi"),

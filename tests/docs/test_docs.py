@@ -19,6 +19,7 @@ from lithowave.run.check import check_simulation
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")), *sorted(DOCS.glob("*.md"))]
+TOP_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 LARGEST_PICTURE = 300_000
 
 
@@ -80,7 +81,7 @@ def test_every_page_is_in_the_navigation_and_on_the_home_page() -> None:
     assert pages - home == {"index.md"}
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"], ids=named)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=named)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     """`folder/file.py` is a path in the repository or in the package; `file.py` may be in any folder."""
     sources = [path for top in ("src", "tests", "docs", "benchmarks", "examples") for path in (ROOT / top).rglob("*")]
@@ -101,7 +102,7 @@ def test_a_page_without_marks_is_noticed(reference) -> None:
         reference.with_part("a page", "x", "new")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"https?://", target):
@@ -111,6 +112,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{target} is not there"
         assert page.parent != DOCS or DOCS in file.parents, f"{target} is not part of the site"
         assert not anchor or anchor in anchors(file), f"{target}: no such heading"
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == lw.__version__ and citation["cff-version"] == "1.2.0"
+    assert citation["authors"] == [{"name": "The lithowave developers"}]
 
 
 def test_pictures_are_small() -> None:
@@ -220,9 +227,8 @@ def test_the_shot_at_sea_takes_about_a_minute(page: Path, tmp_path: Path) -> Non
 
 def typed_commands(page: Path) -> list[list[str]]:
     """The lithowave commands in the indented blocks of a page, in words."""
-    lines = re.findall(
-        r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # continued lines
+    lines = re.findall(r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", text, re.MULTILINE)
     return [shlex.split(line, comments=True) for line in lines]
 
 

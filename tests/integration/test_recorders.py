@@ -73,7 +73,7 @@ def exact_stress(time: np.ndarray) -> np.ndarray:
     return np.stack([*(trace + 2 * mu * gradient[a, a] for a in range(3)), *shear])
 
 
-@pytest.mark.parametrize("quantity", ["displacement", "velocity", "acceleration"])
+@pytest.mark.parametrize("quantity", ["displacement", pytest.param("velocity", marks=pytest.mark.slow), "acceleration"])
 def test_quantities_against_the_closed_form(tmp_path: Path, quantity: str) -> None:
     seismograms = run(tmp_path / "run", quantity=quantity)
     time = seismograms.time

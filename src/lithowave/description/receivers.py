@@ -186,7 +186,7 @@ class Receivers(DescriptionModel):
     """One entry of ``receivers``: a point, a line, a plane, or a file of stations."""
 
     network: Code | None = Field(
-        default=None, description="Network code; XX unless given. Files have their own."
+        default=None, description="Network code (default: XX); files contain their own codes."
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
     position: PositionOnSurface | None = Field(

@@ -251,7 +251,7 @@ class Simulation(DescriptionModel):
             copied.__dict__.pop(name, None)
         return copied
 
-    def shot(self, number: int) -> Self:
+    def shot(self, number: int) -> Simulation:
         """Return the simulation of one shot of the survey, numbered from 1; this simulation has no survey.
 
         Raises
@@ -264,7 +264,7 @@ class Simulation(DescriptionModel):
             raise InputError("survey", f"there is no shot {number}", count)
         return shot_simulation(self, shots[number - 1])
 
-    def shots(self) -> Iterator[Self]:
+    def shots(self) -> Iterator[Simulation]:
         """Yield the simulations of all shots of the survey in ascending order; nothing without a survey."""
         for shot in () if self.survey is None else self.survey.shot_list(self.domain):
             yield shot_simulation(self, shot)

@@ -110,7 +110,7 @@ PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {name: method.tuning for n
 _OWN_KEYS = tuple(dict.fromkeys(key for method in METHODS.values() for key in method.keys))
 """All keys that some method lacks."""
 
-_ORDERS = sorted({*SMALLEST_POINTS_PER_WAVELENGTH, *SMALLEST_POINTS_BY_ORDER})
+_ORDERS: list[Any] = sorted({*SMALLEST_POINTS_PER_WAVELENGTH, *SMALLEST_POINTS_BY_ORDER})
 
 
 def _foreign_key(key: str, method: str, at: tuple[str, ...]) -> PydanticCustomError:

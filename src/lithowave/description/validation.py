@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,7 +93,7 @@ def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
 
 
 def misplacement(
-    point: Point, domain: Domain, faces: dict[str, str], height: float | None = None
+    point: Point, domain: Domain, faces: Mapping[str, str], height: float | None = None
 ) -> tuple[str, str, str] | None:
     """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can.
 
@@ -236,7 +236,7 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
 
 
 def _without_surface(
-    entry: Receivers, path: tuple[str | int, ...], faces: dict[str, str]
+    entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]
 ) -> Iterator[Problem]:
     if entry.on_surface and faces["z_max"] != "free":
         yield Problem(
@@ -247,7 +247,7 @@ def _without_surface(
 
 
 def _misplaced_receivers(
-    receivers: Sequence[Receiver], path: tuple[str | int, ...], domain: Domain, faces: dict[str, str]
+    receivers: Sequence[Receiver], path: tuple[str | int, ...], domain: Domain, faces: Mapping[str, str]
 ) -> Iterator[Problem]:
     heights = surface_heights(domain, [receiver.position for receiver in receivers])
     found = (

@@ -33,7 +33,7 @@ EXIT_KEYS = (
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
 PARALLEL = ("parts", "transport", "overlap", "patience")  # of `compute`: no run depends on them
 PACKAGES = (
-    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "netCDF4", "cupy-cuda13x",
+    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
 )  # fmt: skip
 

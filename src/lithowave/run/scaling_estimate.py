@@ -24,7 +24,7 @@ from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
 from lithowave.run.memory import MemoryRequirement
 from lithowave.solvers import load_partition_report
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.interface import Plan
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class ScalingEstimate:
     own_device: bool
     speed: float
     transport: TransportModel
-    shares: list[RankShare]
+    shares: list[RankWorkload]
     alone_work: float
     value_bytes: int
     alone_s: float | None = None
