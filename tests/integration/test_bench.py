@@ -24,6 +24,7 @@ from lithowave.solvers.finite_difference import bench_cases as finite_difference
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.spectral_element import bench_cases as spectral_element
+from slow_variants import slow_except
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 KEYS = {
@@ -100,7 +101,7 @@ def test_records_on_the_cpu(tmp_path: Path) -> None:
     assert run["steps"] == 20 and run["fraction_of_bare_kernels"] == run["rate"] / run["bare_kernels_rate"]
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_records_on_a_device(device: None, precision: str) -> None:
     records = bench.run_benchmarks(
         CASES, **SMALL, precisions=[precision], backend="cuda", receivers=7, steps=4
@@ -163,7 +164,7 @@ def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
     assert len(simulation.receiver_list()) == 1000 and len(simulation.point_sources()) == 2
 
 
-@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize("backend", slow_except(["cuda"], ["cpu", "cuda"]))
 def test_records_of_spectral_elements(device: None, backend: str) -> None:
     records = bench.run_benchmarks(
         methods=["spectral_element"], sizes=[(4, 5, 4)], degrees=[2, 3], backend=backend, threads=1

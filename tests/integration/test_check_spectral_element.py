@@ -21,7 +21,7 @@ from lithowave.run.instability import InstabilityWatch
 from lithowave.run.memory import memory_needed
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_materials, synthetic_plan
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
@@ -47,8 +47,8 @@ compute: {backend: cpu, threads: 1}
 output: {directory: out, sampling_interval: 0.02, checkpoint: null}
 """
 KINDS = [
-    Kind("affine", False, False), Kind("trilinear", False, True), Kind("triquadratic", False, True),
-    Kind("triquadratic", True, False),
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
+    ElementKind("triquadratic", False, True), ElementKind("triquadratic", True, False),
 ]  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def device_bytes(solver: SpectralElementSolver) -> int:
 @pytest.mark.parametrize("device", ["cpu", *DEVICES])
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_planned_memory_is_what_the_solver_holds(kind: Kind, precision: str, device: str) -> None:
+def test_planned_memory_is_what_the_solver_holds(kind: ElementKind, precision: str, device: str) -> None:
     backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
     made = synthetic_plan((5, 6, 7), 3, precision, kind)
     solver = SpectralElementSolver(made, None, backend)
@@ -195,7 +195,7 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
 
 def test_boxes_of_27_nodes_are_boxes() -> None:
     """Elements without curvature are worked on as parallelepipeds, however many nodes they have."""
-    backend, kind = make_backend("cpu", "double", 1), Kind("affine", False, False)
+    backend, kind = make_backend("cpu", "double", 1), ElementKind("affine", False, False)
     momenta = []
     for bend in (False, True):
         mesh = layered_box((0, 300), (0, 300), [0, -300], [(100, 100)]).local()

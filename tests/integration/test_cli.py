@@ -402,6 +402,7 @@ def test_doctor_answers_on_any_machine(tmp_path, monkeypatch):
     assert found["cpu"]["threading_layer"] in ("omp", "tbb", "workqueue") and found["cpu"]["cache_writable"]
 
 
+@pytest.mark.slow
 def test_a_title_that_the_terminal_cannot_show_is_replaced(tmp_path):
     file = write_small(tmp_path, ("title: small", "title: 'Übung π 地震'"), ("duration: 0.8", "duration: 0.05"))
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -31,12 +31,18 @@ METHODS: dict[str, dict[str, Any]] = {
     "spectral_element": {"degree": 2, "spacing": 400},
     "discontinuous_galerkin": {"order": 2, "spacing": 600},
 }
-CASES = [(method, backend) for method in METHODS for backend in ("cpu", "cuda")]
+CASES = [  # those of elements on an emulated device are slow
+    pytest.param(
+        (method, backend), id=f"{method}-{backend}",
+        marks=pytest.mark.slow if backend == "cuda" and method != "finite_difference" else (),
+    )
+    for method in METHODS for backend in ("cpu", "cuda")
+]  # fmt: skip
 PULSE = {"gaussian": {"sigma": 0.06, "delay": 0.1}}
 TOO_STRONG = {"sources.0": {"position": [30, -20, -410], "moment_tensor": {"xx": 1e60}, "time_function": PULSE}}
 
 
-@pytest.fixture(scope="module", params=CASES, ids=[f"{method}-{backend}" for method, backend in CASES])
+@pytest.fixture(scope="module", params=CASES)
 def first(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[lw.Simulation, Path]:
     """A simulation on the CPU or on an emulated CUDA device, and the run folder of its first run."""
     folder = tmp_path_factory.mktemp("first")

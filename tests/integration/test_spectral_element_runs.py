@@ -18,6 +18,7 @@ from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
 from lithowave.output.snapshots import load_snapshots
 from lithowave.run.launch import restart_run, run_simulation
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from slow_variants import slow_except
 from small_run import assert_same_results, lithowave
 from verification_tools import make, record, relative_l2, velocities
 
@@ -77,7 +78,7 @@ def test_a_mesh_from_a_file_is_as_good_as_a_built_one(tmp_path: Path) -> None:
     assert relative_l2(velocities(swapped)[1], built) > 0.1
 
 
-@pytest.mark.parametrize("name", ["hex8_msh4.msh", "hex27_msh4_binary.msh"])
+@pytest.mark.parametrize("name", slow_except(["hex27_msh4_binary.msh"], ["hex8_msh4.msh", "hex27_msh4_binary.msh"]))
 def test_meshes_of_gmsh_run(tmp_path: Path, name: str) -> None:
     """Metres in size, milliseconds long, through the command line: two volumes, three named surfaces."""
     text = f"""\
@@ -277,7 +278,7 @@ def everything(folder: Path, **changes: object) -> lw.Simulation:
     return small(domain=domain, output=output, receivers=[{"name": "A", "position": [330, 250]}], **changes)
 
 
-@pytest.mark.parametrize("absorption", ["stacey", "layer"])
+@pytest.mark.parametrize("absorption", slow_except(["stacey"], ["stacey", "layer"]))
 def test_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str) -> None:
     boundaries = {"absorption": absorption} | ({"layer": {"elements": 2}} if absorption == "layer" else {})
     simulation = everything(tmp_path, boundaries=boundaries)

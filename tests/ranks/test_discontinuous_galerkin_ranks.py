@@ -21,12 +21,18 @@ from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
 from lithowave.parallel.ranks import ALONE, Ranks
 from lithowave.solvers.discontinuous_galerkin import Solver, plan
-from lithowave.solvers.discontinuous_galerkin.clusters import smoothed
+from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import (
+    element_work,
+    graph_parts,
+    partition_elements,
+    step_cost,
+)
 from lithowave.solvers.discontinuous_galerkin.meshing import built_box, make_model, split_box
 from lithowave.solvers.discontinuous_galerkin.partition_report import partition_report
-from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, graph_parts, step_cost
-from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, find_places, place_points
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, model_clusters
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.elements.point_location import require_located, resolve_owners
 from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
@@ -205,29 +211,33 @@ def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
     mesh, size = whole_plan().mesh, 3
     near = mesh.vertices[np.abs(mesh.vertices[:, :2]).max(axis=1) < 250]  # where ranks meet
     points = np.concatenate([near, [[0, 0, 7.0], [50.0, 60.0, -330.0], [9000, 0, 0]]])
-    every = find_places(mesh, points)
+    every = locate_points(mesh, points)
     holders = np.bincount(every.point, minlength=len(points))
     for tolerance, missing in ((TOLERANCE, [len(points) - 3, len(points) - 1]), (1.0, [len(points) - 1])):
-        def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance) -> Any:
-            return place_points(part_plans(size)[ranks.rank].mesh, points, tolerance, ranks, everywhere)
+        def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance, first: int = missing[0]) -> Any:
+            found = resolve_owners(locate_points(part_plans(size)[ranks.rank].mesh, points, tolerance), ranks)
+            names = [f"point {index}" for index in range(len(points))]
+            with pytest.raises(InputError, match=f"^receivers: point {first} at "):
+                require_located(found, ranks, names, points, "receivers")
+            return found if everywhere else found.first_only()
 
         found = on_ranks(size, lambda ranks: place(ranks, True))
-        rows = np.concatenate([one.places.point for one in found])
+        rows = np.concatenate([one.locations.point for one in found])
         moved = len(points) - 3 if tolerance == 1.0 else -1
         counts = holders + (np.arange(len(points)) == moved)
         np.testing.assert_array_equal(np.bincount(rows, minlength=len(points)), counts)
         for one in found:
-            np.testing.assert_array_equal(one.missing, missing)
-            np.testing.assert_array_equal(one.holders, counts[one.places.point])
+            np.testing.assert_array_equal(one.sharing, counts[one.locations.point])
         # Each in one element: that of lowest key, whatever number of ranks there is.
-        single = place_points(mesh, points, tolerance, ALONE, everywhere=False).places
+        single = resolve_owners(locate_points(mesh, points, tolerance), ALONE).first_only().locations
         chosen = on_ranks(size, lambda ranks: place(ranks, False))
-        points_of = np.concatenate([one.places.point for one in chosen])
+        points_of = np.concatenate([one.locations.point for one in chosen])
         order = np.argsort(points_of)
         np.testing.assert_array_equal(points_of[order], single.point)
-        keys = [part.mesh.element_keys[one.places.element] for part, one in zip(part_plans(size), chosen, strict=True)]
+        meshes = [part.mesh for part in part_plans(size)]
+        keys = [own.element_keys[one.locations.element] for own, one in zip(meshes, chosen, strict=True)]
         np.testing.assert_array_equal(np.concatenate(keys)[order], mesh.element_keys[single.element])
-    assert sum(len(np.unique(one.places.point)) for one in found) > len(points)
+    assert sum(len(np.unique(one.locations.point)) for one in found) > len(points)
 
 
 def test_clusters_are_smoothed_across_ranks() -> None:
@@ -235,7 +245,7 @@ def test_clusters_are_smoothed_across_ranks() -> None:
     mesh = tetrahedral_box((0, 9), (0, 1), (-1, 0), 1.0).along_curve()
     raw = np.where(mesh.element_keys == mesh.element_keys.min(), 0, 8)
     neighbors = np.where(mesh.neighbors >= 0, mesh.neighbors // 4, -1)
-    expected = smoothed(raw, neighbors)
+    expected = limit_cluster_jumps(raw, neighbors)
     assert set(expected) == set(range(9))
     part = balanced_parts(mesh.element_vertices().mean(axis=1), np.ones(mesh.element_count), 5)
 
@@ -243,7 +253,8 @@ def test_clusters_are_smoothed_across_ranks() -> None:
         own = mesh.part(np.flatnonzero(part == ranks.rank))
         shared = find_shared_faces(own, ranks)
         across = shared.connected(own).neighbors
-        return smoothed(raw[part == ranks.rank], np.where(across >= 0, across // 4, -1), shared)[: own.element_count]
+        neighbors = np.where(across >= 0, across // 4, -1)
+        return limit_cluster_jumps(raw[part == ranks.rank], neighbors, shared)[: own.element_count]
 
     for rank, found in enumerate(on_ranks(5, smooth)):
         np.testing.assert_array_equal(found, expected[part == rank])
@@ -254,23 +265,24 @@ def test_the_division_that_costs_least_is_taken() -> None:
     pytest.importorskip("pymetis")
     model = make_model(simulation())
     cluster = model_clusters(simulation(), model).cluster
-    best = step_cost(model, cluster, divided(model, cluster, 4, "cpu", graph=True), 4, "cpu")
+    best = step_cost(model, cluster, partition_elements(model, cluster, 4, "cpu", graph=True), 4, "cpu")
     assert best < 0.92 * step_cost(model, cluster, graph_parts(model, cluster, 4), 4, "cpu")
     ideal = element_work(model, cluster).sum() * 2 ** cluster.max() / 4
     assert ideal < best < 1.2 * ideal
     # Where messages take as long as many updates, few elements of small time steps are not parted.
-    costs = [step_cost(model, cluster, divided(model, cluster, 7, name), 7, "cuda") for name in ("cuda", "cpu")]
+    parts = [partition_elements(model, cluster, 7, name) for name in ("cuda", "cpu")]
+    costs = [step_cost(model, cluster, part, 7, "cuda") for part in parts]
     assert costs[0] <= costs[1]
 
 
 def test_one_rank_has_one_part_in_a_step() -> None:
     """One graph on a device; on several ranks messages stand between the parts."""
     backend = make_backend("cpu", "double", 1)
-    assert len(Solver(whole_plan(), simulation(), backend)._program(0, True)) == 1
+    assert len(Solver(whole_plan(), simulation(), backend)._step_launches(0, True)) == 1
     exchange = Exchange()
     lengths = run_on_ranks(
         3, lambda ranks, common: make_solver(ranks, common, backend, {}),
-        lambda solver: len(solver._program(0, True)), exchange,
+        lambda solver: len(solver._step_launches(0, True)), exchange,
     )  # fmt: skip
     assert min(lengths) > 3
 

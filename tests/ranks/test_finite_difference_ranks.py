@@ -79,7 +79,7 @@ def test_results_do_not_depend_on_the_ranks(tmp_path, reference, size, threads) 
 
 @pytest.mark.mpi
 def test_parts_in_depth(tmp_path, reference) -> None:
-    assert largest_difference(run(tmp_path, 8, compute__parts=[2, 2, 2]), reference) == 0.0
+    assert largest_difference(run(tmp_path, 4, compute__parts=[1, 2, 2]), reference) == 0.0
 
 
 @pytest.mark.mpi
@@ -130,7 +130,7 @@ def test_two_devices(tmp_path, transport) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("before", "after"), slow_except([(4, 3)], [(4, 3), (1, 2), (3, 1)]))
+@pytest.mark.parametrize(("before", "after"), slow_except([(3, 1)], [(4, 3), (1, 2), (3, 1)]))
 def test_a_restart_on_another_number_of_ranks(tmp_path, reference, before, after) -> None:
     """A run that dies after a checkpoint goes on with other parts, to the same bits."""
     checkpoint = {"output__checkpoint": {"interval": 0.35}}

@@ -17,7 +17,7 @@ from lithowave.run.check import _too_many_ranks, check_simulation
 from lithowave.run.memory import MemoryNeed
 from lithowave.run.scaling_estimate import TRANSPORTS, Partition, divide, transport_of
 from lithowave.solvers import METHODS, load_method, load_partition_report
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 
@@ -47,7 +47,7 @@ def simulation(method: str = "finite_difference", **changes: Any) -> lw.Simulati
     return lw.Simulation(**(content | changes))
 
 
-def partition(shares: list[RankShare], alone: float, transport: str, **changes: Any) -> Partition:
+def partition(shares: list[RankWorkload], alone: float, transport: str, **changes: Any) -> Partition:
     """Of given shares, each on a device of its own."""
     sent = 4 * max(share.sent_values for share in shares)
     entries = {
@@ -71,18 +71,18 @@ def test_time_and_efficiency_by_hand() -> None:
     """Two ranks of 600 and 450 units, 1000 on one, which takes 1 s a step: rank 0 works 0.6 s."""
     link = TRANSPORTS["nccl"]
     values = round(0.3 * link.bandwidth / 4)  # 0.3 s under way, of which 0.4 x 0.6 s and 0.4 x 0.45 s are hidden
-    shares = [RankShare(1, 600.0, 0, values), RankShare(1, 450.0, 0, values)]
+    shares = [RankWorkload(1, 600.0, 0, values), RankWorkload(1, 450.0, 0, values)]
     found = partition(shares, 1000.0, "nccl").timed(loop_s=10.0, steps=10)
     assert found.alone_s == 1.0 and found.exchange_s == pytest.approx(0.3)
     assert found.exposed_s == pytest.approx(0.3 - 0.18) and found.step_s == pytest.approx(0.6 + 0.06)
     assert found.efficiency == pytest.approx(1.0 / (2 * 0.66)) and found.loop_s == pytest.approx(6.6)
-    hidden = partition([RankShare(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
+    hidden = partition([RankWorkload(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
     assert hidden.efficiency == pytest.approx(1.0) and hidden.exposed_s == 0.0
     assert dict(hidden.lines())["exchange"].endswith("hidden") and "100.0%" in dict(hidden.lines())["efficiency"]
 
 
 def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:
-    shares = [RankShare(1, 500.0, 1, 0)] * 2
+    shares = [RankWorkload(1, 500.0, 1, 0)] * 2
     found = partition(shares, 1000.0, "mpi", own_device=False, speed=0.5).timed(10.0, 10)
     assert found.step_s == pytest.approx(1.0 + TRANSPORTS["mpi"].latency_s), "on a CPU nothing is hidden"
     assert found.efficiency == pytest.approx(1.0, rel=1e-4)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fake_ranks import on_ranks
 from fake_solver import SHAPE, STEPS, part_of_a_run, simulation_of
 from lithowave.cli import app
-from lithowave.cli.app import conclude
+from lithowave.cli.run_summary import print_run_summary
 from lithowave.errors import OutputError
 from lithowave.output import joining, recorders
 from lithowave.output.figures.movie import snapshot_files
@@ -176,10 +176,10 @@ def test_the_command_joins_and_removes(tmp_path, kept_apart, whole):
 
 def test_whoever_ran_it_is_told_what_to_type(tmp_path, capsys, kept_apart):
     done = Result(tmp_path, {"unit": "points", "rate_points_per_s": 1e6, "wall_s": 3.0})
-    conclude(done)
+    print_run_summary(done)
     assert "join" not in capsys.readouterr().out
     part_of_a_run(tmp_path, 2, simulation_of([VOLUME]))
-    conclude(done)
+    print_run_summary(done)
     assert f"join:    lithowave join {tmp_path} " in capsys.readouterr().out
 
 

@@ -181,8 +181,8 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
         place = order[np.searchsorted(keys[order], plan.point_keys()[own])]
         np.testing.assert_array_equal(keys[place], plan.point_keys()[own])
         assert not mass[place].any()
-        mass[place] = plan.survey.mass[own]
-    np.testing.assert_allclose(mass, whole.survey.mass, rtol=1e-12)
+        mass[place] = plan.element_statistics.mass[own]
+    np.testing.assert_allclose(mass, whole.element_statistics.mass, rtol=1e-12)
 
 
 def test_a_part_takes_its_part_of_the_memory() -> None:

@@ -113,7 +113,7 @@ def drive(solver: SpectralElementSolver, field: Field, steps: int, held: np.ndar
     step = solver.plan.schedule.time_step
     start_from(solver, field(-0.5 * step), field(0.5 * step))
     for number in range(steps):
-        solver.move()
+        solver.update_displacement()
         solver.displacement[held, :3] = field((number + 0.5) * step)[held]
         solver.add_forces()
     return (steps - 0.5) * step

@@ -17,7 +17,7 @@ from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, split_hexahedra
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, smoothed
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, limit_cluster_jumps
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
@@ -78,7 +78,7 @@ def small_plan(
 def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.ndarray:
     """Clusters from 0 to `most`, all of them used."""
     raw = np.random.default_rng(seed).choice([0, most, most + 2, most + 3], mesh.element_count)
-    found = smoothed(raw, element_neighbors(mesh))
+    found = limit_cluster_jumps(raw, element_neighbors(mesh))
     assert set(found) >= set(range(min(most, 2)))
     return np.minimum(found, most)
 
@@ -86,7 +86,7 @@ def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.n
 def layered_clusters(mesh: TetrahedralMesh, width: float, most: int = 2) -> np.ndarray:
     """Clusters that rise with depth, one in each `width`, m."""
     depth = -mesh.element_vertices()[..., 2].max(axis=1)
-    return smoothed(np.clip(depth / width, 0, most).astype(np.int64), element_neighbors(mesh))
+    return limit_cluster_jumps(np.clip(depth / width, 0, most).astype(np.int64), element_neighbors(mesh))
 
 
 def element_neighbors(mesh: TetrahedralMesh) -> np.ndarray:

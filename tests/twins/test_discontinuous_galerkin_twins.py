@@ -13,13 +13,14 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
+from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
-from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS, named_arguments
+from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
-from lithowave.solvers.discontinuous_galerkin.places import find_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.elements.rasters import surface_grid
 from tetrahedra_plans import (
@@ -203,7 +204,7 @@ def test_fields_at_points_are_those_of_the_polynomials(pair: Callable[[str], lis
     vertices = plan.mesh.vertices
     places = np.concatenate([np.random.default_rng(3).uniform(20, 280, (30, 3)) * [1, 1, -1], vertices[[0, 30]]])
     values = np.random.default_rng(4).normal(size=(plan.element_count, 9, mode_count(ORDER)))
-    every = find_places(plan.mesh, places)
+    every = locate_points(plan.mesh, places)
     at = np.einsum("kn,nqk->nq", basis_values(plan.order, every.reference), values[every.element])
     expected = np.array([at[every.point == point].mean(axis=0) for point in range(len(places))])
     for backend in pair(precision)[precision == "single" :]:  # for time not on the CPU too
@@ -329,7 +330,7 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments
     with pytest.raises(TypeError, match="inject takes 7 arguments"):
-        named_arguments("inject", [1, 2])
+        named_arguments(ARGUMENTS, "inject", [1, 2])
 
 
 def test_high_orders_have_room_for_what_they_share() -> None:

@@ -12,22 +12,25 @@ from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.launches import BLOCKS, STRIDES, arrangement, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
 
 KINDS = [
-    Kind(shape, anisotropic, varying)
+    ElementKind(shape, anisotropic, varying)
     for shape in ("affine", "trilinear", "triquadratic")
     for anisotropic, varying in ((False, False), (False, True), (True, False))
 ]
-USUAL = (Kind("affine", False, False), Kind("trilinear", False, True), Kind("triquadratic", True, False))
+USUAL = (
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True), ElementKind("triquadratic", True, False)
+)  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
 
-def solvers(device: str, kind: Kind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
+def solvers(device: str, kind: ElementKind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
     plan = synthetic_plan((3, 4, 3), degree, precision, kind, **more)
     made = [SpectralElementSolver(plan, None, backend) for backend in (
         make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
@@ -48,7 +51,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", slow_except(USUAL, KINDS), ids=str)
-def test_steps_of_every_kind(device: str, kind: Kind) -> None:
+def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "single")
     for step in range(3):
         for solver in made:
@@ -60,7 +63,7 @@ def test_steps_of_every_kind(device: str, kind: Kind) -> None:
 @pytest.mark.parametrize("precision", slow_except(["double"], ["single", "double"]))
 @pytest.mark.parametrize("degree", slow_except([4], BLOCKS))
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
-    made = solvers(device, Kind("triquadratic", False, True), degree, precision)
+    made = solvers(device, ElementKind("triquadratic", False, True), degree, precision)
     for step in range(2):
         for solver in made:
             solver.advance(step)
@@ -69,7 +72,7 @@ def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_colours_give_the_same_in_every_run(device: str) -> None:
-    kind = Kind("trilinear", False, True)
+    kind = ElementKind("trilinear", False, True)
     results = []
     for seed in (0, 5):
         made = solvers(device, kind, 4, "single", deterministic=True)
@@ -86,10 +89,10 @@ def test_colours_give_the_same_in_every_run(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_records_and_the_watch(device: str, precision: str) -> None:
-    made = solvers(device, Kind("trilinear", False, True), 4, precision)
+    made = solvers(device, ElementKind("trilinear", False, True), 4, precision)
     found = []
     for solver in made:
-        solver.records_of.samples = placed(solver)
+        solver.receivers = placed(solver)
         solver.start_records(2, stress=True)
         for step in range(2):
             solver.advance(step)
@@ -100,12 +103,11 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
 
 
 def placed(solver: SpectralElementSolver) -> Any:
-    from lithowave.solvers.spectral_element.samples import PlacedSamples
-
     random = np.random.default_rng(3)
     vertices = solver.plan.mesh.vertices
     inside = vertices.mean(axis=0) + 0.2 * np.ptp(vertices, axis=0) * random.uniform(-1, 1, (7, 3))
-    return PlacedSamples(solver, np.concatenate([inside, vertices[[0, 20]]]))
+    positions = np.concatenate([inside, vertices[[0, 20]]])
+    return HexahedralSamples(solver, solver.plan.locate(positions, solver.plan.inside_tolerance).first_only())
 
 
 def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:

@@ -84,13 +84,17 @@ def texts_of(monkeypatch, run):
         (-999.7, "depth 999.7 m"), (-15500.0, "depth 15.5 km"), (250.0, "elevation 250 m"),
     ],
 )  # fmt: skip
-def test_depths_in_figures_have_no_negative_zero(tmp_path, monkeypatch, z, words):
-    sources = [SimpleNamespace(name="", position=(-0.0, 0.0, z), moment=None, force=(0.0, 0.0, 1e9))]
+def test_depths_are_written_without_a_negative_zero(z, words):
+    assert station_map._depth_text(z) == words
+
+
+def test_figures_have_no_negative_zero(tmp_path, monkeypatch):
+    sources = [SimpleNamespace(name="", position=(-0.0, 0.0, -0.04), moment=None, force=(0.0, 0.0, 1e9))]
     run = make_run_folder(
         tmp_path, 3, samples=50, points=5, steps=1, geographic=False, vertical_plane=False, sources=sources
     )
     texts = texts_of(monkeypatch, run)
-    assert f"Chino Hills, {words}" in texts
+    assert "Chino Hills, depth 0 m" in texts
     assert [text for text in texts if re.search(r"[-\u2212]0(\.0*)?(?![.\d])", text)] == []
 
 

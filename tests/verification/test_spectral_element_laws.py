@@ -117,7 +117,7 @@ def largest_frequency(solver: SpectralElementSolver) -> float:
         solver.displacement[:-1, :3] = u
         solver.momentum[:] = 0
         solver.add_forces()
-        after = -solver.momentum[:-1, :3] / plan.survey.mass[:, None]
+        after = -solver.momentum[:-1, :3] / plan.element_statistics.mass[:, None]
         square = np.linalg.norm(after) / np.linalg.norm(u)
         u = after / np.linalg.norm(after)
     return math.sqrt(square)

@@ -36,7 +36,7 @@ def compile_source(
 
     Parameters
     ----------
-    path : the source; headers (``*.cuh``) may lie beside it or in ``backends/include``. defines : preprocessor
+    path : the source; headers (``*.cuh``) may be in any of `header_folders`. defines : preprocessor
     definitions by name, in addition to ``REAL``. precision : ``single`` or ``double``. capability : of the device,
     e.g. (9, 0). generated : further headers by name: tables of numbers.
 
@@ -47,7 +47,7 @@ def compile_source(
     """
     defines = {"REAL": "float" if precision == "single" else "double", **defines}
     options = compiler_options(precision, architecture(capability))
-    text, headers = path.read_text(encoding="utf-8"), read_headers(path.parent, INCLUDE) | dict(generated)
+    text, headers = path.read_text(encoding="utf-8"), read_headers(*header_folders(path)) | dict(generated)
     identity = json.dumps([text, headers, sorted(defines.items()), options, nvrtc_version()])
     kept = cache_folder() / f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()}.cubin"
     with suppress(OSError):
@@ -84,6 +84,11 @@ def architecture(capability: tuple[int, int]) -> str:
             "set compute.backend: cpu."
         )
     return f"sm_{max(fitting)}"
+
+
+def header_folders(path: Path) -> tuple[Path, Path, Path]:
+    """Return the folders of the headers of a source: its own, that of headers shared by solvers, and that of all."""
+    return path.parent, path.parent.parent / "common", INCLUDE
 
 
 def read_headers(*folders: Path) -> dict[str, str]:

@@ -130,10 +130,9 @@ class SeismogramRecorder(Recorder):
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
     def prepare(self, solver: GatheredSolver) -> None:
-        """Make room on the device; the record taken now only loads the kernel, and is overwritten."""
+        """Make room on the device."""
         self.staggered = solver.staggered
         solver.start_records(self.capacity, self.tensors)
-        solver.record(0)
 
     def due(self, clock: Clock) -> bool:
         """At the samples, or at every step where integrals or differences are needed."""

@@ -23,7 +23,7 @@ from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
 from lithowave.run.memory import MemoryNeed
 from lithowave.solvers import load_partition_report
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -103,7 +103,7 @@ class Partition:
     own_device: bool
     speed: float
     transport: Transport
-    shares: list[RankShare]
+    shares: list[RankWorkload]
     alone_work: float
     value_bytes: int
     alone_s: float | None = None

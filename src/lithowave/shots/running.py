@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from lithowave.errors import InputError, LithowaveError, issue_warning
 from lithowave.output.run_folder import PROGRESS, read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, Ranks, make_ranks
+from lithowave.run.callback import Callback
 from lithowave.run.launch import Result, restart_run, run_simulation
 from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, can_go_on, run_state
@@ -70,6 +71,7 @@ def run_survey(
     *,
     overwrite: bool = False,
     show: ProgressCallback | None = None,
+    callbacks: Sequence[Callback] = (),
     **overrides: Any,
 ) -> SurveyResult:
     """Run all shots of a survey that are not finished, each in a process of its own.
@@ -81,14 +83,20 @@ def run_survey(
     ----------
     simulation : with a survey. output : its folder; overrides ``output.directory``. overwrite : begin anew, and replace
     another survey in that folder. show : called when a shot begins or ends, with a dictionary: event (``begin``,
-    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. overrides : keys of
-    ``compute`` and ``output`` by name.
+    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. callbacks : must be
+    empty, since the shots run in processes of their own. overrides : keys of ``compute`` and ``output`` by name.
 
     Raises
     ------
     InputError : before any work; also where several ranks were started. OutputError : the folder cannot be written.
     """
     _refuse_ranks()
+    if callbacks:
+        raise InputError(
+            "callbacks", "the shots of a survey run in processes of their own, which a callback does not reach",
+            "a single shot takes callbacks", "run them one by one: for shot in simulation.shots(): "
+            "shot.run(callbacks=[...])",
+        )  # fmt: skip
     changes = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():
         part = "compute" if name in type(simulation.compute).model_fields else "output"

@@ -36,7 +36,7 @@ def load_bench_cases(name: str) -> ModuleType:
 def load_partition_report(name: str) -> ModuleType:
     """How a numerical method shares its work among ranks.
 
-    ``partition_report(simulation, ranks_count, backend_name)`` gives the `shares.RankShare` of each rank, of one rank,
-    too. Where ranks have straight slices ``parts``, of the same arguments, gives their numbers along x, y, z.
+    ``partition_report(simulation, ranks_count, backend_name)`` gives the `RankWorkload` of each rank, of one rank, too.
+    Where ranks have straight slices ``parts``, of the same arguments, gives their numbers along x, y, z.
     """
     return importlib.import_module(f"{METHODS[name]}.partition_report")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lithowave.description.acquisition import Acquisition
+from lithowave.description.outputs import SnapshotPlane
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.interface import Coming, Raster, SnapshotSelection, Solver
@@ -76,19 +77,27 @@ class GatheredSolver:
                 "GatheredSolver.plane", f"axis {axis!r}, fields {', '.join(map(repr, fields))}",
                 "Allowed: axis x, y or z; fields velocity, stress, pressure",
             )  # fmt: skip
-        grid = self.raster(PlaneSelection(Plane(**{axis: float(coordinate)}), stride))
+        grid = self.raster(PlaneSelection(SnapshotPlane(**{axis: float(coordinate)}), stride))
         values = self.ranks.broadcast(self.fields(grid, tuple(fields)).wait())
         axes = zip("xyz", grid.origin, grid.spacing, grid.shape, strict=True)
         return {name: origin + step * np.arange(count) for name, origin, step, count in axes} | values
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """See `Solver`."""
+        """See `Solver`; a record that is overwritten loads the kernel before the time loop."""
         self.solver.start_records(capacity, stress)
+        self.solver.record(0)
         self._slots = self._fetched = 0
         self._early = []
 
     def record(self, slot: int) -> None:
-        """See `Solver`; slots of a block are filled in rising order."""
+        """See `Solver`; the slots of a block are filled one after the other.
+
+        Raises
+        ------
+        ValueError : this is not the next slot.
+        """
+        if slot != self._slots:
+            raise ValueError(f"slot {slot} follows slot {self._slots - 1}")
         self.solver.record(slot - self._fetched)
         self._slots = slot + 1
 
@@ -175,19 +184,10 @@ class GatheredSolver:
 
 
 @dataclass(frozen=True)
-class Plane:
-    """A plane normal to an axis: one of x, y and z, m."""
-
-    x: float | None = None
-    y: float | None = None
-    z: float | None = None
-
-
-@dataclass(frozen=True)
 class PlaneSelection:
     """The points of a plane on which a solver gives fields, as `SnapshotSelection`."""
 
-    plane: Plane | None
+    plane: SnapshotPlane
     stride: int
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class RankShare:
+class RankWorkload:
     """The part of one rank. units : points or elements. work : of a step, in updates of a plain unit. neighbors : ranks
     that it exchanges messages with. sent_values : numbers that it sends in a step."""
 

@@ -16,7 +16,7 @@ sends w.
 complete, and predicts. Between two calls Q lacks its faces; `complete` gives blocks as they are with them.
 
 Where neighbours step half as often, an element sends them the mean of its two steps, and they send it both halves of
-theirs (`arrangement`).
+theirs (`element_layout`).
 
 All arrays hold `lanes` elements side by side as their fastest index.
 """
@@ -34,7 +34,7 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
-from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER, Layout
+from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER, BlockLayout
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES
 
@@ -43,9 +43,9 @@ TOGETHER = 9  # quantities for which an entry of a matrix is loaded once
 PIECES = 64  # of the blocks that threads take
 
 
-def layout(precision: str) -> Layout:
+def layout(precision: str) -> BlockLayout:
     """How a CPU arranges its blocks."""
-    return Layout(LANES[precision], mode_major=True)
+    return BlockLayout(LANES[precision], mode_major=True)
 
 
 @lru_cache

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import Layout
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import BlockLayout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
-from lithowave.solvers.elements.rasters import select_raster, surface_grid
+from lithowave.solvers.elements import memory as elements
 
 PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
 COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers
@@ -29,7 +28,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
     Without a backend no place of a block is empty and nothing is padded.
     """
     if backend is None:
-        layout, anisotropic = Layout(1, True), anisotropic_path(plan)
+        layout, anisotropic = BlockLayout(1, True), anisotropic_path(plan)
         places = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
         face_numbers = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}
     else:
@@ -66,19 +65,9 @@ def half_count(plan: Any) -> int:
 
 
 def plan_bytes(plan: Any) -> int:
-    """The mesh, its neighbours and materials, and the time steps: they stay in main memory."""
-    neighbors = 32 * plan.element_count
-    parts = {id(array): array for array in held_arrays(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)}
-    places = 16 * plan.element_count
-    return neighbors + places + sum(array.nbytes for array in parts.values())
-
-
-def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
-    """The arrays among the attributes, and those in dictionaries of them."""
-    for part in parts:
-        for value in vars(part).values():
-            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
-            yield from (one for one in inside if isinstance(one, np.ndarray))
+    """The mesh, its neighbors and materials, and the time steps: they stay in main memory."""
+    neighbors, places = 32 * plan.element_count, 16 * plan.element_count
+    return neighbors + places + elements.held_bytes(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)
 
 
 def setup_bytes(plan: Any) -> int:
@@ -89,21 +78,14 @@ def setup_bytes(plan: Any) -> int:
 
 
 def reading_bytes(plan: Any, simulation: Any) -> int:
-    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
-    output = simulation.output
-    total = places_bytes(plan, len(simulation.acquisition.receivers))
-    for selection in output.snapshots:
-        tensors = tuple(selection.fields) != ("velocity",)
-        points = int(np.prod(select_raster(plan, selection).shape))
-        total += places_bytes(plan, points) + points * plan.value_bytes * (9 if tensors else 3)
-    if output.peak_motion:
-        points = len(surface_grid(plan)[2])
-        total += places_bytes(plan, points) + points * 15 * plan.value_bytes
-    return total
+    """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
 
-
-def places_bytes(plan: Any, count: int) -> int:
-    """Places in elements: the basis there, and the blocks of these elements completed."""
+    A location has the basis there; the blocks of its elements are completed.
+    """
     modes = mode_count(plan.order)
-    blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
-    return blocks + count * (60 + modes * (8 + plan.value_bytes))
+
+    def location_bytes(count: int, tensors: bool) -> int:
+        blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
+        return blocks + count * (60 + modes * (8 + plan.value_bytes))
+
+    return elements.reading_bytes(plan, simulation, location_bytes, QUANTITIES)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import element_work, partition_elements, traces_sent
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
-from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, traces_sent
 from lithowave.solvers.discontinuous_galerkin.plan import model_clusters
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
+def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankWorkload]:
     """The share of each of so many ranks; a step is one of the run, of the largest cluster.
 
     Raises
@@ -26,7 +26,7 @@ def partition_report(simulation: Simulation, ranks_count: int, backend_name: str
     model = make_model(simulation)
     clustering = model_clusters(simulation, model)
     cluster, ticks = clustering.cluster, clustering.ticks
-    part = divided(model, cluster, ranks_count, backend_name, graph=simulation.solver.mesh is not None)
+    part = partition_elements(model, cluster, ranks_count, backend_name, graph=simulation.solver.mesh is not None)
     work = np.bincount(part, ticks * element_work(model, cluster), ranks_count)
     units = np.bincount(part, minlength=ranks_count)
     across = model.mesh.neighbors
@@ -38,6 +38,6 @@ def partition_report(simulation: Simulation, ranks_count: int, backend_name: str
     pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
     neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)
     return [
-        RankShare(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
+        RankWorkload(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
         for rank in range(ranks_count)
     ]

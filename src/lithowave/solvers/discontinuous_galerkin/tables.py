@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import Arrangement, Layout, make_arrangement, make_links
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import (
+    BlockLayout,
+    ElementLayout,
+    make_arrangement,
+    make_links,
+)
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
@@ -25,7 +30,7 @@ ISOTROPIC_LAW, ANISOTROPIC_LAW = 12, 81
 
 
 @dataclass(frozen=True)
-class Kind:
+class BlockTables:
     """Numbers of the blocks of one kind, from block `first` on. elastic, faces : on the device, see `riemann`."""
 
     first: int
@@ -42,7 +47,9 @@ class ElementTables:
     pack_faces : of the kernels of the device: numbers of faces (places, 4, c) as it wants them.
     """
 
-    def __init__(self, backend: Any, plan: Any, layout: Layout, pack_faces: Callable[[np.ndarray], np.ndarray]) -> None:
+    def __init__(
+        self, backend: Any, plan: Any, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
         self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
         self.modes = mode_count(plan.order)
         self.arrangement = arrange(plan, layout)
@@ -71,7 +78,7 @@ class ElementTables:
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
-    def _kind(self, anisotropic: bool, groups: list[Any]) -> Kind:
+    def _kind(self, anisotropic: bool, groups: list[Any]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
         law_numbers = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
@@ -84,7 +91,7 @@ class ElementTables:
             law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic)
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
-        return Kind(first, elastic, faces)
+        return BlockTables(first, elastic, faces)
 
     def _numbers(self, some: slice, anisotropic: bool) -> tuple[np.ndarray, np.ndarray]:
         """Elastic law (places, c) and faces (places, 4, c) of some places; zeros where there is no element."""
@@ -110,7 +117,7 @@ class ElementTables:
         return law, faces
 
 
-def arrange(plan: Any, layout: Layout) -> Arrangement:
+def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     """Places of the elements of a plan."""
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering

@@ -31,7 +31,7 @@ Bounds = Sequence[tuple[float, float]]
 
 def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a spectral-element plan about Stacey's condition; all ranks call it together."""
-    if plan.layer is not None or not plan.whole.faces["absorbing"]:
+    if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
     condition = "boundaries.absorption: stacey (the default with spectral_element)"
     remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
@@ -40,7 +40,7 @@ def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces; all ranks call it together."""
-    if not plan.survey.faces["absorbing"]:
+    if not plan.mesh_statistics.faces["absorbing"]:
         return []
     condition = "boundaries.absorption: stacey (by the flux at the faces; discontinuous_galerkin has no layers)"
     return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +86,58 @@ def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
             kind = simulation.boundaries.face(SIDE_NAMES.get(name, name))
         found[kind].append(faces)
     return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
+
+
+def element_properties(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray] | None:
+    """Return the materials of the description and the index (elements,) of that of each element; None for a medium that
+    is sampled at points.
+
+    InputError: anisotropic layers cross an imported mesh, or groups of the mesh and of the description differ.
+    """
+    material = simulation.material
+    if material.kind == "homogeneous":
+        return [material.homogeneous], np.zeros(mesh.element_count, np.int64)
+    if material.kind == "groups":
+        return group_materials(simulation, mesh)
+    if material.kind == "layers" and simulation.solver.mesh is None:
+        return list(material.layers), mesh.materials
+    if any(getattr(layer, "is_anisotropic", False) for layer in material.layers or []):
+        raise InputError(
+            "material.layers", "anisotropic layers across a mesh that is read",
+            "give material.groups, by names of the mesh",
+        )  # fmt: skip
+    return None
+
+
+def cell_layers(simulation: Simulation) -> tuple[list[float], list[float]]:
+    """Return tops of the layers of cells from above, m, and the edge of the cells in each, m."""
+    tops, slowest = element_layers(simulation)
+    return tops, [element_size(simulation, speed) for speed in slowest]
+
+
+def with_layer_indices(simulation: Simulation, mesh: Any, tops: list[float]) -> Any:
+    """Return a mesh whose materials are those of the layers of the description instead of those of the cells.
+
+    tops : of the layers of cells, m.
+    """
+    if simulation.material.kind != "layers":
+        return mesh
+    lower = np.array([layer.top for layer in simulation.material.layers[1:]])
+    below = np.array([int((lower >= top - 1e-9).sum()) for top in tops])
+    return replace(mesh, materials=below[mesh.materials])
+
+
+def raised_to(height: Callable, top: float, below: float) -> Callable:
+    """Return the displacement of points (x, y, z) that brings a box to the topography.
+
+    Points at z = `top` are moved to height(x, y), those at z = `below` and lower are not moved.
+    """
+
+    def lifted(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[float, float, np.ndarray]:
+        part = np.clip((z - below) / (top - below), 0.0, 1.0)
+        return 0.0, 0.0, part * (height(x, y) - top)
+
+    return lifted
 
 
 def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:

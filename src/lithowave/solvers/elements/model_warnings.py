@@ -13,6 +13,7 @@ from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_thicknesses
 from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.point_location import PointLocations
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -42,7 +43,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model; all ranks call it together."""
-    found, material, ranks = flat_elements(simulation), simulation.material, plan.shared.ranks
+    found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
     if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
         contrasts = vertex_contrasts(material.medium, plan.mesh)
         found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
@@ -51,19 +52,19 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     return found
 
 
-def receivers_at_vertices(plan: Any, simulation: Simulation, places: Any) -> list[str]:
+def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLocations) -> list[str]:
     """Return a warning if receivers lie beside vertices of an imported mesh of tetrahedra; all ranks call it together.
 
     Parameters
     ----------
-    places : of the receivers in the elements of this rank, see `discontinuous_galerkin.places`.
+    places : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
     """
     points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
     if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
         return []
-    largest = np.maximum(places.reference.max(axis=1), 1.0 - places.reference.sum(axis=1))
-    beside = np.unique(places.point[largest > BESIDE_VERTEX])
-    every = np.unique(np.concatenate(plan.shared.ranks.all_gather(beside)))
+    largest = np.maximum(locations.reference.max(axis=1), 1.0 - locations.reference.sum(axis=1))
+    beside = np.unique(locations.point[largest > BESIDE_VERTEX])
+    every = np.unique(np.concatenate(plan.ranks.all_gather(beside)))
     if not every.size:
         return []
     return [

@@ -17,7 +17,7 @@ It is represented by points with weights, each of which is a point source.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.solvers.common.near_source_warnings import surface_heights
+from lithowave.solvers.elements.point_location import (
+    SharedLocations,
+    point_names,
+    require_located,
+)
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -147,3 +152,15 @@ def _by_source(points: SpreadSources) -> SpreadSources:
 def of_all_ranks(found: np.ndarray, ranks: Any) -> np.ndarray:
     """Return the least of what the ranks have found of positions; infinite where none has."""
     return np.min(ranks.all_gather(found), axis=0)
+
+
+def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> SharedLocations:
+    """Return the elements of all ranks that contain the points of sources; all ranks call this function together.
+
+    Raises
+    ------
+    InputError : a source is in no element of any rank.
+    """
+    found, names = plan.locate(spread.positions, plan.tolerance), point_names(sources, "source")
+    require_located(found, plan.ranks, [names[index] for index in spread.source], spread.positions, "sources")
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.exchange import Division
 
@@ -62,7 +62,7 @@ def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Seq
     return blocks
 
 
-def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankShare]:
+def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankWorkload]:
     """What each of so many ranks would do."""
     blocks = _blocks(plan, backend_name, size, parts)
     work = blocks.work(LAYER_WORK[backend_name])
@@ -72,7 +72,7 @@ def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequ
         points = int(np.prod([end - first for first, end in division.own]))
         extra = division.grid().point_count - points  # stresses computed on both sides: half of an update
         neighbors = len({neighbor for neighbor, _, _ in division.boxes_sent()})
-        found.append(RankShare(points, float(work[rank]) + 0.5 * extra, neighbors, division.sent_values()))
+        found.append(RankWorkload(points, float(work[rank]) + 0.5 * extra, neighbors, division.sent_values()))
     return found
 
 

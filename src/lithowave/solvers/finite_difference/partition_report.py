@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.finite_difference.division import shares, slices
 from lithowave.solvers.finite_difference.plan import plan
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
+def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankWorkload]:
     """The share of each of so many ranks.
 
     Raises

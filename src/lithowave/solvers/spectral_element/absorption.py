@@ -36,7 +36,7 @@ def make_damping(plan: Any) -> Damping:
     sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
     half = 0.5 * plan.schedule.time_step
     sides = _of_all_ranks(sides, plan, np.add)
-    sides = Damping(sides.point, half * sides.matrix / plan.survey.mass[sides.point, None])
+    sides = Damping(sides.point, half * sides.matrix / plan.element_statistics.mass[sides.point, None])
     return sides if plan.layer is None else joined(sides, _of_all_ranks(layer_damping(plan), plan, np.maximum))
 
 

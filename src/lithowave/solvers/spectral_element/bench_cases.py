@@ -15,23 +15,24 @@ without the constant terms (9 words of a parallelepiped, 21 of a trilinear, 78 o
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from lithowave.solvers.common.timing import Steps, call_time
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.elements.bench_task import ElementTask
+from lithowave.solvers.elements.measurement import affordable_size
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.memory import members
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 KINDS = {
-    "affine": Kind("affine", False, False),
-    "deformed": Kind("triquadratic", False, True),
-    "trilinear": Kind("trilinear", False, True),
+    "affine": ElementKind("affine", False, False),
+    "deformed": ElementKind("triquadratic", False, True),
+    "trilinear": ElementKind("trilinear", False, True),
 }
 CASES, USUAL_CASES = tuple(KINDS), ("affine", "deformed")
 OPTIONS = ("degrees", "deterministic")
@@ -59,14 +60,10 @@ def make_tasks(
         yield SpectralElementTask(case, tuple(counts), degree, backend, deterministic)
 
 
-def usual_size(backend: Any, degree: int, kind: Kind) -> Shape:
-    """Elements along x, y and z unless told otherwise: fewer where they would not fit into the memory."""
+def usual_size(backend: Any, degree: int, kind: ElementKind) -> Shape:
+    """Return the default number of elements along x, y and z."""
     sample = synthetic_plan(SAMPLE, degree, backend.precision, kind)
-    per_element = sample.memory_bytes(backend) / sample.element_count
-    counts = SIZES[backend.name]
-    while math.prod(counts) * per_element > backend.free_memory() and min(counts) > SMALLEST_SIZE:
-        counts = tuple(count * 4 // 5 for count in counts)
-    return counts
+    return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
 
 
 def step_bytes(plan: SpectralElementPlan) -> float:
@@ -81,51 +78,33 @@ def step_bytes(plan: SpectralElementPlan) -> float:
 
 
 @dataclass(frozen=True)
-class SpectralElementTask:
-    """One measurement: a case on a box of elements (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
+class SpectralElementTask(ElementTask):
+    """One measurement: a case on a box of elements."""
 
-    case: str
-    shape: Shape
-    degree: int
-    backend: Any
     deterministic: bool
 
-    method = "spectral_element"
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.case}, {'x'.join(map(str, self.shape))}, degree {self.degree}"
+    method, order_name = "spectral_element", "degree"
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
         """The box."""
         precision = self.backend.precision
-        return synthetic_plan(self.shape, self.degree, precision, KINDS[self.case], deterministic=self.deterministic)
+        return synthetic_plan(self.shape, self.order, precision, KINDS[self.case], deterministic=self.deterministic)
 
     def entries(self) -> Record:
-        """What the record says of the case."""
-        return {
-            "size": list(self.shape),
-            "degree": self.degree,
-            "deterministic": self.deterministic,
-            "elements": self.plan.element_count,
-            "gll_points": self.plan.total_points,
-        }
+        """See `ElementTask`."""
+        points = self.plan.total_points
+        return super().entries() | {"deterministic": self.deterministic, "gll_points": points}
 
     def step_bytes(self) -> float:
         """Bytes that one step must move."""
         return step_bytes(self.plan)
-
-    def memory_bytes(self, _: Record) -> int:
-        """Bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Seconds of a step, its degrees of freedom a second, and the seconds of its parts."""
         solver = SpectralElementSolver(self.plan, None, self.backend)
         fill_with_noise(solver)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        parts = ("move", "add_forces", "absorb")
-        kernels = {name: call_time(getattr(solver, name), self.backend) for name in parts}
+        parts = {"move": solver.update_displacement, "add_forces": solver.add_forces, "absorb": solver.absorb}
+        kernels = {name: call_time(part, self.backend) for name, part in parts.items()}
         return seconds, {"dof_rate": 3 * self.plan.total_points / seconds, "kernels": kernels}

@@ -8,7 +8,7 @@ and weights w, an element adds to the momenta of its points
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
 (Komatitsch & Tromp 1999, GJI 139, 806-822, in the products that their eq. 39-44 lead to). All arrays hold `LANES`
-elements side by side as their fastest index (see `arrangement.py`), so that a vector instruction does the same for all
+elements side by side as their fastest index (see `element_layout`), so that a vector instruction does the same for all
 of them; inside `block` they are flattened. The map x(xi) comes as monomials: [component, power of zeta, of eta, of xi].
 """
 
@@ -25,8 +25,8 @@ from numba import prange
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.arrangement import Arrangement
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 
@@ -81,7 +81,7 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
 
 @lru_cache
 def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
-    """The kernel for elements of this degree, this shape (see `elements.Kind.map`) and this kind of material.
+    """The kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and this kind of material.
 
     varying : moduli at each point; otherwise one set for an element.
 
@@ -242,7 +242,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
 
     Results are the same in every run, with any number of threads: `deterministic` changes nothing here.
     """
-    arrangement = Arrangement(degree + 1, LANES)
+    arrangement = ElementLayout(degree + 1, LANES)
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """(blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""
@@ -253,11 +253,11 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         blank = (np.append(slots, np.full(-len(slots) % LANES, -1)) < 0).reshape(-1, 1, LANES)
         return np.where(blank, 0, packed)
 
-    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: Kind) -> np.ndarray:
+    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """(blocks, 3 q^3, lanes)."""
         return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
 
-    def add_forces(kind: Kind) -> Callable[..., None]:
+    def add_forces(kind: ElementKind) -> Callable[..., None]:
         return make_add_forces(degree, kind.map, kind.anisotropic, kind.varying, precision)
 
     return {

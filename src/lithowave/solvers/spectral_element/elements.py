@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.coloring import color_elements
-from lithowave.solvers.spectral_element.arrangement import Arrangement
 from lithowave.solvers.spectral_element.block_colors import color_greedily
+from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 
 
 @dataclass(frozen=True)
-class Kind:
+class ElementKind:
     """What a kernel must know of its elements: compiled for each apart.
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
@@ -26,16 +26,16 @@ class Kind:
     varying: bool
 
 
-def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tuple[list[Kind], np.ndarray]:
+def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tuple[list[ElementKind], np.ndarray]:
     """The kinds of elements that there are, and the place of each element's kind in that list.
 
-    coefficients : of the maps, see `survey.map_coefficients`.
+    coefficients : of the maps, see `element_statistics.map_coefficients`.
     """
     affine = is_affine(coefficients)
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     code = 2 * affine.astype(np.int64) + materials.anisotropic[materials.number]
     found, place = np.unique(code, return_inverse=True)
-    kinds = [Kind("affine" if one >= 2 else curved, bool(one % 2), materials.varying) for one in found]
+    kinds = [ElementKind("affine" if one >= 2 else curved, bool(one % 2), materials.varying) for one in found]
     return kinds, place
 
 
@@ -54,7 +54,7 @@ class ElementGroup:
     order : block numbers by colour; begin : where in it each colour starts, and the end.
     """
 
-    kind: Kind
+    kind: ElementKind
     first_block: int
     order: Any
     begin: np.ndarray
@@ -77,7 +77,7 @@ class Slots:
     begin: np.ndarray
 
 
-def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: Arrangement, conflict_free: bool) -> Slots:
+def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: ElementLayout, conflict_free: bool) -> Slots:
     """Places for the elements of a group.
 
     corners : vertices (elements, 8) of all elements. On a CPU elements keep their order, and blocks get colours, so
@@ -118,7 +118,7 @@ class ElementTables:
 
     def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
         self.backend, self.kernels, self.plan = backend, kernels, plan
-        self.arrangement: Arrangement = kernels.arrangement
+        self.arrangement: ElementLayout = kernels.arrangement
         self._slots: list[np.ndarray] = []
         self._blocks = 0
         kinds, place = plan.kinds
@@ -139,7 +139,7 @@ class ElementTables:
         """All of them."""
         return [*self.outer, *self.inner]
 
-    def _group(self, kind: Kind, members: np.ndarray) -> ElementGroup:
+    def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
         """The elements `members`, all of a kind, in blocks behind those of the groups made before."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)

@@ -7,9 +7,12 @@ that have a point get the same bits.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from lithowave.solvers.common.programs import Launch
 
 OWN = -1  # in place of a number in `incoming`: what this rank adds itself
 
@@ -34,9 +37,9 @@ class SharedMomenta:
         self.point, self._sent = backend.upload(points, np.int64), backend.upload(sent, np.int64)
         self._begin, self._entry = backend.upload(begin, np.int64), backend.upload(entry, np.int64)
 
-    def hold(self, momentum: Any) -> None:
-        """Keep the momenta of shared points aside, and begin from zero."""
-        self.kernels.hold(momentum, self.point, self.kept)
+    def saving(self, momentum: Any) -> Launch:
+        """Return the launch that saves the momenta of shared points and sets them to zero."""
+        return partial(self.kernels.save_momenta, momentum, self.point, self.kept)
 
     def start(self, momentum: Any) -> None:
         """Send what this rank's elements and sources have added."""

@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
 
 # Position of each node in steps from the lowest corner (x, y, z), in Gmsh's order.
@@ -191,22 +192,9 @@ def _newton_step(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.nd
     return step
 
 
-@dataclass(frozen=True)
-class PlacesInElements:
-    """Which elements hold which points, sorted by point and then element.
-
-    point, element : indices, shape (m,). reference : xi in that element, (m, 3), within [-1, 1]. excess : how far
-    beyond 1 the largest |xi_d| was before it was brought back.
-    """
-
-    point: np.ndarray
-    element: np.ndarray
-    reference: np.ndarray
-    excess: np.ndarray
-
-
-def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8) -> PlacesInElements:
-    """Every element that holds each of `points` (p, 3): several for a point on a shared face, edge or vertex.
+def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8) -> PointLocations:
+    """Return every element that contains each of `points` (p, 3), by point and element: several for a point on a shared
+    face, edge or vertex. The excess is that of the largest |xi_d| over 1.
 
     tolerance : how far outside [-1, 1] a reference coordinate may be and still count as inside.
     A point in no element does not appear in the result.
@@ -220,7 +208,7 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     order = np.lexsort((element, point))
     xi = xi[order]
     excess = np.maximum(np.abs(xi).max(axis=1, initial=0.0) - 1.0, 0.0)
-    return PlacesInElements(point[order], element[order], np.clip(xi, -1.0, 1.0), excess)
+    return PointLocations(point[order], element[order], np.clip(xi, -1.0, 1.0), excess, element[order])
 
 
 def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.spectral_element.arrangement import Arrangement
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.common.kernel_arguments import named_arguments
+from lithowave.solvers.common.launches import WARP, PointKernels
+from lithowave.solvers.spectral_element.arguments import ARGUMENTS
+from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.elements import ElementKind
 
 PACKAGE = "lithowave.solvers.spectral_element"
-ELEMENTS_FILE, POINTS_FILE = "elements.cu", "points.cu"
+ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 MAP_SIZES = {"affine": 12, "trilinear": 24, "triquadratic": 84}
-BANKS, WARP = 32, 32
+BANKS = 32
 # Threads of a block, in which stand as many elements as fit, and blocks that a multiprocessor should hold at least (in
 # single, in double precision): that bounds the registers of a thread.
 BLOCKS = {
@@ -32,13 +34,13 @@ CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which take 
 STRIDES = {2: (11, 41), 3: (19, 80), 4: (29, 153), 5: (47, 292), 6: (53, 401), 7: (65, 520), 8: (89, 806)}
 
 
-def arrangement(degree: int) -> Arrangement:
+def arrangement(degree: int) -> ElementLayout:
     """Elements and threads of a block."""
     threads = BLOCKS[degree][0]
-    return Arrangement(degree + 1, threads // (degree + 1) ** 2, threads)
+    return ElementLayout(degree + 1, threads // (degree + 1) ** 2, threads)
 
 
-def defines(degree: int, precision: str, kind: Kind, atomic: bool) -> dict[str, str | int]:
+def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
     """What `elements.cu` is compiled for."""
     own = arrangement(degree)
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
@@ -56,12 +58,12 @@ def defines(degree: int, precision: str, kind: Kind, atomic: bool) -> dict[str, 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Everything that a run may compile: file, defines, least compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
-        yield POINTS_FILE, {"REAL": real}, (0, 0)
+        yield PointKernels.file, {"REAL": real}, (0, 0)
         for degree in BLOCKS:
             for shape in MAPS:
                 for anisotropic, varying in ((False, False), (False, True), (True, False)):
                     for atomic in (True, False) if degree == 4 else (True,):
-                        own = defines(degree, precision, Kind(shape, anisotropic, varying), atomic)
+                        own = defines(degree, precision, ElementKind(shape, anisotropic, varying), atomic)
                         yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)
 
 
@@ -101,7 +103,7 @@ def _dealt(lines: list[int], warps: int) -> list[list[int]]:
 class ElementKernel:
     """`add_forces` for one kind of elements."""
 
-    def __init__(self, backend: Any, degree: int, kind: Kind, deterministic: bool, lines: Any) -> None:
+    def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
         own = arrangement(degree)
         self.backend, self.lines, self.threads = backend, lines, own.lanes
         self.defines = defines(degree, backend.precision, kind, not deterministic)
@@ -110,7 +112,7 @@ class ElementKernel:
 
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each colour are a launch of their own."""
-        named = named_arguments("add_forces", arguments) | {"lines": self.lines}
+        named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"lines": self.lines}
         program = self.backend.program(PACKAGE, ELEMENTS_FILE, self.defines)
         begin = named["begin"]
         for first, end in zip(begin[:-1], begin[1:], strict=True):
@@ -118,77 +120,54 @@ class ElementKernel:
             program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
-class PointKernels:
+class HexahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
-
-    def _launch(self, kernel: str, size: int, named: dict[str, Any], block: int = 256) -> None:
-        if size > 0:
-            program = self.backend.program(PACKAGE, POINTS_FILE, {})
-            program.launch(kernel, (-(-size // block),), (block,), named)
-
-    def move(self, *arguments: Any) -> None:
-        """See `point_kernels.move`."""
-        named = named_arguments("move", arguments)
-        self._launch("move", named["count"], named)
+    def update_displacement(self, *arguments: Any) -> None:
+        """See `point_kernels.update_displacement`."""
+        named = self.named("update_displacement", arguments)
+        self.points("update_displacement", named["count"], named)
 
     def damp(self, *arguments: Any) -> None:
         """See `point_kernels.damp`."""
-        self._launch_points("damp", arguments)
+        self._listed("damp", arguments)
 
-    def hold(self, *arguments: Any) -> None:
-        """See `point_kernels.hold`."""
-        self._launch_points("hold", arguments)
+    def save_momenta(self, *arguments: Any) -> None:
+        """See `point_kernels.save_momenta`."""
+        self._listed("save_momenta", arguments)
 
     def pack(self, *arguments: Any) -> None:
         """See `point_kernels.pack`."""
-        self._launch_points("pack", arguments)
+        self._listed("pack", arguments)
 
     def unpack(self, *arguments: Any) -> None:
         """See `point_kernels.unpack`."""
-        self._launch_points("unpack", arguments)
+        self._listed("unpack", arguments)
 
-    def _launch_points(self, kernel: str, arguments: tuple) -> None:
-        """A thread for each of the points in a list."""
-        named = named_arguments(kernel, arguments)
-        self._launch(kernel, named["point"].size, named | {"count": named["point"].size})
-
-    def inject(self, *arguments: Any) -> None:
-        """See `point_kernels.inject`."""
-        named = named_arguments("inject", arguments)
-        count = named["target"].size
-        self._launch("inject", count, named | {"count": count, "sources": named["amplitude"].shape[1]}, 64)
-
-    def count_step(self, row: Any) -> None:
-        """See `point_kernels.count_step`."""
-        self._launch("count_step", 1, {"row": row}, 1)
+    def _listed(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+        """Launch a thread for each of the points in a list."""
+        named = self.named(kernel, arguments)
+        self.points(kernel, named["point"].size, named | {"count": named["point"].size})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a place."""
-        named = named_arguments("sample", arguments)
+        """See `point_kernels.sample`; a warp has a location."""
+        named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
-        self._launch("sample", count * WARP, named, 128)
-
-    def surface_peaks(self, *arguments: Any) -> None:
-        """See `point_kernels.surface_peaks`."""
-        named = named_arguments("surface_peaks", arguments)
-        self._launch("surface_peaks", named["displacement"].shape[1], named | {"size": named["displacement"].shape[1]})
+        self.points("sample", count * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; a warp has one of the numbers."""
-        named = named_arguments("largest_velocity", arguments)
-        self._launch("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
+        """See `point_kernels.largest_velocity`; a warp has one of the values."""
+        named = self.named("largest_velocity", arguments)
+        self.points("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
 
 
 def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
     """The kernels on a CUDA device, to be called as those on the CPU, and how blocks are arranged and packed."""
-    own, points = arrangement(degree), PointKernels(backend)
+    own, points = arrangement(degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
     lines = backend.upload(line_table(degree), np.uint16)
-    made: dict[Kind, ElementKernel] = {}
+    made: dict[ElementKind, ElementKernel] = {}
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """(places, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic ones; 0 without
@@ -200,18 +179,17 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         empty = np.append(slots, np.full(-len(slots) % own.elements, -1)) < 0
         return np.where(empty[:, None], 0, packed)
 
-    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: Kind) -> np.ndarray:
+    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """(places, 12, 24 or 84), see `map.cuh`."""
         return own.of_elements(MAP_PACKERS[kind.map](coefficients), slots)
 
-    def add_forces(kind: Kind) -> Callable[..., None]:
+    def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind not in made:
             made[kind] = ElementKernel(backend, degree, kind, deterministic, lines)
         return made[kind]
 
-    own_kernels = {name: getattr(points, name) for name in ARGUMENTS if hasattr(points, name)}
     return SimpleNamespace(
-        **own_kernels, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces
+        **points.by_name(), arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.elements.rasters import points_within, select_raster, surface_grid
+from lithowave.solvers.elements import memory as elements
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 
 PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
 KEY = 8  # bytes
@@ -88,16 +87,7 @@ def damped_point_count(plan: Any) -> int:
 def plan_bytes(plan: Any) -> int:
     """The mesh, the numbers and maps of its elements, its survey and its materials: they stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
-    held = held_arrays(plan.mesh, plan.materials, plan.survey, plan.border, plan)
-    return places + sum(array.nbytes for array in held)
-
-
-def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
-    """The arrays among the attributes, and those in dictionaries of them."""
-    for part in parts:
-        for value in vars(part).values():
-            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
-            yield from (one for one in inside if isinstance(one, np.ndarray))
+    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan)
 
 
 def setup_bytes(plan: Any) -> int:
@@ -109,20 +99,13 @@ def setup_bytes(plan: Any) -> int:
 
 
 def reading_bytes(plan: Any, simulation: Any) -> int:
-    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
-    output = simulation.output
-    total = len(simulation.acquisition.receivers) * place_bytes(plan, output.tensors)
-    for selection in output.snapshots:
-        tensors = tuple(selection.fields) != ("velocity",)
-        points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))
-        total += points * (place_bytes(plan, tensors) + plan.value_bytes * (12 if tensors else 3))
-    if output.peak_motion:
-        points = int(within_reach(plan.mesh, surface_grid(plan)[2]).sum())
-        total += points * (place_bytes(plan, False) + 15 * plan.value_bytes)
-    return total
+    """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
 
-
-def place_bytes(plan: Any, tensors: bool) -> int:
-    """A place in an element: polynomials there in double precision and on the device, moduli where they are needed."""
+    A location has polynomials in double precision and on the device, and moduli if stress is read.
+    """
     polynomials = 6 * (plan.degree + 1)
-    return 40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0)
+
+    def location_bytes(count: int, tensors: bool) -> int:
+        return count * (40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0))
+
+    return elements.reading_bytes(plan, simulation, location_bytes, 12)

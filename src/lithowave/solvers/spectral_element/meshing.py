@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +13,17 @@ from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import agreed
 from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.elements.element_description import element_layers, element_size, group_materials, kinds_of_faces
+from lithowave.solvers.elements.element_description import (
+    cell_layers,
+    element_properties,
+    group_materials,
+    kinds_of_faces,
+    raised_to,
+    with_layer_indices,
+)
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
-from lithowave.solvers.spectral_element.parts import column_windows, element_parts, handed_out
+from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
 
 if TYPE_CHECKING:
@@ -102,7 +108,7 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
 
     mesh, part, size = agreed(ranks, read)
     if ranks.size > 1:
-        mesh = handed_out(mesh, part, ranks)
+        mesh = scatter_mesh(mesh, part, ranks)
     mesh, size = mesh.local(), ranks.broadcast(size)
     if grouped:
         materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
@@ -138,16 +144,15 @@ class BuiltBox:
 def built_box(simulation: Simulation) -> BuiltBox:
     """How the domain is meshed, with its absorbing layer."""
     domain = simulation.domain
-    tops, slowest = element_layers(simulation)
-    sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
-    layer = _layer(simulation, max(size for size, _ in sizes), sizes[0][0])
+    tops, edges = cell_layers(simulation)
+    layer = _layer(simulation, max(edges), edges[0])
     x, y, z = (
         (ends[0] - layer.thickness[f"{axis}_min"], ends[1] + layer.thickness[f"{axis}_max"])
         for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
     )
     interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
-    plan = refined_at_sources(plan_box(x, y, interfaces, sizes), simulation, tops, [size for size, _ in sizes])
-    return BuiltBox(plan, tops, layer, sizes[0][0])
+    plan = plan_box(x, y, interfaces, list(zip(edges, edges, strict=True)))
+    return BuiltBox(refined_at_sources(plan, simulation, tops, edges), tops, layer, edges[0])
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
@@ -160,28 +165,12 @@ def built_mesh(
     simulation: Simulation, built: BuiltBox, window: Rectangle | None = None
 ) -> tuple[HexahedralMesh, AbsorbingLayer]:
     """The mesh, or its part in a window of columns, stretched as its layer and the ground want it."""
-    domain, material, tops = simulation.domain, simulation.material, built.tops
+    domain = simulation.domain
     mesh, layer = _stretched(built.plan.build(window).local(), built.layer, _layer_elements(simulation))
     if domain.surface is not None:
-        mesh = _on_ground(mesh, domain.surface_height, *built.plan.interfaces[:2])
-    if material.kind == "layers":
-        lower = np.array([one.top for one in material.layers[1:]])
-        below = [int((lower >= top - 1e-9).sum()) for top in tops]
-        mesh = _renumbered(mesh, np.array(below))
-    return mesh, layer
-
-
-def _on_ground(mesh: HexahedralMesh, height: Callable, top: float, below: float) -> HexahedralMesh:
-    """A box whose elements between the heights `top` and `below` are stretched so that they end at the ground.
-
-    Elements of 27 nodes follow it to third order, where straight ones would leave corners in the air.
-    """
-
-    def lifted(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[float, float, np.ndarray]:
-        part = np.clip((z - below) / (top - below), 0.0, 1.0)
-        return 0.0, 0.0, part * (height(x, y) - top)
-
-    return curved(mesh, lifted)
+        # Elements of 27 nodes follow the topography to third order, where straight ones would leave corners in the air.
+        mesh = curved(mesh, raised_to(domain.surface_height, *built.plan.interfaces[:2]))
+    return with_layer_indices(simulation, mesh, built.tops), layer
 
 
 def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple[HexahedralMesh, AbsorbingLayer]:
@@ -202,10 +191,6 @@ def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple
             vertices[outside, axis] = edge + sign * scale * np.expm1(beyond[outside] / scale)
             thickness[name] = scale * math.expm1(rate * count)
     return replace(mesh, vertices=vertices), AbsorbingLayer(layer.domain, thickness)
-
-
-def _renumbered(mesh: HexahedralMesh, number: np.ndarray) -> HexahedralMesh:
-    return replace(mesh, materials=number[mesh.materials])
 
 
 def _layer_elements(simulation: Simulation) -> int:
@@ -235,16 +220,9 @@ def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLaye
 
 
 def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:
-    material = simulation.material
-    if material.kind == "homogeneous":
-        return materials_of([material.homogeneous], np.zeros(mesh.element_count, np.int64))
-    if material.kind == "layers" and simulation.solver.mesh is None:
-        return materials_of(list(material.layers), mesh.materials)
-    if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
-        raise InputError(
-            "material.layers", "anisotropic layers across a mesh that is read",
-            "give material.groups, by names of the mesh",
-        )  # fmt: skip
+    properties = element_properties(simulation, mesh)
+    if properties is not None:
+        return materials_of(*properties)
     degree = simulation.solver.degree
 
     def positions(some: slice) -> np.ndarray:
@@ -255,4 +233,4 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
         return places + 1e-6 * (centre - places)
 
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
-    return sampled_materials(material.medium, positions, mesh.element_count, degree + 1, dtype)
+    return sampled_materials(simulation.material.medium, positions, mesh.element_count, degree + 1, dtype)

@@ -10,12 +10,12 @@ import numpy as np
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
-from lithowave.solvers.common.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.elements.element_description import kinds_of_faces
+from lithowave.solvers.spectral_element.element_statistics import map_coefficients
 from lithowave.solvers.spectral_element.elements import is_affine
+from lithowave.solvers.spectral_element.mesh_partition import DAMPED_POINT, element_parts
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, built_box, built_mesh, windows
-from lithowave.solvers.spectral_element.parts import DAMPED_POINT, element_parts
-from lithowave.solvers.spectral_element.survey import map_coefficients
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -26,7 +26,7 @@ CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
 PART = 20_000
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
+def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankWorkload]:
     """The share of each rank. Built meshes are built part by part: the whole is never there.
 
     work : in updates of an undeformed element without damping.
@@ -44,7 +44,7 @@ def partition_report(simulation: Simulation, ranks_count: int, backend_name: str
     for own, (row, other), count, done in zip(keys, matches(keys), units, work, strict=True):
         sizes = (own[row] >= 0).sum(axis=1)
         sent = 3 * int(points[np.searchsorted(CORNERS_OF, sizes)].sum())
-        shares.append(RankShare(count, done, len(np.unique(other)), sent))
+        shares.append(RankWorkload(count, done, len(np.unique(other)), sent))
     return shares
 
 

@@ -6,14 +6,20 @@ import numpy as np
 from numba import prange
 
 from lithowave.backends.kernel_cache import njit
-from lithowave.backends.loops import FAST, parallel, row
+from lithowave.backends.loops import FAST, parallel
 from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.common.point_kernels import count_step, raise_peaks
+
+__all__ = [
+    "count_step", "damp", "inject", "largest_velocity", "pack", "sample", "save_momenta", "surface_peaks", "unpack",
+    "update_displacement",
+]  # fmt: skip
 
 CHUNK = 4096
 
 
 @parallel
-def move(displacement, momentum, count):
+def update_displacement(displacement, momentum, count):
     """u += dt^2 / mass * p at the first points: u, half a step before p, goes half a step beyond it."""
     for chunk in prange((count + CHUNK - 1) // CHUNK):
         before = flush_denormals()
@@ -44,7 +50,7 @@ def damp(momentum, history, point, matrix):
 
 
 @parallel
-def hold(momentum, point, kept):
+def save_momenta(momentum, point, kept):
     """Keep p of points aside, kept (points, 3), and set it to zero."""
     for n in prange(point.size):
         for c in range(3):
@@ -89,12 +95,6 @@ def inject(momentum, target, begin, weight, owner, amplitude, row):
             momentum[target[n], c] += total
 
 
-@njit(cache=True)
-def count_step(row):
-    """One row further in a table: of amplitudes, of records."""
-    row[0] += 1
-
-
 @parallel
 def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
     """Velocity at places in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
@@ -129,15 +129,6 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
             out[slot[0], c, place] = rate * total[c]
         for c in range(3, out.shape[1]):
             out[slot[0], c, place] = total[c]
-
-
-@row
-def raise_peaks(peaks, place, east, north, up):
-    """Raise the horizontal, vertical and total peak of a place to what this vector has."""
-    horizontal = east * east + north * north
-    peaks[0, place] = max(peaks[0, place], np.sqrt(horizontal))
-    peaks[1, place] = max(peaks[1, place], abs(up))
-    peaks[2, place] = max(peaks[2, place], np.sqrt(horizontal + up * up))
 
 
 @parallel

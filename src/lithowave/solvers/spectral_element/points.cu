@@ -1,12 +1,13 @@
 // Kernels over points: see point_kernels.py.
 
+#include "points.cuh"
 #include "vectors.cuh"
 
 typedef REAL real;
 typedef Vector4<real> Point;
 
 // u += dt^2 / mass * p at the first points.
-extern "C" __global__ void move(Point* displacement, const Point* momentum, unsigned count) {
+extern "C" __global__ void update_displacement(Point* displacement, const Point* momentum, unsigned count) {
     const unsigned point = blockIdx.x * blockDim.x + threadIdx.x;
     if (point >= count) return;
     Point u = displacement[point];
@@ -31,7 +32,7 @@ extern "C" __global__ void damp(Point* momentum, real* history, const long long*
 }
 
 // p of points is kept aside and set to zero.
-extern "C" __global__ void hold(Point* momentum, const long long* point, real* kept, int count) {
+extern "C" __global__ void save_momenta(Point* momentum, const long long* point, real* kept, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
     Point p = momentum[point[n]];
@@ -123,17 +124,10 @@ extern "C" __global__ void sample(
     }
     for (int row = 0; row < 12; row++)
         for (int distance = 16; distance > 0; distance /= 2)
-            total[row] += __shfl_down_sync(0xffffffff, total[row], distance);
+            total[row] += __shfl_down_sync(ALL_LANES, total[row], distance);
     if (lane != 0) return;
     real* const target = out + slot[0] * rows * width + place;
     for (int row = 0; row < rows; row++) target[static_cast<long long>(row) * width] = (row < 3 ? rate : 1) * total[row];
-}
-
-__device__ __forceinline__ void raise_peaks(real* peaks, int place, int size, real east, real north, real up) {
-    const real horizontal = east * east + north * north;
-    peaks[place] = max(peaks[place], sqrt(horizontal));
-    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
-    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
 }
 
 // Peaks of |v| and |u| at places; displacement is the running integral of v.
@@ -152,14 +146,6 @@ extern "C" __global__ void surface_peaks(
     raise_peaks(peak_displacement, place, size, u - half * east, v - half * north, w - half * up);
 }
 
-// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
-__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
-__device__ __forceinline__ unsigned long long magnitude(double f) {
-    return __double_as_longlong(f) & 0x7fffffffffffffffll;
-}
-__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
-__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
-
 // The largest components of dt v, one of each warp of the launch, to be compared by the host.
 extern "C" __global__ void largest_velocity(
     const Point* displacement, const Point* momentum, real* out, long long count)
@@ -172,9 +158,5 @@ extern "C" __global__ void largest_velocity(
         const Point p = momentum[n];
         most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
     }
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
-        most = max(most, other);
-    }
-    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
+    store_largest(most, out + thread / 32);
 }

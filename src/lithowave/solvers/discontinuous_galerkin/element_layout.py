@@ -18,7 +18,7 @@ ALIKE, SLOWER, FASTER = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """How a device arranges numbers of blocks.
 
     lanes : elements in a block. mode_major : coefficients are [block, mode, quantity, lane], as on a CPU; on a GPU
@@ -78,13 +78,13 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class ElementLayout:
     """Places of the elements.
 
     slots : element at each place, -1 for none. place : of each element. groups. block_cluster : of each block.
     """
 
-    layout: Layout
+    layout: BlockLayout
     slots: np.ndarray
     place: np.ndarray
     groups: tuple[Group, ...]
@@ -104,8 +104,8 @@ class Arrangement:
 
 
 def make_arrangement(
-    layout: Layout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
-) -> Arrangement:
+    layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
+) -> ElementLayout:
     """Places of elements, of which those in each group and cluster stand in their own order.
 
     neighbors : (elements, 4), -1 for none; those of other ranks have numbers behind the own elements. cluster,
@@ -134,7 +134,7 @@ def make_arrangement(
     joined = np.concatenate(slots)
     place = np.empty(elements, np.int64)
     place[joined[joined >= 0]] = np.flatnonzero(joined >= 0)
-    return Arrangement(layout, joined, place, tuple(groups), np.concatenate(clusters))
+    return ElementLayout(layout, joined, place, tuple(groups), np.concatenate(clusters))
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Links:
     slots: int
 
 
-def make_links(arrangement: Arrangement, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
+def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
     """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none; cluster : as of `make_arrangement`."""
     slots, elements = arrangement.slots, len(arrangement.place)
     remote = len(cluster) - elements

@@ -42,7 +42,7 @@ def element_parts(mesh: HexahedralMesh, absorbing: np.ndarray, parts: int, degre
     return partition_graph(face_neighbors(number_faces(mesh.elements)[0]), weights, parts)
 
 
-def handed_out(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Any) -> HexahedralMesh:
+def scatter_mesh(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Any) -> HexahedralMesh:
     """The part of each rank of a mesh that only the root has. part : (m,), of each element, on the root."""
     pieces: list[Any] = [None] * ranks.size
     if mesh is not None and part is not None:

@@ -17,7 +17,7 @@ LARGEST = ("longest_edge", "edge_ratio", "skewness")  # of these measures the la
 
 
 @dataclass(frozen=True)
-class WholeMesh:
+class GlobalMeshStatistics:
     """Of all ranks together.
 
     elements, points : their numbers, each counted once. kinds : number of elements of each kind, by name. faces : of
@@ -40,7 +40,7 @@ class WholeMesh:
     memory_bytes: int
 
 
-def survey_whole(plan: Any) -> WholeMesh:
+def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     """Collective: all ranks have a part and get the same."""
     parts = plan.ranks.all_gather(_own_facts(plan))
     kinds: dict[tuple, int] = {}
@@ -50,7 +50,7 @@ def survey_whole(plan: Any) -> WholeMesh:
     limiting = _lowest(part["limiting"] for part in parts)
     coarse = _lowest(part["coarse"] for part in parts)
     quality, worst_place = _joined([part["quality"] for part in parts])
-    return WholeMesh(
+    return GlobalMeshStatistics(
         sum(part["elements"] for part in parts), sum(part["points"] for part in parts),
         {key[-1]: kinds[key] for key in sorted(kinds)},
         {kind: sum(part["faces"][kind] for part in parts) for kind in plan.faces}, quality, worst_place,
@@ -74,11 +74,12 @@ def lowest_element(values: np.ndarray, numbers: np.ndarray) -> int:
 
 
 def _own_facts(plan: Any) -> dict[str, Any]:
-    """What `survey_whole` puts together, of this rank's part."""
+    """What `gather_mesh_statistics` puts together, of this rank's part."""
     numbers = plan.mesh.numbers_in_whole
     kinds, place = plan.kinds
     counts = np.bincount(place, minlength=len(kinds)).tolist()
-    worst = lowest_element(-plan.survey.frequency2, numbers)
+    frequency2 = plan.element_statistics.frequency2
+    worst = lowest_element(-frequency2, numbers)
     speed = float(plan.materials.speed()[worst].max())
     return {
         "elements": plan.element_count,
@@ -88,7 +89,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
             for kind, count in zip(kinds, counts, strict=True)
         },
         "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
-        "limiting": (-float(plan.survey.frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
+        "limiting": (-float(frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
         "coarse": _coarsest(plan),
         "quality": _own_quality(plan),
         "memory_bytes": plan.memory_bytes(),

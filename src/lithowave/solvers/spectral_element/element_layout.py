@@ -12,7 +12,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class ElementLayout:
     """Places of elements and their points.
 
     points : n, GLL points along an axis of an element. elements : in a block. lanes : threads of a block on a GPU;

@@ -37,7 +37,7 @@ def largest_eigenvalue(degree: int) -> float:
 
 
 @dataclass(frozen=True)
-class MeshSurvey:
+class ElementStatistics:
     """Sums and extremes over all elements.
 
     mass : of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian : smallest
@@ -139,9 +139,9 @@ def spread(m, det):
     return total
 
 
-def survey_mesh(
+def compute_element_statistics(
     coefficients: np.ndarray, numbers: np.ndarray, point_count: int, rho: np.ndarray, vp: np.ndarray
-) -> MeshSurvey:
+) -> ElementStatistics:
     r"""Go through all points of all elements once.
 
     coefficients : see `map_coefficients`. numbers : of points [element, k, j, i]. rho, vp : (elements, 1) or (elements,
@@ -156,4 +156,4 @@ def survey_mesh(
     frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
     powers = power_tables(gll_points(degree), coefficients.shape[-1])
     _survey(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
-    return MeshSurvey(mass, largest_eigenvalue(degree) * frequency2, jacobian)
+    return ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

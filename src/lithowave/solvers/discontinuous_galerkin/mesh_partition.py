@@ -38,7 +38,7 @@ TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or beside one: by `lithowave bench` on an H200
 
 
-def make_part(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
     """This rank's part of the mesh of a simulation, with its materials.
 
     clusters : function of a mesh with materials: the cluster of each element, those across shared faces behind.
@@ -50,11 +50,11 @@ def make_part(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> Meshe
     if ranks.size == 1:
         return make_model(simulation)
     if simulation.solver.mesh is not None:
-        return joined(handed_out(simulation, ranks, clusters), ranks)
-    return built_part(simulation, ranks, clusters)
+        return with_shared_faces(scatter_mesh(simulation, ranks, clusters), ranks)
+    return build_local_mesh(simulation, ranks, clusters)
 
 
-def built_part(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
     """This rank's tetrahedra: each rank builds some columns, and no one ever has the whole mesh.
 
     How much work they are, with the small elements around sources and the local time steps, is known only once they are
@@ -64,18 +64,18 @@ def built_part(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> Mesh
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
     mesh = agreed(ranks, lambda: split_box(simulation, box, columns))
     model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
-    rank = divided(model, clusters(model), ranks.size, likely_device(simulation, ranks), ranks)
+    rank = partition_elements(model, clusters(model), ranks.size, expected_backend(simulation, ranks), ranks)
     return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
 
 
-def likely_device(simulation: Simulation, ranks: Ranks) -> str:
+def expected_backend(simulation: Simulation, ranks: Ranks) -> str:
     """Name of the backend that the run will have: known for sure only later. The same on all ranks."""
     wanted = simulation.compute.backend
     likely = "cpu" if find_spec("cupy") is None else "cuda"
     return ranks.broadcast(likely if wanted == "auto" else wanted)
 
 
-def divided(
+def partition_elements(
     model: MeshedModel, cluster: np.ndarray, count: int, device: str, ranks: Ranks = ALONE, graph: bool = False
 ) -> np.ndarray:
     """The part of each element, of so many, with which a step takes the least time, of several ways to divide a mesh.
@@ -138,19 +138,19 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
 
 
 def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return joined(agreed(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
+    return with_shared_faces(agreed(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
 
 
-def handed_out(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
     """Parts of a mesh that the first rank reads and hands out."""
     parts: list[MeshedModel | None] = [None] * ranks.size
-    device = likely_device(simulation, ranks)
+    device = expected_backend(simulation, ranks)
 
     def read() -> None:
         if not ranks.is_root:
             return
         model = make_model(simulation)
-        rank = divided(model, clusters(model), ranks.size, device, graph=True)
+        rank = partition_elements(model, clusters(model), ranks.size, device, graph=True)
         size = model.element_size or model.usual_size()
         for number in range(ranks.size):
             parts[number] = replace(part_of(model, np.flatnonzero(rank == number)), element_size=size)
@@ -187,7 +187,7 @@ def part_of(model: MeshedModel, elements: np.ndarray) -> MeshedModel:
     return replace(model, mesh=model.mesh.part(elements), materials=model.materials.reordered(elements), faces=faces)
 
 
-def joined(model: MeshedModel, ranks: Ranks) -> MeshedModel:
+def with_shared_faces(model: MeshedModel, ranks: Ranks) -> MeshedModel:
     """With the faces that are shared with other ranks, and the materials across them."""
     shared = find_shared_faces(model.mesh, ranks)
     return replace(

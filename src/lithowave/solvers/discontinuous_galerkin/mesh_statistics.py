@@ -14,7 +14,7 @@ MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False,
 
 
 @dataclass(frozen=True)
-class Extreme:
+class ElementExtremum:
     """The element with the smallest of some values. key : of the element. place : where it is, for messages. speed : of
     the wave there, m/s."""
 
@@ -25,7 +25,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Survey:
+class GlobalMeshStatistics:
     """Of the whole mesh.
 
     elements, anisotropic, fluid : how many. faces : outer faces by kind. quality : the values of `MEASURES`, and
@@ -39,14 +39,14 @@ class Survey:
     fluid: int
     faces: dict[str, int]
     quality: dict[str, Any]
-    worst: Extreme
-    limit: Extreme
-    resolution: Extreme
+    worst: ElementExtremum
+    limit: ElementExtremum
+    resolution: ElementExtremum
     bounds: tuple[tuple[float, float], ...]
     memory_bytes: int
 
 
-def make_survey(plan: Any) -> Survey:
+def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     """Of a plan; if it is one of several ranks' all must ask for it."""
     parts = plan.shared.ranks.all_gather(_own(plan))
     quality = {
@@ -54,7 +54,7 @@ def make_survey(plan: Any) -> Survey:
     }
     lowest = min(parts, key=lambda part: _rank_of(part.worst))
     quality["worst_element"] = lowest.quality["worst_element"]
-    return Survey(
+    return GlobalMeshStatistics(
         *(sum(getattr(part, name) for part in parts) for name in ("elements", "anisotropic", "fluid")),
         {kind: sum(part.faces[kind] for part in parts) for kind in parts[0].faces},
         quality,
@@ -67,11 +67,11 @@ def make_survey(plan: Any) -> Survey:
     )
 
 
-def _rank_of(extreme: Extreme) -> tuple[float, int]:
+def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
     return extreme.value, extreme.key
 
 
-def _own(plan: Any) -> Survey:
+def _own(plan: Any) -> GlobalMeshStatistics:
     """Of this rank's part."""
     mesh, count = plan.mesh, plan.element_count
     keys, measures = mesh.keys_of_elements, element_measures(mesh)
@@ -79,9 +79,10 @@ def _own(plan: Any) -> Survey:
     # Points are `order` to the edge of the cube that twelve such elements would fill.
     points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
 
-    def extreme(values: np.ndarray, speeds: np.ndarray) -> Extreme:
+    def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
         element = lowest(values, keys)
-        return Extreme(float(values[element]), int(keys[element]), plan.place_of(element), float(speeds[element]))
+        value, speed = float(values[element]), float(speeds[element])
+        return ElementExtremum(value, int(keys[element]), plan.place_of(element), speed)
 
     quality = {
         name: float(measures[name].max() if largest else measures[name].min()) for name, largest in MEASURES.items()
@@ -90,7 +91,7 @@ def _own(plan: Any) -> Survey:
     quality["worst_element"] = described(mesh, worst) | {
         "element": mesh.element_id(worst), "measure": "radius_ratio", "value": quality["radius_ratio"]
     }  # fmt: skip
-    return Survey(
+    return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
         {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
