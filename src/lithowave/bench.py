@@ -78,7 +78,7 @@ def run_benchmarks(
             for task in own.make_tasks(device, wanted, sizes, **given):
                 try:
                     records.append(measure_task(task, bandwidth))
-                except NoRoomError as error:
+                except TaskTooLargeError as error:
                     if tell:
                         tell(f"{task.name}, {precision} is left out: {error}")
     if json_path is not None:
@@ -157,7 +157,7 @@ def measure_bandwidth(backend: Any) -> dict[str, float]:
     }
 
 
-class NoRoomError(Exception):
+class TaskTooLargeError(Exception):
     """A grid or mesh does not fit into the memory."""
 
 
@@ -166,16 +166,16 @@ def measure_task(task: BenchTask, bandwidth: dict[str, float]) -> Record:
 
     Raises
     ------
-    NoRoomError : the arrays do not fit into the memory.
+    TaskTooLargeError : the arrays do not fit into the memory.
     """
     needed, free = task.plan.memory_bytes(task.backend), task.backend.free_memory()
     if needed > free:
-        raise NoRoomError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
+        raise TaskTooLargeError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
     try:
         rate, measured = measure_run(task) if task.case == "run" else measure_steps(task)
     except ResourceError as error:
         if isinstance(error.__cause__, MemoryError):
-            raise NoRoomError(str(error)) from error
+            raise TaskTooLargeError(str(error)) from error
         raise
     return complete(task, rate, bandwidth, measured)
 

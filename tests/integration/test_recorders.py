@@ -227,7 +227,7 @@ def assert_same_output(first: Path, second: Path) -> None:
 @pytest.mark.parametrize("sizes", [(2,), (5,), (3, 2), (4, 1), (1, 3)])
 def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes, asked) -> None:
     """Receivers shared by two ranks, blocks of five records, and runs that go on on other numbers of ranks."""
-    monkeypatch.setattr(recorders, "MOST_RECORDS", 5)
+    monkeypatch.setattr(recorders, "MAX_RECORDS", 5)
     simulation = simulation_of([PLANE, VOLUME], peak_motion=not sizes[1:], **asked)
     alone = simulation_of([PLANE, VOLUME], peak_motion=True, **asked)
     part_of_a_run(tmp_path / "one", 1, alone)
@@ -241,7 +241,7 @@ def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes,
 
 def test_all_ranks_ask_for_the_same_at_the_same_steps(tmp_path: Path, monkeypatch) -> None:
     """They hand values around in pairs of calls: one that gathered at another step would take them for others."""
-    monkeypatch.setattr(recorders, "MOST_RECORDS", 4)
+    monkeypatch.setattr(recorders, "MAX_RECORDS", 4)
     asked: dict[int, list[tuple[int, ...]]] = {0: [], 1: [], 2: []}
     part_of_a_run(
         tmp_path / "run", 3, simulation_of([PLANE, VOLUME], stress=True), until=10, beyond=6,

@@ -18,7 +18,7 @@ from fake_ranks import on_ranks
 from lithowave.errors import OutputError
 from lithowave.output import checkpoint as module
 from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint, write_checkpoint
-from lithowave.parallel.ranks import ALONE
+from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.array_sections import Box, Piece, Rows
 
 WHOLE, ROWS = (7, 6, 11), 23
@@ -269,7 +269,7 @@ def killed_at(folder: Path, place: Callable, count: int, behind: bool) -> None:
 
     setattr(os if place is os.replace else module, place.__name__, killing)
     try:
-        write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", ALONE)
+        write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", SINGLE_RANK)
     finally:
         os._exit(0)
 

@@ -19,7 +19,7 @@ from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.migration import balanced_parts, merged
 from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import Solver, plan
 from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import (
@@ -229,7 +229,7 @@ def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
         for one in found:
             np.testing.assert_array_equal(one.sharing, counts[one.locations.point])
         # Each in one element: that of lowest key, whatever number of ranks there is.
-        single = resolve_owners(locate_points(mesh, points, tolerance), ALONE).first_only().locations
+        single = resolve_owners(locate_points(mesh, points, tolerance), SINGLE_RANK).first_only().locations
         chosen = on_ranks(size, lambda ranks: place(ranks, False))
         points_of = np.concatenate([one.locations.point for one in chosen])
         order = np.argsort(points_of)

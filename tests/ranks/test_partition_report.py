@@ -14,8 +14,8 @@ import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.mesh.blocks import products_of_three
 from lithowave.run.check import _too_many_ranks, check_simulation
-from lithowave.run.memory import MemoryNeed
-from lithowave.run.scaling_estimate import TRANSPORTS, Partition, divide, transport_of
+from lithowave.run.memory import MemoryRequirement
+from lithowave.run.scaling_estimate import TRANSPORTS, ScalingEstimate, estimate_scaling, transport_of
 from lithowave.solvers import METHODS, load_method, load_partition_report
 from lithowave.solvers.common.workload import RankWorkload
 from small_run import lithowave, settings, write_small
@@ -47,7 +47,7 @@ def simulation(method: str = "finite_difference", **changes: Any) -> lw.Simulati
     return lw.Simulation(**(content | changes))
 
 
-def partition(shares: list[RankWorkload], alone: float, transport: str, **changes: Any) -> Partition:
+def partition(shares: list[RankWorkload], alone: float, transport: str, **changes: Any) -> ScalingEstimate:
     """Of given shares, each on a device of its own."""
     sent = 4 * max(share.sent_values for share in shares)
     entries = {
@@ -56,7 +56,7 @@ def partition(shares: list[RankWorkload], alone: float, transport: str, **change
         "own_device": True, "speed": 1.0, "transport": TRANSPORTS[transport], "shares": shares, "alone_work": alone,
         "value_bytes": 4,
     }  # fmt: skip
-    return Partition(**(entries | changes))
+    return ScalingEstimate(**(entries | changes))
 
 
 # --- the model
@@ -221,7 +221,7 @@ def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     case = simulation()
     device = SimpleNamespace(own_memory=True, name="cuda", dtype=np.dtype(np.float32), threads=1)
     plan = load_method("finite_difference").plan(case)
-    found = divide(case, plan, device, MemoryNeed(10_000_000, 80_000_000), 8, 5_000_000)
+    found = estimate_scaling(case, plan, device, MemoryRequirement(10_000_000, 80_000_000), 8, 5_000_000)
     share = found.most_units / plan.unit_total
     assert found.device_memory_bytes == pytest.approx(share * 80_000_000 + 2 * found.sent_bytes, abs=2)
     assert found.memory_bytes == pytest.approx(share * 10_000_000 + 2 * found.sent_bytes + 5_000_000, abs=2)

@@ -83,7 +83,7 @@ def test_large_planes_are_written_in_parts_too(tmp_path, monkeypatch, plane, int
     """Vertical ones are stored two points thick, and a single snapshot without the axis of time."""
     simulation = simulation_of([{"interval": interval, "plane": {plane: 0.0}, "fields": FIELDS}])
     monkeypatch.setattr(joining, "BLOCK_POINTS", block)
-    monkeypatch.setattr(recorders, "MOST_GATHERED", 10)
+    monkeypatch.setattr(recorders, "MAX_GATHERED_POINTS", 10)
     for size in (1, 3):
         part_of_a_run(tmp_path / str(size), size, simulation)
     one, several = (tmp_path / size / "snapshots" / f"plane_{plane}_0.vtkhdf" for size in "13")

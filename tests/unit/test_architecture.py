@@ -152,6 +152,27 @@ def test_only_the_command_line_prints() -> None:
     assert [place for place in printing if not place.startswith("description/schema.py")] == []
 
 
+def test_devices_are_told_apart_by_backends() -> None:
+    """No `if cuda` outside the backends; a job is submitted for the device that the user has named."""
+    found = []
+    for path in FILES:
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("backends/") or name == "submit.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and "value='cuda'" in ast.dump(node):
+                found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+def test_nothing_global_changes() -> None:
+    found = [
+        f"{path.name}:{node.lineno}" for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Global)
+    ]  # fmt: skip
+    assert found == []
+
+
 def test_methods_are_told_apart_in_one_place() -> None:
     """No `if method ==` outside the dictionary of methods and the description's own checks."""
     found = []

@@ -8,7 +8,7 @@ import pytest
 from lithowave.errors import InputError
 from lithowave.mesh.tetrahedra import EDGES, FACES, TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.parallel.ranks import ALONE
+from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import point_location as module
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, require_located, resolve_owners
@@ -93,7 +93,7 @@ def test_parts_and_single_points(mesh: TetrahedralMesh, monkeypatch: pytest.Monk
 
 def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
     found = locate_points(mesh, mesh.vertices)
-    first = resolve_owners(locate_points(mesh, mesh.vertices, TOLERANCE), ALONE).first_only().locations
+    first = resolve_owners(locate_points(mesh, mesh.vertices, TOLERANCE), SINGLE_RANK).first_only().locations
     np.testing.assert_array_equal(first.point, np.arange(len(mesh.vertices)))
     for n in range(0, len(mesh.vertices), 7):
         keys = mesh.element_keys[found.element[found.point == n]]
@@ -116,10 +116,10 @@ def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh
 
 def test_errors_name_the_point(mesh: TetrahedralMesh) -> None:
     positions = np.array([[1.0, 1, -1], [5, 0.5, -1], [6, 0, 0]])
-    found = resolve_owners(locate_points(mesh, positions, TOLERANCE), ALONE)
+    found = resolve_owners(locate_points(mesh, positions, TOLERANCE), SINGLE_RANK)
     with pytest.raises(InputError) as caught:
-        require_located(found, ALONE, ["A", "B", "C"], positions, "receivers")
+        require_located(found, SINGLE_RANK, ["A", "B", "C"], positions, "receivers")
     text = str(caught.value)
     assert "receivers" in text and "B at (5, 0.5, -1) m" in text and "and 1 more" in text
-    found = resolve_owners(locate_points(mesh, positions[:1], TOLERANCE), ALONE)
-    require_located(found, ALONE, ["A"], positions[:1], "receivers")
+    found = resolve_owners(locate_points(mesh, positions[:1], TOLERANCE), SINGLE_RANK)
+    require_located(found, SINGLE_RANK, ["A"], positions[:1], "receivers")

@@ -28,6 +28,7 @@ class CpuBackend:
     name = "cpu"
     stores_codes = False
     own_memory = False  # arrays lie in main memory
+    device_count = 0  # devices with their own memory
     aligned_columns = 1  # rows of fields may be cut anywhere
     shared = False  # whether other ranks of the run use this device
     sample_points = 4_000_000  # of a grid that is too large for a cache: what a short measurement needs

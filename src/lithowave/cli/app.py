@@ -18,7 +18,7 @@ from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.version import __version__
 
-REPORT_IT = (
+BUG_REPORT_HINT = (
     "This is an error in lithowave itself, not in what you typed. Please report it to the developers with "
     "the lines above, the simulation file, and what `lithowave doctor` prints."
 )
@@ -38,9 +38,9 @@ class Commands(TyperGroup):
             failure: LithowaveError = ResourceError(f"there is not enough memory ({error}).")
         except LithowaveError as error:
             failure = error
-        from lithowave.cli.printing import tell_error
+        from lithowave.cli.printing import print_error
 
-        tell_error(failure)
+        print_error(failure)
         raise typer.Exit(2 if isinstance(failure, InputError) else 1)
 
 
@@ -84,7 +84,7 @@ def main() -> None:
         import traceback
 
         traceback.print_exc()
-        sys.stderr.write(REPORT_IT + "\n")
+        sys.stderr.write(BUG_REPORT_HINT + "\n")
         _end_all(1)
         sys.exit(1)
 
@@ -103,7 +103,7 @@ def _end_all(status: int) -> None:
         ranks.abort(status)
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"lithowave {__version__}")
         raise typer.Exit
@@ -113,7 +113,7 @@ def _tell_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Simulate seismic waves in three dimensions."""
@@ -129,7 +129,7 @@ def init(
     """Write a commented simulation file that can be run unchanged."""
     from shlex import quote
 
-    from lithowave.cli.printing import tell
+    from lithowave.cli.printing import print_text
     from lithowave.description.template import template_text
     from lithowave.output.hdf5 import writing
 
@@ -142,9 +142,9 @@ def init(
         )
     with writing(file):
         file.write_text(template_text(), encoding="utf-8")
-    tell(f"wrote {file}")
-    tell(f"next:  lithowave check {quote(str(file))}    what a run would need")
-    tell(f"       lithowave run {quote(str(file))}")
+    print_text(f"wrote {file}")
+    print_text(f"next:  lithowave check {quote(str(file))}    what a run would need")
+    print_text(f"       lithowave run {quote(str(file))}")
 
 
 @app.command()
@@ -168,7 +168,7 @@ def check(
     ] = None,
 ) -> None:
     """Report the requirements and the predicted time of a run; fail if the run would fail."""
-    from lithowave.cli.printing import json_text, tell, tell_check
+    from lithowave.cli.printing import json_text, print_check_report, print_text
     from lithowave.cli.reading import located, read_simulation
     from lithowave.run.check import check_simulation
     from lithowave.shots import check_survey
@@ -181,9 +181,9 @@ def check(
         else:
             report = check_survey(simulation, measure=measure)
     if as_json:
-        tell(json_text(report.as_dict()))
+        print_text(json_text(report.as_dict()))
     else:
-        tell_check(report)
+        print_check_report(report)
     if not report.runnable:
         raise typer.Exit(1)
 
@@ -261,9 +261,9 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Report the state and progress of a run, or of each shot of a survey, from any machine."""
-    from lithowave.cli.survey import tell_status
+    from lithowave.cli.survey import print_status
 
-    tell_status(directory, as_json)
+    print_status(directory, as_json)
 
 
 app.command()(submit)
@@ -274,7 +274,7 @@ def plot(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
 ) -> None:
     """Draw a map, a record section, traces and movies of a run, or of each finished shot of a survey."""
-    from lithowave.cli.printing import tell
+    from lithowave.cli.printing import print_text
     from lithowave.cli.reading import require_run
     from lithowave.cli.survey import plot_shots
     from lithowave.output.figures import plot_run
@@ -284,7 +284,7 @@ def plot(
     if is_survey(directory):
         return plot_shots(directory)
     for path in plot_run(directory):
-        tell(str(path))
+        print_text(str(path))
 
 
 @app.command()
@@ -305,18 +305,18 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compute the waveform misfits of a run relative to a reference run; with ObsPy also envelope and phase misfits."""
-    from lithowave.cli.printing import json_text, tell
+    from lithowave.cli.printing import json_text, print_text
     from lithowave.cli.reading import require_run
     from lithowave.output.compare import compare_runs
 
     for path in (directory, reference):
         require_run(path)
     comparison = compare_runs(directory, reference, max_frequency=max_frequency)
-    tell(json_text(comparison.to_dict()) if as_json else str(comparison))
+    print_text(json_text(comparison.to_dict()) if as_json else str(comparison))
     if figure is not None:
         path = comparison.figure(figure)
         if not as_json:
-            tell(f"figure: {path}")
+            print_text(f"figure: {path}")
 
 
 @app.command()
@@ -402,7 +402,7 @@ def bench(
 ) -> None:
     """Measure kernels, time steps and runs relative to the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks
-    from lithowave.cli.printing import tell, tell_benchmarks
+    from lithowave.cli.printing import print_benchmarks, print_text
     from lithowave.cli.reading import benchmark_choices
 
     lists = {
@@ -416,10 +416,10 @@ def bench(
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
-    records = run_benchmarks(**choices, json_path=json_path, tell=tell)
-    tell_benchmarks(records)
+    records = run_benchmarks(**choices, json_path=json_path, tell=print_text)
+    print_benchmarks(records)
     if json_path is not None:
-        tell(f"records: {json_path}")
+        print_text(f"records: {json_path}")
 
 
 app.command()(join)
@@ -428,13 +428,13 @@ app.command()(join)
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Report the devices, drivers, MPI library and package versions of this machine."""
-    from lithowave.cli.printing import json_text, tell, tell_examination
-    from lithowave.doctor import examine
+    from lithowave.cli.printing import json_text, print_diagnostics, print_text
+    from lithowave.doctor import run_diagnostics
 
-    found = examine()
+    found = run_diagnostics()
     if as_json:
-        tell(json_text(found))
+        print_text(json_text(found))
     else:
-        tell_examination(found)
+        print_diagnostics(found)
     if found["problems"]:
         raise typer.Exit(1)

@@ -13,10 +13,10 @@ def join(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the parts after their file is complete.")] = False,
 ) -> None:
     """Join the parts of snapshots that the ranks of a run have written into one file each."""
-    from lithowave.cli.printing import tell
+    from lithowave.cli.printing import print_text
     from lithowave.cli.reading import require_run
     from lithowave.output.joining import join_run
 
     require_run(directory)
-    if not join_run(directory, keep, tell):
-        tell(f"{directory}: nothing to join")
+    if not join_run(directory, keep, print_text):
+        print_text(f"{directory}: nothing to join")

@@ -10,7 +10,7 @@ from signal import Signals
 
 import typer
 
-from lithowave.cli.printing import tell, tell_error, tell_note
+from lithowave.cli.printing import print_error, print_note, print_text
 from lithowave.errors import InputError, LithowaveError
 from lithowave.output.joining import unjoined
 from lithowave.output.run_folder import read_report
@@ -27,10 +27,10 @@ def report_partial_results(directory: Path) -> Iterator[None]:
     except InputError:
         raise
     except LithowaveError as error:
-        tell_error(error)
+        print_error(error)
         if is_failed_run(directory, error):
-            tell_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
-            tell_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
+            print_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
+            print_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
         raise typer.Exit(1) from None
 
 
@@ -47,16 +47,16 @@ def print_run_summary(result: Result) -> None:
     """After a run: where the results are and what to type next."""
     report, folder = result.report, quote(str(result.directory))
     if not result.complete:
-        tell(
+        print_text(
             f"stopped by {report['stopped_by']} at step {report['stopped_at_step']}; "
             "the checkpoint is written"
         )
-        tell(f"go on:   lithowave restart {folder}")
+        print_text(f"go on:   lithowave restart {folder}")
         raise typer.Exit(128 + Signals[report["stopped_by"]].value)
     rate = report[rate_key(report["unit"])]
     speed = f", {rate_text(rate, report['unit'])}" if rate else ""
-    tell(f"done in {duration_text(report['wall_s'])}{speed}")
-    tell(f"results: {result.directory}")
+    print_text(f"done in {duration_text(report['wall_s'])}{speed}")
+    print_text(f"results: {result.directory}")
     if unjoined(result.directory):
-        tell(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
-    tell(f"next:    lithowave plot {folder}")
+        print_text(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
+    print_text(f"next:    lithowave plot {folder}")

@@ -79,13 +79,13 @@ def submit(
     only_print: Annotated[bool, typer.Option("--print", help="Print the script without submitting it.")] = False,
 ) -> None:
     """Submit a run to Slurm, or an array of jobs for a survey; a job that reaches its time limit is resumed."""
-    from lithowave.cli.printing import tell
+    from lithowave.cli.printing import print_text
     from lithowave.cli.reading import located, read_simulation
-    from lithowave.submit import Request, make_script, submit_script
+    from lithowave.submit import JobRequest, make_script, submit_script
 
     options = {"compute.precision": precision, "output.directory": output}
     simulation, overrides = read_simulation(file, changes, options)
-    request = Request(
+    request = JobRequest(
         ranks=ranks, gpus=gpus, ranks_per_node=ranks_per_node, threads=threads, time=time, partition=partition,
         account=account, launcher=launcher, mpi=mpi, before=tuple(before or ()),
     )  # fmt: skip
@@ -93,4 +93,4 @@ def submit(
     arguments += ["--precision", precision] if precision else []
     with located(file, overrides):
         script = make_script(simulation, file, request, arguments)
-    tell(script.rstrip() if only_print else submit_script(script))
+    print_text(script.rstrip() if only_print else submit_script(script))

@@ -6,7 +6,7 @@ import numpy as np
 
 from lithowave.mesh.shared_faces import mixed
 from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, face_vertices, make_mesh
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 NEW = 1 << 62  # keys of vertices that edges get are not below: no other ones are as high
 
@@ -64,7 +64,7 @@ class Bisection:
         return found, pairs[chosen]
 
 
-def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = ALONE) -> TetrahedralMesh:
+def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
     """The mesh with all edges of some elements halved: these become eight, their neighbours two to four.
 
     Pieces keep material and id of their element, and have keys of their own: eight times that of the element and more.
@@ -108,7 +108,7 @@ def _edges(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks) -> tuple[n
     return np.unique(keys, axis=0), ranks.largest(float(lengths.max(initial=0.0)))
 
 
-def around(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = ALONE) -> np.ndarray:
+def around(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_RANK) -> np.ndarray:
     """These elements, of all ranks, and all that share a vertex with one of them: those of this rank's part."""
     own = mesh.keys_of_vertices
     keys = np.concatenate(ranks.all_gather(np.unique(own[mesh.elements[elements]])))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 TILT = 1e-2  # of the planes between parts, so that they meet the elements of a regular mesh one after the other
 HALVINGS = 40  # of the interval in which such a plane lies
 
 
 def balanced_parts(
-    centres: np.ndarray, work: np.ndarray, parts: int, ranks: Ranks = ALONE, kind: np.ndarray | None = None
+    centres: np.ndarray, work: np.ndarray, parts: int, ranks: Ranks = SINGLE_RANK, kind: np.ndarray | None = None
 ) -> np.ndarray:
     """The part (n,) that each element of this rank should be in, so that all have the same work.
 

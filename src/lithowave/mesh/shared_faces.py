@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.tetrahedra import TetrahedralMesh, exterior_faces, face_vertices
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 TOLD = 5  # faces that an error names
 
@@ -30,7 +30,7 @@ class SharedFaces:
     local face of that element.
     """
 
-    ranks: Ranks = ALONE
+    ranks: Ranks = SINGLE_RANK
     faces: np.ndarray = _none(0, 2)
     rank: np.ndarray = _none(0)
     across: np.ndarray = _none(0)

@@ -21,7 +21,7 @@ from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
 from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
 from lithowave.output.snapshots import SnapshotWriter
-from lithowave.parallel.collective import together
+from lithowave.parallel.collective import collective_section
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Coming, Raster
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from lithowave.description.outputs import Snapshots
     from lithowave.description.simulation import Simulation
 
-MOST_RECORDS = 256
+MAX_RECORDS = 256
 NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 # Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,
 # and volumes, would keep all waiting for one disk.
-MOST_GATHERED = 2_000_000
+MAX_GATHERED_POINTS = 2_000_000
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
@@ -84,7 +84,7 @@ def record_lag(quantity: str, with_stress: bool) -> int:
 
 def block_length(receiver_count: int) -> int:
     """Records that are kept on the device before they are brought to the host: at most 64 MB of them."""
-    return max(1, min(MOST_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
+    return max(1, min(MAX_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
 
 
 class SeismogramRecorder(Recorder):
@@ -218,7 +218,7 @@ class SeismogramRecorder(Recorder):
         """Write the last block; the file of a run that ends early holds no more than the samples written."""
         self.flush(solver)
         if clock.stop_reason is not None:
-            with together(solver.ranks):
+            with collective_section(solver.ranks):
                 self.writer.truncate()
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ class SnapshotRecorder(Recorder):
         self.writer.close()
 
 
-class PartsRecorder(SnapshotRecorder):
+class PartitionedSnapshotRecorder(SnapshotRecorder):
     """Snapshots of which each rank writes its own points; what is small becomes one file when the run is complete.
 
     path : of that file. joined : whether it is to be made.
@@ -293,7 +293,7 @@ class PartsRecorder(SnapshotRecorder):
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last one, and join the parts, or tell how to."""
-        with together(solver.ranks):
+        with collective_section(solver.ranks):
             self.flush(solver)
             self.sync()
             self.close()
@@ -336,7 +336,7 @@ class PeakRecorder(Recorder):
         write_peak_motion(self.path, peaks["x"], peaks["y"], pgv, pgd, self.attributes)
 
 
-class NoWriter:
+class NullWriter:
     """What recorders write into on ranks that write nothing."""
 
     samples_written = 0
@@ -409,8 +409,8 @@ def _seismograms(
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
     capacity = block_length(len(receivers))  # on all ranks the same: they ask for the records together
-    writer: Any = NoWriter()
-    with together(solver.ranks):
+    writer: Any = NullWriter()
+    with collective_section(solver.ranks):
         if not solver.ranks.is_root:
             receivers = []
         elif checkpoint is None:
@@ -439,16 +439,16 @@ def _snapshots(
     every, count = snapshot_steps(selection.interval, schedule)
     raster, ranks, fields = solver.raster(selection), solver.ranks, tuple(selection.fields)
     head = SnapshotHead(raster.origin, raster.spacing, raster.shape[::-1], fields, count, attributes)
-    in_parts = ranks.size > 1 and (min(raster.shape) > 1 or math.prod(raster.shape) > MOST_GATHERED)
+    in_parts = ranks.size > 1 and (min(raster.shape) > 1 or math.prod(raster.shape) > MAX_GATHERED_POINTS)
     if checkpoint is not None:  # as the run began, on whatever number of ranks
         in_parts = ranks.broadcast(parts_folder(path).is_dir())
     if in_parts:
         kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
         part = part_writer(path, head, solver.raster_points(raster), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
-        return PartsRecorder(part, raster, fields, every, schedule.steps, path, joined)
-    writer: Any = NoWriter()
-    with together(ranks):
+        return PartitionedSnapshotRecorder(part, raster, fields, every, schedule.steps, path, joined)
+    writer: Any = NullWriter()
+    with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
             remove_snapshots(path)
             writer = new_snapshot_file(path, head)

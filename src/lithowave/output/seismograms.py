@@ -106,8 +106,8 @@ class SeismogramWriter:
     def _open(self) -> None:
         with hdf5.open_file(self.path) as file:
             names = ("motion", "stress", "pressure", "strain")
-            self._pieces = {name: hdf5.Piece.of(file[name]) for name in names if name in file}
-            self._counter = hdf5.Piece.of(file["samples_written"])
+            self._pieces = {name: hdf5.ContiguousDataset.of(file[name]) for name in names if name in file}
+            self._counter = hdf5.ContiguousDataset.of(file["samples_written"])
             self.samples_written = int(file["samples_written"][()])
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
@@ -258,7 +258,7 @@ def _resize(path: Path, count: int, room: int) -> None:
             time.attrs["units"] = "s"
             write_attributes(new, {**old.attrs, "sample_count": room})
         with hdf5.open_file(temporary) as new:
-            pieces = {name: hdf5.Piece.of(new[name]) for name in names}
+            pieces = {name: hdf5.ContiguousDataset.of(new[name]) for name in names}
         with open(temporary, "r+b") as file:
             for name, piece in pieces.items():
                 components = math.prod(piece.shape[1:-1])
@@ -266,7 +266,7 @@ def _resize(path: Path, count: int, room: int) -> None:
                 for first in range(0, piece.shape[0], step):
                     rows = old[name][first : first + step, ..., :count].reshape(-1, count)
                     for number, row in enumerate(rows, start=first * components):
-                        piece.write_stretch(file.fileno(), number * room, row)
+                        piece.write_range(file.fileno(), number * room, row)
 
 
 def _write_receivers(group: Any, receivers: Sequence[Any]) -> None:

@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lithowave.backends import make_backend
+from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import recorded_yaml
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
@@ -19,7 +20,7 @@ from lithowave.output.hdf5 import require_space
 from lithowave.output.recorders import SeismogramRecorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
-    FollowingFolder,
+    NonRootRunFolder,
     RunFolder,
     Stopwatch,
     fingerprint,
@@ -29,7 +30,7 @@ from lithowave.output.run_folder import (
 from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
-from lithowave.parallel.halo import Halo, device_of, require_own_device, sharers_of_cores
+from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
 from lithowave.parallel.ranks import Note, Ranks, make_ranks
 from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
@@ -43,12 +44,6 @@ from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Plan
-
-if TYPE_CHECKING:
-    from lithowave.backends.cpu import CpuBackend
-    from lithowave.backends.cuda import CudaBackend
-
-    Backend = CpuBackend | CudaBackend
 
 WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
 
@@ -132,7 +127,7 @@ def run_simulation(
         points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
         require_space(path, output_bytes(simulation, plan.schedule, points))
     summary = plan.summary()
-    with RunFolder.create(path, description, overwrite) if ranks.is_root else FollowingFolder(path, ranks) as folder:
+    with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         ranks.barrier()  # the folder exists
         restartable = simulation.material.function is None
         inputs = simulation.input_files()
@@ -169,7 +164,7 @@ def restart_run(
     """
     path, ranks = Path(directory), make_ranks()
     users = user_callbacks(callbacks, ranks)
-    with RunFolder.reopen(path) if ranks.is_root else FollowingFolder(path, ranks) as folder:
+    with RunFolder.reopen(path) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         folder.report = ranks.broadcast(folder.report)
         description = (path / DESCRIPTION).read_text(encoding="utf-8")
         if not folder.report.get("restartable", True):
@@ -184,7 +179,7 @@ def restart_run(
         plan = load_method(simulation.solver.method).plan(simulation, ranks)
         device, plan = _on_device(simulation, plan, ranks, folder.report.get("plan", {}).get("passes"))
         checkpoint = open_checkpoint(path, fingerprint(description))
-        folder.begin_again(checkpoint.step if checkpoint else 0)
+        folder.record_restart(checkpoint.step if checkpoint else 0)
         changed = _changed_callbacks(folder.report.get("callbacks", []), users)
         _report_warnings(simulation.warnings() + plan.warnings(simulation) + changed, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
@@ -210,8 +205,8 @@ def _on_device(
     """Return the device of this rank, and the plan for it, if the run fits into its memory."""
     compute = simulation.compute
     backend = make_backend(
-        compute.backend, compute.precision, compute.threads, lambda count: device_of(ranks, count),
-        sharers_of_cores(ranks),
+        compute.backend, compute.precision, compute.threads, lambda count: device_index(ranks, count),
+        ranks_sharing_cores(ranks),
     )  # fmt: skip
     names = ranks.all_gather(backend.name)
     if len(set(names)) > 1:

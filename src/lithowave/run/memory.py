@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lithowave.backends import cpu
+from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import ResourceError
 from lithowave.output.recorders import COMPONENTS, block_length
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.interface import Plan
 
 
 @dataclass(frozen=True)
-class MemoryNeed:
+class MemoryRequirement:
     """Bytes that the arrays of a run take: in main memory, and on a device with memory of its own (else None)."""
 
     main: int
     device: int | None
 
 
-def memory_needed(simulation: Simulation, plan: Any, backend: Any) -> MemoryNeed:
+def memory_needed(simulation: Simulation, plan: Plan, backend: Backend) -> MemoryRequirement:
     """What a run takes beside the process itself."""
     arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
     lists = plan.reading_bytes(simulation)
     if not backend.own_memory:
-        return MemoryNeed(plan.plan_bytes() + arrays + lists + buffers, None)
+        return MemoryRequirement(plan.plan_bytes() + arrays + lists + buffers, None)
     # A checkpoint is written from a copy in main memory. Lists are made there.
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
     main = plan.plan_bytes() + max(plan.setup_bytes() + lists, checkpoint) + buffers
-    return MemoryNeed(main, arrays + lists + buffers)
+    return MemoryRequirement(main, arrays + lists + buffers)
 
 
 def free_main_memory() -> int:
@@ -37,12 +38,12 @@ def free_main_memory() -> int:
     return cpu.free_memory()
 
 
-def free_device_memory(backend: Any) -> int:
+def free_device_memory(backend: Backend) -> int:
     """Bytes that a run could take on the device now."""
     return backend.free_memory()
 
 
-def require_memory(need: MemoryNeed, backend: Any, hint: str, ranks: Ranks = ALONE) -> None:
+def require_memory(need: MemoryRequirement, backend: Backend, hint: str, ranks: Ranks = SINGLE_RANK) -> None:
     """Refuse a run that does not fit, with figures and a hint (`less_memory` of the plan).
 
     ranks : those on one machine share its main memory, and a device where there are fewer of them.
@@ -73,7 +74,7 @@ def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -
         raise ResourceError(f"{figures} {help_text}")
 
 
-def _buffer_bytes(simulation: Simulation, plan: Any) -> int:
+def _buffer_bytes(simulation: Simulation, plan: Plan) -> int:
     """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
     output, count = simulation.output, len(simulation.acquisition.receivers)
     values = (9 if output.tensors else 3) + 6 * output.strain

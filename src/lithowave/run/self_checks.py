@@ -12,7 +12,7 @@ from lithowave.errors import issue_warning
 from lithowave.output.recorders import NOTHING, SeismogramRecorder
 from lithowave.output.run_folder import RunFolder
 from lithowave.output.seismograms import load_seismograms
-from lithowave.parallel.collective import agreed
+from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import Ranks
 from lithowave.run.onsets import Onsets, explain_zero_seismograms
 from lithowave.solvers.clock import Clock
@@ -59,7 +59,7 @@ def check_seismograms(
             return ""
         return explain_zero_seismograms(reached, simulation, solver.plan.summary()["faces"])
 
-    text = ranks.broadcast(agreed(ranks, explained))
+    text = ranks.broadcast(collective_call(ranks, explained))
     if text:
         folder.write_report(warnings=[*folder.report.get("warnings", []), text])
         if ranks.is_root:

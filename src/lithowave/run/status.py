@@ -17,7 +17,7 @@ from lithowave.output.run_folder import DESCRIPTION, LOG, PROGRESS, REPORT, read
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 
-FRESH = 60.0  # s; progress.json is written every second
+HEARTBEAT_TIMEOUT = 60.0  # s; progress.json is written every second
 WAITING, RUNNING, FINISHED, FAILED, STOPPED, LOST = "waiting", "running", "finished", "failed", "stopped", "lost"
 STOP_KEYS = ("stopped_by", "stop_reason", "stopped_at_step", "stopped_at_time_s")  # of a run that a callback has ended
 CHECKPOINT_LINE = re.compile(r" step (\d+): (?:checkpoint|stopped by \w+, checkpoint written)$", re.MULTILINE)
@@ -93,7 +93,7 @@ def run_state(path: Path) -> RunState:
         return RunState(path, FAILED, report.get("error", ""), _resumable_from(path, report), facts=facts)
     progress = _read_progress(path)
     elsewhere = report.get("host") not in (None, platform.node())
-    if held(path / LOG) or (elsewhere and _age(path / PROGRESS) < FRESH):
+    if is_locked(path / LOG) or (elsewhere and _age(path / PROGRESS) < HEARTBEAT_TIMEOUT):
         return RunState(path, RUNNING, progress=progress)
     doubt = ""
     if elsewhere:
@@ -107,7 +107,7 @@ def _resumable_from(path: Path, report: dict[str, Any]) -> int | None:
     return last_checkpoint(path) if report.get("restartable", True) else None
 
 
-def held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process of this machine holds the file against others."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -129,7 +129,7 @@ def last_checkpoint(path: Path) -> int:
     return 0
 
 
-def can_go_on(path: Path) -> bool:
+def is_resumable(path: Path) -> bool:
     """Whether a folder holds the beginning of a run that `restart` takes up."""
     return (path / REPORT).is_file() and (path / DESCRIPTION).is_file()
 

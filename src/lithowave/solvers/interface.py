@@ -13,6 +13,7 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.placement import Placement
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
     from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
@@ -86,7 +87,7 @@ class Plan(Protocol):
     def unit_count(self) -> int:
         """Points (or elements) that one step updates; rates count these."""
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """Bytes that the solver's arrays will take, with what a backend adds to them."""
 
     def plan_bytes(self) -> int:
@@ -101,7 +102,7 @@ class Plan(Protocol):
     def reading_bytes(self, simulation: Simulation) -> int:
         """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
-    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> Plan:
+    def on(self, backend: Backend, simulation: Simulation, before: str | None = None) -> Plan:
         """The plan with what depends on the device decided; before: the decision of the run that goes on.
 
         Raises InputError where the device cannot do what the description demands.
@@ -213,7 +214,7 @@ class BenchTask(Protocol):
     method: str
     case: str
     name: str
-    backend: Any
+    backend: Backend
     plan: Plan
     simulation: Simulation
 

@@ -15,8 +15,8 @@ from lithowave.mesh.migration import balanced_parts, migrated
 from lithowave.mesh.partition import bisect_grid, partition_graph, too_few
 from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.collective import agreed
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.collective import collective_call
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin.meshing import (
     BuiltBox,
     MeshedModel,
@@ -62,7 +62,7 @@ def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -
     """
     box = built_box(simulation)
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
-    mesh = agreed(ranks, lambda: split_box(simulation, box, columns))
+    mesh = collective_call(ranks, lambda: split_box(simulation, box, columns))
     model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
     rank = partition_elements(model, clusters(model), ranks.size, expected_backend(simulation, ranks), ranks)
     return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
@@ -76,7 +76,7 @@ def expected_backend(simulation: Simulation, ranks: Ranks) -> str:
 
 
 def partition_elements(
-    model: MeshedModel, cluster: np.ndarray, count: int, device: str, ranks: Ranks = ALONE, graph: bool = False
+    model: MeshedModel, cluster: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK, graph: bool = False
 ) -> np.ndarray:
     """The part of each element, of so many, with which a step takes the least time, of several ways to divide a mesh.
 
@@ -106,7 +106,7 @@ def partition_elements(
 
 
 def step_cost(
-    model: MeshedModel, cluster: np.ndarray, part: np.ndarray, count: int, device: str, ranks: Ranks = ALONE
+    model: MeshedModel, cluster: np.ndarray, part: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK
 ) -> float:
     """Time of a step of the run, in updates of an element: ranks wait for each other whenever a step of a cluster
     begins that they share faces of. The sum over these of the largest work of a rank and of a message, and what the
@@ -138,7 +138,7 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
 
 
 def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return with_shared_faces(agreed(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
+    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
 
 
 def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
@@ -155,7 +155,7 @@ def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> Me
         for number in range(ranks.size):
             parts[number] = replace(part_of(model, np.flatnonzero(rank == number)), element_size=size)
 
-    agreed(ranks, read)
+    collective_call(ranks, read)
     return ranks.all_to_all(parts if ranks.is_root else [None] * ranks.size)[0]
 
 

@@ -14,7 +14,7 @@ from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
@@ -134,7 +134,7 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
     return ((centres > low) & (centres < high)).all(axis=1)
 
 
-def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = ALONE) -> TetrahedralMesh:
+def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
     """The mesh with smaller elements around sources, the smaller the nearer receivers are; along a curve.
 
     Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =

@@ -11,7 +11,7 @@ import numpy as np
 
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
@@ -198,7 +198,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
-def plan(simulation: Simulation, ranks: Ranks = ALONE) -> DiscontinuousGalerkinPlan:
+def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> DiscontinuousGalerkinPlan:
     """Discretize an experiment; on several ranks each gets the plan of its part.
 
     Raises

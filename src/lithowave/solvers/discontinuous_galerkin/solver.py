@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.parallel.halo import Halo, alone
+from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import Piece, Place, Rows
 from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
@@ -54,7 +54,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         self._allocate()
-        self.exchange = TraceExchange(self, halo or alone(backend))
+        self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)
         self.prepare_readings(simulation)
         self._steps: dict[tuple[int, bool], list[Launch]] = {}

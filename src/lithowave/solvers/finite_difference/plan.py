@@ -12,7 +12,7 @@ from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
 from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.mesh.grid import Ranges as GridRanges
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
@@ -211,7 +211,7 @@ class FiniteDifferencePlan:
         ]
 
 
-def plan(simulation: Simulation, ranks: Ranks = ALONE) -> FiniteDifferencePlan:
+def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> FiniteDifferencePlan:
     """Discretize an experiment, for this one of some ranks.
 
     Raises

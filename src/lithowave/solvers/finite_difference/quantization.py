@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.finite_difference.fields import MATERIAL
 
 STEPS = 65534
@@ -57,7 +57,7 @@ class Quantization:
         return float(np.exp2(half) - 1.0) if self.logarithmic else half
 
 
-def quantize(planes: Iterable[dict[str, np.ndarray]], ranks: Ranks = ALONE) -> dict[str, Quantization]:
+def quantize(planes: Iterable[dict[str, np.ndarray]], ranks: Ranks = SINGLE_RANK) -> dict[str, Quantization]:
     """Return the quantization of each material array, whose codes span the values of these planes on all ranks."""
     limits = np.array([math.inf if field.outside is None else field.outside for field in MATERIAL])
     lows, highs = np.full(len(MATERIAL), np.inf), np.full(len(MATERIAL), -np.inf)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.parallel.halo import Halo, alone
+from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import Piece, Place
 from lithowave.solvers.common.maxima import PartialMaxima
 from lithowave.solvers.common.programs import Launch, Programs
@@ -70,7 +70,7 @@ class FiniteDifferenceSolver:
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
-        self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or alone(backend)
+        self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or single_rank_halo(backend)
         self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
         sources = () if simulation is None else simulation.acquisition.sources
         receivers = () if simulation is None else simulation.acquisition.receivers

@@ -11,8 +11,8 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.parallel.collective import agreed
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.collective import collective_call
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.elements.element_description import (
     cell_layers,
     element_properties,
@@ -67,7 +67,7 @@ class MeshedModel:
     element_size: float | None
 
 
-def make_model(simulation: Simulation, ranks: Ranks = ALONE) -> MeshedModel:
+def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
     """The mesh of a simulation with its materials; of several ranks each has its part.
 
     Raises
@@ -80,8 +80,8 @@ def make_model(simulation: Simulation, ranks: Ranks = ALONE) -> MeshedModel:
     window = None
     if ranks.size > 1:
         window = windows(simulation, built, ranks.size)[ranks.rank]
-    mesh, layer = agreed(ranks, lambda: built_mesh(simulation, built, window))
-    materials = _of_whole(agreed(ranks, lambda: _materials(simulation, mesh)), ranks)
+    mesh, layer = collective_call(ranks, lambda: built_mesh(simulation, built, window))
+    materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
     used = any(layer.thickness.values())
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer if used else None, built.element_size)
 
@@ -106,14 +106,14 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
         absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
         return mesh, element_parts(mesh, absorbing, ranks.size, simulation.solver.degree), typical_size(mesh)
 
-    mesh, part, size = agreed(ranks, read)
+    mesh, part, size = collective_call(ranks, read)
     if ranks.size > 1:
         mesh = scatter_mesh(mesh, part, ranks)
     mesh, size = mesh.local(), ranks.broadcast(size)
     if grouped:
         materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
     else:
-        materials = _of_whole(agreed(ranks, lambda: _materials(simulation, mesh)), ranks)
+        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), None, size)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
-from lithowave.parallel.collective import agreed
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.collective import collective_call
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
@@ -63,7 +63,7 @@ class SpectralElementPlan(ElementPlan):
     layer: AbsorbingLayer | None
     element_statistics: ElementStatistics
     schedule: Schedule
-    ranks: Ranks = ALONE
+    ranks: Ranks = SINGLE_RANK
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     bounds: tuple[tuple[float, float], ...] | None = None
@@ -235,7 +235,7 @@ def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.
     return keys
 
 
-def plan(simulation: Simulation, ranks: Ranks = ALONE) -> SpectralElementPlan:
+def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:
     """Discretize an experiment; on several ranks together.
 
     Raises
@@ -260,8 +260,8 @@ def plan(simulation: Simulation, ranks: Ranks = ALONE) -> SpectralElementPlan:
 
 
 def make_plan(
-    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False, ranks: Ranks = ALONE,
-    **more: Any,
+    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
+    ranks: Ranks = SINGLE_RANK, **more: Any,
 ) -> SpectralElementPlan:  # fmt: skip
     """The plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
@@ -274,7 +274,7 @@ def make_plan(
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
     density, speed = model.materials.density(), model.materials.speed()
     statistics = compute_element_statistics(coefficients, numbers, count, density, speed)
-    agreed(ranks, lambda: _refuse_bad(mesh, degree, statistics))
+    collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
     border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)

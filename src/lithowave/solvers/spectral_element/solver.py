@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.parallel.halo import Halo, alone
+from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import Piece, Place, Rows
 from lithowave.solvers.common.programs import Launch, captured, run_launches
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
@@ -67,7 +67,7 @@ class SpectralElementSolver(ElementSolver):
         self.points = self.tables.points
         self._allocate()
         self._prepare_damping()
-        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or alone(backend))
+        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)
         self.prepare_readings(simulation)
         self._prepare_step()

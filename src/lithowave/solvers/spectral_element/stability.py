@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.spectral_element.faces import VOIGT
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
@@ -22,7 +22,7 @@ MARGIN = 1.02  # on eigenvalues: the iteration comes from below, and other eleme
 
 
 def stable_time_step(
-    mesh: Any, materials: Any, degree: int, bounds: np.ndarray, ranks: Ranks = ALONE
+    mesh: Any, materials: Any, degree: int, bounds: np.ndarray, ranks: Ranks = SINGLE_RANK
 ) -> float:
     """Largest stable time step of the whole mesh, s, to twelve digits: the same however it is cut into parts.
 
