@@ -11,6 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "lithowave"
 DEVICES = {"cupy", "mpi4py", "numba", "llvmlite"}
+METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -71,6 +72,15 @@ def test_backends_know_no_mesh_and_no_description() -> None:
 def test_solvers_know_neither_devices_nor_outputs() -> None:
     bad = {f"lithowave.{part}" for part in ("run", "output", "cli")} | {"cupy", "mpi4py"}
     assert offenders("solvers/", bad) == []
+
+
+def test_shared_parts_of_solvers_know_no_method() -> None:
+    methods = {f"lithowave.solvers.{name}" for name in METHODS}
+    assert offenders("solvers/elements/", methods) == []
+    assert offenders("solvers/common/", methods | {"lithowave.solvers.elements"}) == []
+    for name in METHODS:
+        assert offenders(f"solvers/{name}/", methods - {f"lithowave.solvers.{name}"}) == []
+    assert offenders("solvers/finite_difference/", {"lithowave.solvers.elements"}) == []
 
 
 def test_one_package_knows_mpi_and_nccl() -> None:
