@@ -14,6 +14,7 @@ from lithowave.solvers import METHODS
 
 SOURCE = Path(__file__).parents[2] / "src" / "lithowave"
 DEVICES = {"cupy", "mpi4py", "numba", "llvmlite"}
+METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -111,11 +112,14 @@ def test_solvers_know_neither_devices_nor_outputs() -> None:
     assert offenders("solvers/", bad) == []
 
 
-def test_a_method_knows_no_other_method() -> None:
-    assert len(METHODS) == 3
+def test_shared_parts_of_solvers_know_no_method() -> None:
+    methods = {f"lithowave.solvers.{name}" for name in METHODS}
+    assert len(methods) == 3
+    assert offenders("solvers/elements/", methods) == []
+    assert offenders("solvers/common/", methods | {"lithowave.solvers.elements"}) == []
     for name in METHODS:
-        others = {f"lithowave.solvers.{other}" for other in METHODS if other != name}
-        assert offenders(f"solvers/{name}/", others) == []
+        assert offenders(f"solvers/{name}/", methods - {f"lithowave.solvers.{name}"}) == []
+    assert offenders("solvers/finite_difference/", {"lithowave.solvers.elements"}) == []
 
 
 def test_one_package_knows_mpi_and_nccl() -> None:

@@ -13,6 +13,8 @@ from itertools import product
 
 import numpy as np
 
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+
 # How an element's neighbour at a face steps: as often, half as often, twice as often.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
@@ -38,7 +40,7 @@ class BlockLayout:
 
     def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
         """Shape of the coefficients of so many blocks."""
-        return (blocks, modes, 9, self.lanes) if self.mode_major else (blocks, 9, modes, self.lanes)
+        return (blocks, *((modes, QUANTITIES) if self.mode_major else (QUANTITIES, modes)), self.lanes)
 
     def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
         """Indices (3, face modes) in the flattened traces that elements keep; see `element_kernels` for a CPU."""
@@ -50,7 +52,7 @@ class BlockLayout:
         return ((block * 4 + face) * 3 * width + component * face_modes + mode) * self.lanes + lane
 
     def of_host(self, values: np.ndarray) -> np.ndarray:
-        """Coefficients (blocks * lanes, 9, modes) as a device has them."""
+        """Coefficients (blocks * lanes, quantities, modes) as a device has them."""
         split = values.reshape(-1, self.lanes, *values.shape[1:])
         return np.ascontiguousarray(split.transpose(0, 3, 2, 1) if self.mode_major else split.transpose(0, 2, 3, 1))
 

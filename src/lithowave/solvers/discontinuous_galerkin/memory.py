@@ -9,8 +9,8 @@ import numpy as np
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import BlockLayout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
 PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
@@ -30,7 +30,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
     if backend is None:
         layout, anisotropic = BlockLayout(1, True), anisotropic_path(plan)
         places = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
-        face_numbers = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}
+        face_numbers = FACE_NUMBERS
     else:
         kernels = backend.kernels(PACKAGE, MODULE, order=plan.order, precision=backend.precision)
         layout = kernels.layout
@@ -40,7 +40,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
             places[group.anisotropic] += (group.end - group.first) * layout.lanes
         face_numbers = {
             kind: kernels.pack_faces(np.zeros((layout.lanes, 4, numbers))).size // (4 * layout.lanes)
-            for kind, numbers in ((False, ISOTROPIC_NUMBERS), (True, ANISOTROPIC_NUMBERS))
+            for kind, numbers in FACE_NUMBERS.items()
         }
     every = sum(places.values())
     trace = 3 * layout.trace_width(face_mode_count(plan.order))
@@ -48,7 +48,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     values = every * QUANTITIES * mode_count(plan.order) + (4 * COPIES * every + halves) * trace
     for kind, count in places.items():
-        values += count * ((ANISOTROPIC_LAW if kind else ISOTROPIC_LAW) + 4 * face_numbers[kind])
+        values += count * (LAW_NUMBERS[kind] + 4 * face_numbers[kind])
     return plan.value_bytes * values + every * 2 * 4 * 4
 
 
@@ -72,7 +72,7 @@ def plan_bytes(plan: Any) -> int:
 
 def setup_bytes(plan: Any) -> int:
     """Numbers of a part of the elements, in double precision, while they are packed, and the links of all."""
-    numbers = 4 * ANISOTROPIC_NUMBERS + ANISOTROPIC_LAW if plan.materials.anisotropic.any() else 200
+    numbers = 4 * FACE_NUMBERS[True] + LAW_NUMBERS[True] if plan.materials.anisotropic.any() else 200
     links = 12 * 4 * 8 * plan.element_count
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 

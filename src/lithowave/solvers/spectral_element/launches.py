@@ -6,6 +6,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,6 +121,9 @@ class ElementKernel:
             program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
+LISTED = ("damp", "save_momenta", "pack", "unpack")
+
+
 class HexahedralPointKernels(PointKernels):
     """Kernels over points."""
 
@@ -128,24 +132,8 @@ class HexahedralPointKernels(PointKernels):
         named = self.named("update_displacement", arguments)
         self.points("update_displacement", named["count"], named)
 
-    def damp(self, *arguments: Any) -> None:
-        """See `point_kernels.damp`."""
-        self._listed("damp", arguments)
-
-    def save_momenta(self, *arguments: Any) -> None:
-        """See `point_kernels.save_momenta`."""
-        self._listed("save_momenta", arguments)
-
-    def pack(self, *arguments: Any) -> None:
-        """See `point_kernels.pack`."""
-        self._listed("pack", arguments)
-
-    def unpack(self, *arguments: Any) -> None:
-        """See `point_kernels.unpack`."""
-        self._listed("unpack", arguments)
-
-    def _listed(self, kernel: str, arguments: tuple[Any, ...]) -> None:
-        """Launch a thread for each of the points in a list."""
+    def listed(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `LISTED`: a thread for each of the points in a list."""
         named = self.named(kernel, arguments)
         self.points(kernel, named["point"].size, named | {"count": named["point"].size})
 
@@ -188,9 +176,11 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
             made[kind] = ElementKernel(backend, degree, kind, deterministic, lines)
         return made[kind]
 
+    listed = {name: partial(points.listed, name) for name in LISTED}
     return SimpleNamespace(
-        **points.by_name(), arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces
-    )
+        **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
+        add_forces=add_forces,
+    )  # fmt: skip
 
 
 def pack_affine(coefficients: np.ndarray) -> np.ndarray:
