@@ -14,7 +14,6 @@ from lithowave.solvers import METHODS
 
 SOURCE = Path(__file__).parents[2] / "src" / "lithowave"
 DEVICES = {"cupy", "mpi4py", "numba", "llvmlite"}
-METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
