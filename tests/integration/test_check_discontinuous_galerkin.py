@@ -227,7 +227,7 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
     full = bare.with_overrides(changes)
     made = load_method("discontinuous_galerkin").plan(full)
     needs = [memory_needed(one, made, backend).main for one in (bare, full)]
-    assert needs[1] > needs[0] + 100 * made.raster_point_count(full.output.snapshots[0])
+    assert needs[1] > needs[0] + 100 * made.snapshot_point_count(full.output.snapshots[0])
 
 
 # --- what is refused

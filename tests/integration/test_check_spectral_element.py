@@ -148,7 +148,7 @@ def test_planned_memory_is_what_the_solver_holds(kind: ElementKind, precision: s
     assert device_bytes(solver) == made.memory_bytes(backend)
     if device == "cpu":
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.2 * made.memory_bytes()
-    state = sum(piece.values.nbytes + piece.place.keys.nbytes for piece in solver.state().values())
+    state = sum(piece.values.nbytes + piece.selection.keys.nbytes for piece in solver.state().values())
     assert state == made.state_bytes()
 
 
@@ -187,7 +187,7 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
     full = bare.with_overrides(changes)
     made = load_method("spectral_element").plan(full)
     needs = [memory_needed(one, made, backend).main for one in (bare, full)]
-    assert needs[1] > needs[0] + 400 * made.raster_point_count(full.output.snapshots[0])
+    assert needs[1] > needs[0] + 400 * made.snapshot_point_count(full.output.snapshots[0])
 
 
 # --- meshes of 27 nodes

@@ -311,7 +311,7 @@ def advanced(solver: Solver, begin: int = 0, end: int = STEPS) -> Solver:
 
 def by_keys(states: list[dict[str, Any]], name: str = "coefficients") -> np.ndarray:
     """Values of all ranks, by their keys."""
-    keys = np.concatenate([state[name].place.keys for state in states])
+    keys = np.concatenate([state[name].selection.keys for state in states])
     assert len(np.unique(keys)) == len(keys)
     return np.concatenate([state[name].values for state in states])[np.argsort(keys)]
 
@@ -386,8 +386,8 @@ def test_a_state_is_taken_up_by_another_number_of_ranks() -> None:
 
     def go_on(solver: Solver) -> dict[str, Any]:
         taken = {}
-        for name, place in solver.state_places().items():
-            keys = np.sort(np.concatenate([state[name].place.keys for state in early]))
+        for name, place in solver.state_selections().items():
+            keys = np.sort(np.concatenate([state[name].selection.keys for state in early]))
             rows = np.searchsorted(keys, place.keys)
             np.testing.assert_array_equal(keys[rows], place.keys)
             taken[name] = by_keys(early, name)[rows]

@@ -17,7 +17,7 @@ from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 STEP, STEPS, RECEIVERS = 0.01, 24, 5
 SHAPE = (6, 5, 4)  # nx, ny, nz
@@ -49,30 +49,30 @@ class FakeSolver:
         phase = np.sin(0.3 * self.now * (1.0 + self.receiver_numbers)) * self.weights
         self.kept[slot] = {"velocity": np.outer(phase, np.arange(1, 4)), "stress": np.outer(phase, np.arange(1, 7))}
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         block = {name: np.stack([self.kept[slot][name] for slot in range(count)]) for name in ("velocity", "stress")}
-        return Coming({}, lambda _: block)
+        return PendingFields({}, lambda _: block)
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         flat = {"x": (1, *SHAPE[1:]), "y": (SHAPE[0], 1, SHAPE[2]), "z": (*SHAPE[:2], 1)}
         shape = SHAPE if selection.plane is None else flat[selection.plane.axis]
-        return Raster((1.0, 2.0, 3.0), (10.0, 20.0, 30.0), shape)
+        return SnapshotGrid((1.0, 2.0, 3.0), (10.0, 20.0, 30.0), shape)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
-        owners = np.random.default_rng(self.size).integers(0, self.size, int(np.prod(raster.shape)))
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
+        owners = np.random.default_rng(self.size).integers(0, self.size, int(np.prod(snapshot.shape)))
         owners[7] = -1  # outside the mesh
         if self.size == 4:
             owners[owners == 2] = 3  # a rank without points
         return np.flatnonzero(owners == self.rank)[::-1]
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        points, now = self.raster_points(raster), self.now
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        points, now = self.snapshot_points(snapshot), self.now
         components = {"velocity": (3,), "stress": (6,), "pressure": ()}
         values = {}
         for name in names:
             pattern = np.arange(1.0, 1.0 + int(np.prod(components[name]))).reshape(components[name])
             values[name] = np.multiply.outer(np.cos(0.1 * now + points), pattern).astype(np.float32)
-        return Coming({}, lambda _: values)
+        return PendingFields({}, lambda _: values)
 
     def start_peaks(self) -> None:
         self.most = np.zeros(2)

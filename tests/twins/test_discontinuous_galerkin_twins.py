@@ -22,7 +22,7 @@ from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.elements.rasters import surface_grid
+from lithowave.solvers.elements.snapshot_grids import surface_grid
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
     ORDER,
@@ -261,20 +261,20 @@ def whole_run(
         solver.advance(step)
         solver.update_peaks()
     selection = SimpleNamespace(plane=None, stride=1, fields=("velocity",))
-    raster = solver.raster(selection)
+    snapshot = solver.snapshot_grid(selection)
     found = {f"peak {name}": values for name, values in solver.peaks().items()}
     for names in (("velocity",), ("velocity", "stress", "pressure")):
-        found |= {f"{len(names)} {name}": values for name, values in solver.fields(raster, names).wait().items()}
+        found |= {f"{len(names)} {name}": values for name, values in solver.fields(snapshot, names).wait().items()}
     found |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     return found | {"largest": np.array(solver.largest_velocity()), "coefficients": solver.host_coefficients()}, solver
 
 
 def values_of(solver: DiscontinuousGalerkinSolver) -> dict[str, np.ndarray]:
     """The state as it is read back on one rank."""
-    state, places = solver.state(), solver.state_places()
+    state, places = solver.state(), solver.state_selections()
     assert state.keys() == places.keys()
     for name, piece in state.items():
-        np.testing.assert_array_equal(piece.place.keys, places[name].keys)
+        np.testing.assert_array_equal(piece.selection.keys, places[name].keys)
     return {name: piece.values for name, piece in state.items()}
 
 

@@ -43,7 +43,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
     states = [solver.state() for solver in made]
     limit = SINGLE if precision == "single" else DOUBLE
     for name, piece in states[0].items():
-        np.testing.assert_array_equal(states[1][name].place.keys, piece.place.keys)
+        np.testing.assert_array_equal(states[1][name].selection.keys, piece.selection.keys)
         for first in range(0, piece.values.shape[1], 3):  # displacements and momenta have scales of their own
             found, expected = (state[name].values[:, first : first + 3] for state in reversed(states))
             assert closeness(found, expected.astype(float)) < limit, (name, first)

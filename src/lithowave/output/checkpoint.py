@@ -24,7 +24,7 @@ from lithowave.output import hdf5
 from lithowave.output.hdf5 import laying_out, open_file, preallocate, replaced, require_space, sync_folder, writing
 from lithowave.parallel.collective import collective_section
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.array_sections import Box, Piece, Place, Rows
+from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
 FORMAT_VERSION = 2
@@ -49,7 +49,7 @@ class Checkpoint:
         """Steps made when it was written."""
         return int(self.common["clock"]["step"])
 
-    def pieces(self, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+    def pieces(self, places: Mapping[str, Selection]) -> dict[str, np.ndarray]:
         """Values at these places, whichever ranks wrote them; zeros where nobody did in a box.
 
         Of the files only that is read which belongs there.
@@ -81,7 +81,7 @@ class Checkpoint:
 class _HyperslabReader:
     """A box of an array, put together from the files of several ranks."""
 
-    def __init__(self, place: Box) -> None:
+    def __init__(self, place: Hyperslab) -> None:
         self.place = place
         self.values: np.ndarray | None = None
         inside = zip(place.first, place.shape, place.whole, strict=True)
@@ -119,9 +119,9 @@ class _HyperslabReader:
 
 
 class _RowReader:
-    """Rows of an array by their keys, found in the files of several ranks."""
+    """RowSelection of an array by their keys, found in the files of several ranks."""
 
-    def __init__(self, name: str, place: Rows) -> None:
+    def __init__(self, name: str, place: RowSelection) -> None:
         self.values: np.ndarray | None = None
         self.keys = np.asarray(place.keys, np.int64)
         self.order = np.argsort(self.keys, kind="stable")
@@ -173,12 +173,12 @@ class _RowReader:
             self.missing[rows] = False
 
 
-def _gathering(name: str, place: Place) -> _HyperslabReader | _RowReader:
-    return _HyperslabReader(place) if isinstance(place, Box) else _RowReader(name, place)
+def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
+    return _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
 
 
 def write_checkpoint(
-    folder: Path, common: State, state: Mapping[str, Piece], fingerprint: str, ranks: Ranks = SINGLE_RANK
+    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
 ) -> None:
     """Write the state; the checkpoint that stood there before goes only when this one is complete on all ranks.
 
@@ -269,11 +269,11 @@ def _new_folder(place: Path, stem: str) -> str:
     return name
 
 
-def _write_pieces(path: Path, state: Mapping[str, Piece], fingerprint: str, step: int) -> int:
+def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: str, step: int) -> int:
     """Write the file of this rank; returns its size."""
     arrays = {f"{name}/values": piece.values for name, piece in state.items()}
-    rows = {name: piece for name, piece in state.items() if isinstance(piece.place, Rows)}
-    arrays |= {f"{name}/keys": np.asarray(piece.place.keys, np.int64) for name, piece in rows.items()}
+    rows = {name: piece for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
+    arrays |= {f"{name}/keys": np.asarray(piece.selection.keys, np.int64) for name, piece in rows.items()}
     with writing(path, "The checkpoint before this one, if any, is unchanged"):
         path.parent.mkdir(exist_ok=True)  # another machine may not see yet what the first rank made
         with laying_out(path) as file:
@@ -286,13 +286,13 @@ def _write_pieces(path: Path, state: Mapping[str, Piece], fingerprint: str, step
         return path.stat().st_size
 
 
-def _note_place(name: str, group: Any, piece: Piece) -> None:
-    if isinstance(piece.place, Box):
-        if piece.values.shape[: len(piece.place.shape)] != tuple(piece.place.shape):
-            raise ValueError(f"{name} has shape {piece.values.shape}, its box {piece.place.shape}")
-        group["values"].attrs["first"] = np.array(piece.place.first, np.int64)
+def _note_place(name: str, group: Any, piece: ArraySection) -> None:
+    if isinstance(piece.selection, Hyperslab):
+        if piece.values.shape[: len(piece.selection.shape)] != tuple(piece.selection.shape):
+            raise ValueError(f"{name} has shape {piece.values.shape}, its box {piece.selection.shape}")
+        group["values"].attrs["first"] = np.array(piece.selection.first, np.int64)
         return
-    keys = piece.place.keys
+    keys = piece.selection.keys
     if len(keys) != len(piece.values):
         raise ValueError(f"{name} has {len(piece.values)} rows and {len(keys)} keys")
     if len(keys):

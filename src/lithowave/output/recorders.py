@@ -19,12 +19,19 @@ from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_byte
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
-from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
+from lithowave.output.snapshot_parts import (
+    PartWriter,
+    SnapshotHead,
+    part_writer,
+    parts_folder,
+    remove_parts,
+    remove_snapshots,
+)
 from lithowave.output.snapshots import SnapshotWriter
 from lithowave.parallel.collective import collective_section
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 if TYPE_CHECKING:
     from lithowave.description.outputs import Snapshots
@@ -125,7 +132,7 @@ class SeismogramRecorder(Recorder):
             self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step, self.moved = 0, False  # moved : whether a sample that was written exceeds `NOTHING`
         self.staggered = True  # whether the solver's tensors are those of half a step before
-        self._coming: tuple[Coming, np.ndarray] | None = None  # a full block on its way from the device, and its steps
+        self._coming: tuple[PendingFields, np.ndarray] | None = None  # a full block in transfer, and its steps
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
@@ -233,10 +240,10 @@ class SnapshotRecorder(Recorder):
     """
 
     def __init__(
-        self, writer: SnapshotWriter, raster: Raster, fields: tuple[str, ...], every: int, last: int
+        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int
     ) -> None:
-        self.writer, self.raster, self.fields, self.every, self.last = writer, raster, fields, every, last
-        self._coming: tuple[float, Coming] | None = None  # time and fields of a snapshot on its way from the device
+        self.writer, self.snapshot, self.fields, self.every, self.last = writer, snapshot, fields, every, last
+        self._coming: tuple[float, PendingFields] | None = None  # time and fields of a snapshot in transfer
 
     def due(self, clock: Clock) -> bool:
         """Every so many steps."""
@@ -253,8 +260,8 @@ class SnapshotRecorder(Recorder):
         self.flush(solver)
         self._coming = clock.time, coming
 
-    def _ask(self, solver: GatheredSolver) -> Coming:
-        return solver.fields(self.raster, self.fields)
+    def _ask(self, solver: GatheredSolver) -> PendingFields:
+        return solver.fields(self.snapshot, self.fields)
 
     def flush(self, solver: GatheredSolver) -> None:
         """Append the snapshot that was asked for."""
@@ -283,13 +290,20 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
     """
 
     def __init__(
-        self, writer: Any, raster: Raster, fields: tuple[str, ...], every: int, last: int, path: Path, joined: bool
+        self,
+        writer: PartWriter,
+        snapshot: SnapshotGrid,
+        fields: tuple[str, ...],
+        every: int,
+        last: int,
+        path: Path,
+        joined: bool,
     ) -> None:
-        super().__init__(writer, raster, fields, every, last)
+        super().__init__(writer, snapshot, fields, every, last)
         self.path, self.joined = path, joined
 
-    def _ask(self, solver: GatheredSolver) -> Coming:
-        return solver.local_fields(self.raster, self.fields)[1]
+    def _ask(self, solver: GatheredSolver) -> PendingFields:
+        return solver.local_fields(self.snapshot, self.fields)[1]
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last one, and join the parts, or tell how to."""
@@ -437,16 +451,16 @@ def _snapshots(
     checkpoint: Checkpoint | None,
 ) -> SnapshotRecorder:
     every, count = snapshot_steps(selection.interval, schedule)
-    raster, ranks, fields = solver.raster(selection), solver.ranks, tuple(selection.fields)
-    head = SnapshotHead(raster.origin, raster.spacing, raster.shape[::-1], fields, count, attributes)
-    in_parts = ranks.size > 1 and (min(raster.shape) > 1 or math.prod(raster.shape) > MAX_GATHERED_POINTS)
+    snapshot, ranks, fields = solver.snapshot_grid(selection), solver.ranks, tuple(selection.fields)
+    head = SnapshotHead(snapshot.origin, snapshot.spacing, snapshot.shape[::-1], fields, count, attributes)
+    in_parts = ranks.size > 1 and (min(snapshot.shape) > 1 or math.prod(snapshot.shape) > MAX_GATHERED_POINTS)
     if checkpoint is not None:  # as the run began, on whatever number of ranks
         in_parts = ranks.broadcast(parts_folder(path).is_dir())
     if in_parts:
         kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
-        part = part_writer(path, head, solver.raster_points(raster), ranks, kept)
+        part = part_writer(path, head, solver.snapshot_points(snapshot), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
-        return PartitionedSnapshotRecorder(part, raster, fields, every, schedule.steps, path, joined)
+        return PartitionedSnapshotRecorder(part, snapshot, fields, every, schedule.steps, path, joined)
     writer: Any = NullWriter()
     with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
@@ -454,16 +468,16 @@ def _snapshots(
             writer = new_snapshot_file(path, head)
         elif ranks.is_root:
             writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
-    return SnapshotRecorder(writer, raster, fields, every, schedule.steps)
+    return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps)
 
 
-def output_bytes(simulation: Simulation, schedule: Schedule, raster_points: list[int]) -> int:
+def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: list[int]) -> int:
     """Bytes that the recorders will write, checkpoints aside."""
     output = simulation.output
     value = 4 if simulation.compute.precision == "single" else 8
     components = 3 + 6 * output.stress + output.pressure + 6 * output.strain
     total = len(simulation.acquisition.receivers) * components * schedule.sample_count * value
-    for selection, points in zip(output.snapshots, raster_points, strict=True):
+    for selection, points in zip(output.snapshots, snapshot_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
         per_point = sum(COMPONENTS[name] for name in selection.fields)
         thickness = (

@@ -6,7 +6,7 @@ on on other ranks: ``from_000012`` from snapshot 12 on, and up to the first of t
 
     /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
                             point_spacing and point_origin (x, y, z) m
-    /points (n,)            numbers in the raster, x fastest, rising
+    /points (n,)            numbers in the snapshot grid, x fastest, rising
     /written ()             snapshots that are complete
     /times (room,)          s
     /fields/<field>         (room, n[, components])
@@ -62,8 +62,8 @@ class PartWriter:
 
     Parameters
     ----------
-    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the raster, x
-    fastest, in any order. first : snapshots before this file. ranks : number of files beside each other.
+    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the snapshot
+    grid, x fastest, in any order. first : snapshots before this file. ranks : number of files of the same snapshots.
 
     Raises
     ------

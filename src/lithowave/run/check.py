@@ -144,7 +144,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     if not problems:
         plan = plan.on(backend, simulation)
     receivers = simulation.acquisition.receivers
-    points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+    points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
     whole = memory_needed(simulation, plan, backend)

@@ -69,7 +69,7 @@ class CheckpointManager(Callback):
         """Set clock, watch, solver and recorders to the state of the checkpoint."""
         clock.step = checkpoint.step
         self.watch.largest = float(checkpoint.common["clock"]["largest"])
-        solver.solver.restore(checkpoint.pieces(solver.solver.state_places()))
+        solver.solver.restore(checkpoint.pieces(solver.solver.state_selections()))
         for number, recorder in enumerate(self.recorders):
             recorder.restore(checkpoint.common.get(_group(number), {}), clock)
 

@@ -124,7 +124,7 @@ def run_simulation(
     check_names(simulation.acquisition.receivers, simulation.output.formats)
     backend, plan = _on_device(simulation, plan, ranks)
     if ranks.is_root and not overwrite:  # a run that is replaced frees its own disk space
-        points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+        points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
         require_space(path, output_bytes(simulation, plan.schedule, points))
     summary = plan.summary()
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
@@ -216,7 +216,7 @@ def _on_device(
         )
     require_own_device(ranks, backend)
     plan = plan.on(backend, simulation, before)
-    require_memory(memory_needed(simulation, plan, backend), backend, plan.less_memory, ranks)
+    require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan
 
 

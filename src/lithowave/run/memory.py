@@ -24,7 +24,7 @@ class MemoryRequirement:
 def memory_needed(simulation: Simulation, plan: Plan, backend: Backend) -> MemoryRequirement:
     """What a run takes beside the process itself."""
     arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
-    lists = plan.reading_bytes(simulation)
+    lists = plan.sampling_bytes(simulation)
     if not backend.own_memory:
         return MemoryRequirement(plan.plan_bytes() + arrays + lists + buffers, None)
     # A checkpoint is written from a copy in main memory. Lists are made there.
@@ -44,7 +44,7 @@ def free_device_memory(backend: Backend) -> int:
 
 
 def require_memory(need: MemoryRequirement, backend: Backend, hint: str, ranks: Ranks = SINGLE_RANK) -> None:
-    """Refuse a run that does not fit, with figures and a hint (`less_memory` of the plan).
+    """Refuse a run that does not fit, with figures and a hint (`memory_hint` of the plan).
 
     ranks : those on one machine share its main memory, and a device where there are fewer of them.
 
@@ -81,7 +81,7 @@ def _buffer_bytes(simulation: Simulation, plan: Plan) -> int:
     records = 8 * values * count * block_length(count)
     value = 4 if simulation.compute.precision == "single" else 8
     snapshots = sum(
-        value * plan.raster_point_count(selection) * sum(COMPONENTS[name] for name in selection.fields)
+        value * plan.snapshot_point_count(selection) * sum(COMPONENTS[name] for name in selection.fields)
         for selection in output.snapshots
     )
     return 2 * (records + snapshots)

@@ -11,7 +11,7 @@ from lithowave.description.acquisition import Acquisition
 from lithowave.description.outputs import SnapshotPlane
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.interface import Coming, Raster, SnapshotSelection, Solver
+from lithowave.solvers.interface import PendingFields, SnapshotGrid, SnapshotSelection, Solver
 
 
 class GatheredSolver:
@@ -27,9 +27,9 @@ class GatheredSolver:
     def __init__(self, solver: Solver, ranks: Ranks, acquisition: Acquisition) -> None:
         self.solver, self.ranks, self.plan = solver, ranks, solver.plan
         self.staggered, self.acquisition = solver.staggered, acquisition
-        self._points: dict[Raster, np.ndarray] = {}
+        self._points: dict[SnapshotGrid, np.ndarray] = {}
         self._slots = 0  # records of the present block, those fetched early included
-        self._early: list[Coming] = []  # parts of the present block that were fetched before it was complete
+        self._early: list[PendingFields] = []  # parts of the present block that were fetched before it was complete
         self._fetched = 0  # records in these parts
 
     def advance(self, step: int) -> None:
@@ -47,7 +47,7 @@ class GatheredSolver:
         found = coming.wait()
         if slot:  # the records that belong to the block of the recorder
             early = {name: values[:slot] for name, values in found.items()}
-            self._early.append(Coming({}, lambda _: early))
+            self._early.append(PendingFields({}, lambda _: early))
             self._fetched = self._slots
         return self.ranks.broadcast(found["velocity"][slot])
 
@@ -77,7 +77,7 @@ class GatheredSolver:
                 "GatheredSolver.plane", f"axis {axis!r}, fields {', '.join(map(repr, fields))}",
                 "Allowed: axis x, y or z; fields velocity, stress, pressure",
             )  # fmt: skip
-        grid = self.raster(PlaneSelection(SnapshotPlane(**{axis: float(coordinate)}), stride))
+        grid = self.snapshot_grid(PlaneSelection(SnapshotPlane(**{axis: float(coordinate)}), stride))
         values = self.ranks.broadcast(self.fields(grid, tuple(fields)).wait())
         axes = zip("xyz", grid.origin, grid.spacing, grid.shape, strict=True)
         return {name: origin + step * np.arange(count) for name, origin, step, count in axes} | values
@@ -101,7 +101,7 @@ class GatheredSolver:
         self.solver.record(slot - self._fetched)
         self._slots = slot + 1
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """Return the first `count` records as `Solver` does, but of all receivers: (count, n_receivers, ...)."""
         parts = self._early
         if count > self._fetched:
@@ -110,9 +110,9 @@ class GatheredSolver:
         self._early = []
         return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _gathered(self, coming: Coming) -> Coming:
+    def _gathered(self, coming: PendingFields) -> PendingFields:
         numbers = self.solver.receiver_numbers
-        return Coming(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
+        return PendingFields(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
 
     def _summed(self, numbers: np.ndarray, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What ranks have of a receiver adds up, in their order."""
@@ -126,31 +126,31 @@ class GatheredSolver:
             found[name] = total
         return found
 
-    def raster(self, selection: SnapshotSelection) -> Raster:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """See `Solver`."""
-        return self.solver.raster(selection)
+        return self.solver.snapshot_grid(selection)
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """Fields at all points of a raster: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
-        coming, points = self.solver.fields(raster, names), self.raster_points(raster)
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        """Fields at all points of the grid: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
+        coming, points = self.solver.fields(snapshot, names), self.snapshot_points(snapshot)
 
         def finish(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             gathered = self.ranks.gather((points, coming.finish(parts)))
             if gathered is None:
                 return {}
-            return {name: _spread([(at, own[name]) for at, own in gathered], raster.shape[::-1]) for name in names}
+            return {name: _spread([(at, own[name]) for at, own in gathered], snapshot.shape[::-1]) for name in names}
 
-        return Coming(coming.parts, finish)
+        return PendingFields(coming.parts, finish)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `Solver`; of this rank."""
-        if raster not in self._points:  # they are asked for with every snapshot
-            self._points[raster] = self.solver.raster_points(raster)
-        return self._points[raster]
+        if snapshot not in self._points:  # they are asked for with every snapshot
+            self._points[snapshot] = self.solver.snapshot_points(snapshot)
+        return self._points[snapshot]
 
-    def local_fields(self, raster: Raster, names: tuple[str, ...]) -> tuple[np.ndarray, Coming]:
-        """Numbers of the points of a raster that this rank has, and fields there, as of `Solver`; not gathered."""
-        return self.raster_points(raster), self.solver.fields(raster, names)
+    def local_fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> tuple[np.ndarray, PendingFields]:
+        """Numbers of the points of the grid that this rank has, and fields there, as of `Solver`; not gathered."""
+        return self.snapshot_points(snapshot), self.solver.fields(snapshot, names)
 
     def start_peaks(self) -> None:
         """See `Solver`."""
@@ -191,18 +191,18 @@ class PlaneSelection:
     stride: int
 
 
-def _joined(parts: list[Coming]) -> Coming:
+def _joined(parts: list[PendingFields]) -> PendingFields:
     """Blocks of records, one after the other, as one block."""
 
     def finish(_: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         blocks = [part.wait() for part in parts]
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
-    return Coming({}, finish)
+    return PendingFields({}, finish)
 
 
 def _spread(parts: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
-    """Values (n, ...) at points of a raster of this shape, from each rank; not a number where nobody has one."""
+    """Values (n, ...) at points of a snapshot grid of this shape, from each rank; not a number where nobody has one."""
     values = parts[0][1]
     whole = np.full((math.prod(shape), *values.shape[1:]), np.nan, values.dtype)
     for points, own in parts:

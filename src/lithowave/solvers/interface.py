@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lithowave.solvers.array_sections import Piece, Place
+from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.placement import Placement
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Raster:
+class SnapshotGrid:
     """A regular set of points on which a method can give its fields.
 
     origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a
@@ -33,7 +33,7 @@ class Raster:
 
 
 @dataclass(frozen=True)
-class Coming:
+class PendingFields:
     """Arrays that a device still has to hand over.
 
     parts : what the backend's `fetch` gave, by name. finish : makes the result of the arrays.
@@ -70,14 +70,14 @@ class SnapshotSelection(Protocol):
 class Plan(Protocol):
     """A discretization, known before anything is allocated; of several ranks each has its own, for its part.
 
-    unit : what rates count, ``points`` or ``elements``. less_memory : what a user can change so that a run needs less
-    memory, the beginning of a sentence. schedule, unit_total, unit_count, raster_point_count, summary and lines are of
-    the whole run; bytes are those of this rank.
+    unit : what rates count, ``points`` or ``elements``. memory_hint : what a user can change so that a run needs less
+    memory, the beginning of a sentence. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
+    describe the whole run; bytes are those of this rank.
     """
 
     schedule: Schedule
     unit: str
-    less_memory: str
+    memory_hint: str
 
     @property
     def unit_total(self) -> int:
@@ -99,7 +99,7 @@ class Plan(Protocol):
     def setup_bytes(self) -> int:
         """Bytes of main memory that making the arrays takes for a while, wherever they are."""
 
-    def reading_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, simulation: Simulation) -> int:
         """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
     def on(self, backend: Backend, simulation: Simulation, before: str | None = None) -> Plan:
@@ -108,7 +108,7 @@ class Plan(Protocol):
         Raises InputError where the device cannot do what the description demands.
         """
 
-    def raster_point_count(self, selection: SnapshotSelection) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Points of one snapshot of a selection."""
 
     def summary(self) -> dict[str, Any]:
@@ -162,21 +162,21 @@ class Solver(Protocol):
     def record(self, slot: int) -> None:
         """Keep velocity and, if asked for, stress at the receivers."""
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """The first records: ``velocity`` (count, n, 3) m/s, ``stress`` (count, n, 6) Pa, of the n receivers in
         `receiver_numbers`; what several ranks have of one receiver adds up.
 
         Records taken from now on do not touch these.
         """
 
-    def raster(self, selection: SnapshotSelection) -> Raster:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """The points that a snapshot selection (a plane, a volume, a stride) stands for; the same on all ranks."""
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
-        """Numbers, x fastest, of the points of a raster that this rank has; each is on one rank at most."""
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
+        """Numbers, x fastest, of the points of a snapshot grid that this rank has; each is on one rank at most."""
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """Fields at the n points in `raster_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        """Fields at the n points in `snapshot_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
 
     def start_peaks(self) -> None:
         """From now on keep the peaks of velocity and displacement at the surface."""
@@ -194,14 +194,14 @@ class Solver(Protocol):
     def diagnose(self) -> str:
         """Where the fields are largest and what the material is there: for the report of an instability."""
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """All arrays that determine the future, by name, as far as this rank alone has them."""
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """What `restore` wants, by name: with what this rank has beside others, too."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state. state : values at `state_places`, whatever number of ranks wrote them."""
+        """Go on from a state. state : values at `state_selections`, whatever number of ranks wrote them."""
 
 
 class BenchTask(Protocol):

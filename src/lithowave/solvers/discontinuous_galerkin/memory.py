@@ -77,7 +77,7 @@ def setup_bytes(plan: Any) -> int:
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 
 
-def reading_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: Any, simulation: Any) -> int:
     """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
 
     A location has the basis there; the blocks of its elements are completed.
@@ -88,4 +88,4 @@ def reading_bytes(plan: Any, simulation: Any) -> int:
         blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
         return blocks + count * (60 + modes * (8 + plan.value_bytes))
 
-    return elements.reading_bytes(plan, simulation, location_bytes, QUANTITIES)
+    return elements.sampling_bytes(plan, simulation, location_bytes, QUANTITIES)

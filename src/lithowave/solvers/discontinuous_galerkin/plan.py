@@ -70,7 +70,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     inside_tolerance: ClassVar[float] = TOLERANCE
     locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
     gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
-    less_memory: ClassVar[str] = (
+    memory_hint: ClassVar[str] = (
         "Larger elements (solver.max_frequency, points_per_wavelength), a lower order, a smaller domain, or single "
         "precision needs less"
     )

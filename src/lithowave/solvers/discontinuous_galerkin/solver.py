@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
-from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
 from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
@@ -230,19 +230,19 @@ class DiscontinuousGalerkinSolver(ElementSolver):
             self.backend.assign(self.coefficients[first : first + CHUNK], part)
         self._pending = False
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
-        places = self.state_places()
+        places = self.state_selections()
         values = {"coefficients": self.host_coefficients()}
         if self._peaks:
             for name in self._peaks.arrays:
                 values[f"peaks/{name}"] = np.ascontiguousarray(self._peaks.downloaded(name).T)
-        return {name: Piece(places[name], array) for name, array in values.items()}
+        return {name: ArraySection(places[name], array) for name, array in values.items()}
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
-        peaks = {f"peaks/{name}": Rows(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
-        return {"coefficients": Rows(self.plan.mesh.keys_of_elements), **peaks}
+        peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
+        return {"coefficients": RowSelection(self.plan.mesh.keys_of_elements), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.elements.point_location import reach, within_reach
-from lithowave.solvers.elements.rasters import points_within, select_raster, surface_grid
+from lithowave.solvers.elements.snapshot_grids import points_within, select_snapshot_grid, surface_grid
 
 PEAK_VALUES = 15  # of a point of the surface: velocity and displacement before and now, and their peaks
 
@@ -26,7 +26,7 @@ def held_bytes(*parts: Any) -> int:
     return sum(array.nbytes for array in {id(array): array for array in held_arrays(*parts)}.values())
 
 
-def reading_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
+def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
     """Return the bytes of the locations of receivers, points of snapshots and points of the surface with peaks.
 
     Parameters
@@ -38,7 +38,7 @@ def reading_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, boo
     total = location_bytes(len(simulation.acquisition.receivers), output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
-        points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))
+        points = len(points_within(select_snapshot_grid(plan, selection), *reach(plan.mesh)))
         total += location_bytes(points, tensors) + points * plan.value_bytes * (tensor_rows if tensors else 3)
     if output.peak_motion:
         points = int(within_reach(plan.mesh, surface_grid(plan)[2]).sum())

@@ -13,7 +13,7 @@ from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
-from lithowave.solvers.elements.rasters import select_raster
+from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -94,17 +94,17 @@ class ElementPlan:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.setup_bytes(self)
 
-    def reading_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, simulation: Simulation) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.reading_bytes(self, simulation)
+        return self.memory.sampling_bytes(self, simulation)
 
     def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> Self:
         """Return the plan as it is: nothing in it depends on the device."""
         return self
 
-    def raster_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: Any) -> int:
         """Return the number of points of one snapshot of a selection."""
-        return math.prod(select_raster(self, selection).shape)
+        return math.prod(select_snapshot_grid(self, selection).shape)
 
     def element_center(self, element: int) -> np.ndarray:
         """Return the mean (3,) of the vertices of an element, m."""

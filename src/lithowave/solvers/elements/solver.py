@@ -17,9 +17,9 @@ from lithowave.solvers.elements.point_location import (
     require_located,
     within_reach,
 )
-from lithowave.solvers.elements.rasters import points_within, positions_of, select_raster, surface_grid
 from lithowave.solvers.elements.samples import Samples
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.elements.snapshot_grids import points_within, positions_of, select_snapshot_grid, surface_grid
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -52,7 +52,7 @@ class ElementSolver:
         self.receivers = self.make_samples(self, shared)
         self._records, self._programs = Records(self.backend), Programs(self.backend)
         self._maxima = PartialMaxima(self.backend)
-        self._rasters: dict[Raster, Samples] = {}
+        self._snapshot_grids: dict[SnapshotGrid, Samples] = {}
         self._peaks: SurfacePeaks | None = None
 
     @property
@@ -86,36 +86,36 @@ class ElementSolver:
         sampling = self.receivers.launches(self, self._records.array, slot)
         return [*sampling, partial(self.kernels.count_step, slot)]
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
         receivers = self.receivers
-        return Coming({"rows": self._records.fetch(count)}, lambda parts: receivers.motion(parts["rows"]))
+        return PendingFields({"rows": self._records.fetch(count)}, lambda parts: receivers.motion(parts["rows"]))
 
     # ---------------------------------------------------------------------------------------------- snapshots
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`."""
-        return select_raster(self.plan, selection)
+        return select_snapshot_grid(self.plan, selection)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `lithowave.solvers.interface.Solver`; points outside the mesh are on no rank."""
-        return self._samples(raster).point
+        return self._samples(snapshot).point
 
-    def _samples(self, raster: Raster) -> Samples:
-        if raster not in self._rasters:
-            numbers = points_within(raster, *reach(self.plan.mesh))
-            shared = self.plan.locate(positions_of(raster, numbers), self.plan.inside_tolerance, numbers)
-            self._rasters[raster] = self.make_samples(self, shared.first_only())
-        return self._rasters[raster]
+    def _samples(self, snapshot: SnapshotGrid) -> Samples:
+        if snapshot not in self._snapshot_grids:
+            numbers = points_within(snapshot, *reach(self.plan.mesh))
+            shared = self.plan.locate(positions_of(snapshot, numbers), self.plan.inside_tolerance, numbers)
+            self._snapshot_grids[snapshot] = self.make_samples(self, shared.first_only())
+        return self._snapshot_grids[snapshot]
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
-        samples = self._samples(raster)
+        samples = self._samples(snapshot)
         rows = 3 if names == ("velocity",) else self.record_rows
         out = self.backend.zeros((1, rows, max(1, samples.count)))
         for launch in samples.launches(self, out, self.backend.zeros((1,), np.int64)):
             launch()
-        return Coming({"rows": self.backend.fetch(out)}, lambda parts: samples.fields(parts["rows"], names))
+        return PendingFields({"rows": self.backend.fetch(out)}, lambda parts: samples.fields(parts["rows"], names))
 
     # -------------------------------------------------------------------------------------------------- peaks
 

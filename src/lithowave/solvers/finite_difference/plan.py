@@ -25,7 +25,7 @@ from lithowave.solvers.finite_difference.exchange import Division
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY, STATE_COUNT
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
-from lithowave.solvers.finite_difference.rasters import select_raster
+from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -70,7 +70,7 @@ class FiniteDifferencePlan:
     division: Division | None = None
 
     unit: ClassVar[str] = "points"
-    less_memory: ClassVar[str] = (
+    memory_hint: ClassVar[str] = (
         "A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less"
     )
 
@@ -149,14 +149,14 @@ class FiniteDifferencePlan:
         """Bytes of the planes of the medium that are at work at one time."""
         return PLANES * 8 * math.prod(self.padded_shape()[1:])
 
-    def reading_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, simulation: Simulation) -> int:
         """Bytes of the weights and places of the receivers."""
         per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
         return per_receiver * len(simulation.acquisition.receivers)
 
-    def raster_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: Any) -> int:
         """Points of one snapshot of a selection."""
-        return math.prod(select_raster(self.grid.whole, selection).shape)
+        return math.prod(select_snapshot_grid(self.grid.whole, selection).shape)
 
     def points_per_wavelength(self) -> float | None:
         """Grid steps in the shortest wavelength at max_frequency."""

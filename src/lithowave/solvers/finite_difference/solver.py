@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
-from lithowave.solvers.array_sections import Piece, Place
+from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.common.maxima import PartialMaxima
 from lithowave.solvers.common.programs import Launch, Programs
 from lithowave.solvers.finite_difference.coefficients import face_closure
@@ -21,16 +21,16 @@ from lithowave.solvers.finite_difference.medium import surface_ratio
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
-from lithowave.solvers.finite_difference.rasters import (
+from lithowave.solvers.finite_difference.schemes import make_scheme
+from lithowave.solvers.finite_difference.snapshot_grids import (
     finish_fields,
+    local_snapshot_grid,
     own_points,
-    own_raster,
     parts_of,
-    raster_lines,
-    select_raster,
+    select_snapshot_grid,
+    snapshot_lines,
     surface_part,
 )
-from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import Stored
 from lithowave.solvers.finite_difference.step import Step
@@ -42,7 +42,7 @@ from lithowave.solvers.finite_difference.surface_reading import (
     NEAR_SOURCE,
     FreeSurface,
 )
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 from lithowave.solvers.placement import Placement
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class FiniteDifferenceSolver:
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
         self._maxima, self._programs = PartialMaxima(backend), Programs(backend)
-        self._rasters: dict[tuple[Raster, str], list] = {}
+        self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None
 
     def _make_stencil(self, simulation: Simulation | None) -> PointStencil:
@@ -174,41 +174,41 @@ class FiniteDifferenceSolver:
         arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments())
         return [partial(self.kernels.sample, *arguments), partial(self.kernels.count_step, self.receivers.records.slot)]
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
-        return Coming({"records": self.receivers.records.fetch(count)}, split_records)
+        return PendingFields({"records": self.receivers.records.fetch(count)}, split_records)
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`."""
-        return select_raster(self.grid.whole, selection)
+        return select_snapshot_grid(self.grid.whole, selection)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `lithowave.solvers.interface.Solver`."""
-        return own_points(raster, own_raster(self.plan, raster))
+        return own_points(snapshot, local_snapshot_grid(self.plan, snapshot))
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
         found = {}
-        shape = [end - first for first, end in own_raster(self.plan, raster)[::-1]]
+        shape = [end - first for first, end in local_snapshot_grid(self.plan, snapshot)[::-1]]
         for name in names:
             parts = parts_of(name)
             out = self.backend.zeros((*shape, len(parts)))
             for component, part in enumerate(parts):
-                lines = self._lines(raster, part)
+                lines = self._lines(snapshot, part)
                 if out.size:
                     self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
             found[name] = self.backend.fetch(out)
-        return Coming(found, finish_fields)
+        return PendingFields(found, finish_fields)
 
-    def _lines(self, raster: Raster, field: str) -> list[Any]:
-        if (raster, field) not in self._rasters:
-            lines = raster_lines(self.plan, field, raster)
-            self._rasters[raster, field] = [
+    def _lines(self, snapshot: SnapshotGrid, field: str) -> list[Any]:
+        if (snapshot, field) not in self._snapshot_grids:
+            lines = snapshot_lines(self.plan, field, snapshot)
+            self._snapshot_grids[snapshot, field] = [
                 array
                 for below, weight in lines
                 for array in (self.backend.upload(below, np.int64), self.backend.upload(weight))
             ]
-        return self._rasters[raster, field]
+        return self._snapshot_grids[snapshot, field]
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.interface.Solver`."""
@@ -293,11 +293,11 @@ class FiniteDifferenceSolver:
         fields = self.fields_by_name | self.material.memory
         return Stored(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
         return self._stored_parts().pieces(self.backend.download)
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
         return self._stored_parts().places()
 

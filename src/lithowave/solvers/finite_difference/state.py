@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Ranges
-from lithowave.solvers.array_sections import Box, Piece, Place
+from lithowave.solvers.array_sections import ArraySection, Hyperslab, Selection
 from lithowave.solvers.finite_difference.cpml import AxisLayers
 
 
@@ -29,10 +29,10 @@ class Array:
     whole: tuple[int, ...]
 
     @property
-    def box(self) -> Box:
+    def box(self) -> Hyperslab:
         """Where it belongs."""
         first = tuple(first for first, _ in self.ranges[::-1])
-        return Box(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
+        return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
 class Stored:
@@ -55,14 +55,14 @@ class Stored:
         self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
         self.whole = plan.grid.whole.shape[::-1]
 
-    def pieces(self, download: Callable[[Any], np.ndarray]) -> dict[str, Piece]:
+    def pieces(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
         """What this rank alone has."""
         return {
-            array.name: Piece(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
+            array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
             for array in self._arrays(self.plan.own)
         }
 
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, Selection]:
         """Everything that this rank keeps, ghosts included."""
         return {array.name: array.box for array in self._arrays(self._kept())}
 

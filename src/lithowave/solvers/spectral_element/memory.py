@@ -98,7 +98,7 @@ def setup_bytes(plan: Any) -> int:
     return largest // plan.value_bytes * PACKED_PART
 
 
-def reading_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: Any, simulation: Any) -> int:
     """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
 
     A location has polynomials in double precision and on the device, and moduli if stress is read.
@@ -108,4 +108,4 @@ def reading_bytes(plan: Any, simulation: Any) -> int:
     def location_bytes(count: int, tensors: bool) -> int:
         return count * (40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0))
 
-    return elements.reading_bytes(plan, simulation, location_bytes, 12)
+    return elements.sampling_bytes(plan, simulation, location_bytes, 12)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
-from lithowave.solvers.array_sections import Piece, Place, Rows
+from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
 from lithowave.solvers.common.programs import Launch, captured, run_launches
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
 from lithowave.solvers.elements.solver import ElementSolver
@@ -204,13 +204,13 @@ class SpectralElementSolver(ElementSolver):
             f"{self.plan.element_statistics.jacobian[element]:.3g} m^3"
         )
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
         keys = self.plan.point_keys()
-        places: dict[str, Place] = {"motion": Rows(keys), "history": Rows(keys[self._damped])}
-        return places | ({} if self._peaks is None else {"peaks": Rows(self._peaks.point)})
+        places: dict[str, Selection] = {"motion": RowSelection(keys), "history": RowSelection(keys[self._damped])}
+        return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.of_lower_ranks] = False
@@ -218,11 +218,11 @@ class SpectralElementSolver(ElementSolver):
         values = {"motion": np.concatenate([array[own] for array in arrays], axis=1)}
         values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]
         keys = self.plan.point_keys()
-        pieces = {"motion": Rows(keys[own]), "history": Rows(keys[self._damped[own[self._damped]]])}
+        pieces = {"motion": RowSelection(keys[own]), "history": RowSelection(keys[self._damped[own[self._damped]]])}
         if self._peaks is not None:
             rows = [self._peaks.downloaded(name).T for name in PEAKS]
-            values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), Rows(self._peaks.point)
-        return {name: Piece(place, values[name]) for name, place in pieces.items()}
+            values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), RowSelection(self._peaks.point)
+        return {name: ArraySection(place, values[name]) for name, place in pieces.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.interface import Raster
+from lithowave.solvers.interface import SnapshotGrid
 
 
 def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, int]:
@@ -29,7 +29,7 @@ def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
     return tuple(sides)
 
 
-def select_raster(plan: Any, selection: Any) -> Raster:
+def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
     """The points that a snapshot selection stands for, about as close to each other as the unknowns are."""
     origin, spacing, shape = [], [], []
     for letter, (low, high) in zip("xyz", box_of(plan), strict=True):
@@ -43,31 +43,31 @@ def select_raster(plan: Any, selection: Any) -> Raster:
             origin.append(low)
             spacing.append(step)
             shape.append(count)
-    return Raster(tuple(origin), tuple(spacing), tuple(shape))
+    return SnapshotGrid(tuple(origin), tuple(spacing), tuple(shape))
 
 
-def raster_positions(raster: Raster) -> np.ndarray:
+def snapshot_positions(snapshot: SnapshotGrid) -> np.ndarray:
     """Positions (points, 3), m; x fastest."""
-    x, y, z = (o + d * np.arange(n) for o, d, n in zip(raster.origin, raster.spacing, raster.shape, strict=True))
+    x, y, z = (o + d * np.arange(n) for o, d, n in zip(snapshot.origin, snapshot.spacing, snapshot.shape, strict=True))
     grid = np.meshgrid(z, y, x, indexing="ij")
     return np.stack([grid[2], grid[1], grid[0]], axis=-1).reshape(-1, 3)
 
 
-def points_within(raster: Raster, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers, x fastest and rising, of the points of a raster between the corners `low` and `high` (3,), m."""
+def points_within(snapshot: SnapshotGrid, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers, x fastest and rising, of the points of a snapshot grid between the corners `low` and `high` (3,), m."""
     ranges = []
     for axis in range(3):
-        place = raster.origin[axis] + raster.spacing[axis] * np.arange(raster.shape[axis])
+        place = snapshot.origin[axis] + snapshot.spacing[axis] * np.arange(snapshot.shape[axis])
         ranges.append(np.flatnonzero((place >= low[axis]) & (place <= high[axis])))
     x, y, z = ranges
-    nx, ny, _ = raster.shape
+    nx, ny, _ = snapshot.shape
     return ((z[:, None, None] * ny + y[:, None]) * nx + x).reshape(-1)
 
 
-def positions_of(raster: Raster, numbers: np.ndarray) -> np.ndarray:
-    """Positions (n, 3), m, of points of a raster by their numbers, x fastest."""
-    x, y, z = (o + d * np.arange(n) for o, d, n in zip(raster.origin, raster.spacing, raster.shape, strict=True))
-    nx, ny, _ = raster.shape
+def positions_of(snapshot: SnapshotGrid, numbers: np.ndarray) -> np.ndarray:
+    """Positions (n, 3), m, of points of a snapshot grid by their numbers, x fastest."""
+    x, y, z = (o + d * np.arange(n) for o, d, n in zip(snapshot.origin, snapshot.spacing, snapshot.shape, strict=True))
+    nx, ny, _ = snapshot.shape
     return np.stack([x[numbers % nx], y[numbers // nx % ny], z[numbers // (nx * ny)]], axis=-1)
 
 

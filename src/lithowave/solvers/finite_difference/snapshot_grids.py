@@ -9,10 +9,10 @@ import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid
 from lithowave.solvers.finite_difference.fields import STAGGER, STRESSES, VELOCITIES
-from lithowave.solvers.interface import Raster
+from lithowave.solvers.interface import SnapshotGrid
 
 
-def select_raster(grid: Grid, selection: Any) -> Raster:
+def select_snapshot_grid(grid: Grid, selection: Any) -> SnapshotGrid:
     """The nodes of the domain (layers left out) that a snapshot selection stands for.
 
     A plane lies at the coordinate asked for, between nodes if need be; a stride takes each n-th node along the others.
@@ -30,7 +30,7 @@ def select_raster(grid: Grid, selection: Any) -> Raster:
             origin.append(float(nodes[0]))
             spacing.append(grid.spacing * stride)
             shape.append(len(nodes[::stride]))
-    return Raster(tuple(origin), tuple(spacing), tuple(shape))
+    return SnapshotGrid(tuple(origin), tuple(spacing), tuple(shape))
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -38,39 +38,39 @@ def parts_of(name: str) -> tuple[str, ...]:
     return {"velocity": VELOCITIES, "stress": STRESSES, "pressure": ("sxx", "syy", "szz")}[name]
 
 
-def own_raster(plan: Any, raster: Raster) -> list[tuple[int, int]]:
-    """Points (first, end) along x, y, z of a raster that lie next to the nodes of this rank."""
+def local_snapshot_grid(plan: Any, snapshot: SnapshotGrid) -> list[tuple[int, int]]:
+    """Points (first, end) along x, y, z of a snapshot grid that lie next to the nodes of this rank."""
     found = []
     for axis, (first, end) in enumerate(plan.own):
         nodes = plan.grid.whole.shape[axis]
-        place = np.clip(np.floor(_positions(plan.grid.whole, raster, axis) + 1e-9), 0, nodes - 1)
+        place = np.clip(np.floor(_positions(plan.grid.whole, snapshot, axis) + 1e-9), 0, nodes - 1)
         found.append(tuple(np.searchsorted(place, (first, end)).tolist()))
     return found
 
 
-def own_points(raster: Raster, ranges: list[tuple[int, int]]) -> np.ndarray:
-    """Numbers, x fastest, of a part of a raster's points."""
+def own_points(snapshot: SnapshotGrid, ranges: list[tuple[int, int]]) -> np.ndarray:
+    """Numbers, x fastest, of a part of a snapshot grid's points."""
     x, y, z = (np.arange(first, end) for first, end in ranges)
-    nx, ny, _ = raster.shape
+    nx, ny, _ = snapshot.shape
     return ((z[:, None, None] * ny + y[:, None]) * nx + x).ravel()
 
 
-def _positions(grid: Grid, raster: Raster, axis: int) -> np.ndarray:
-    """Of the points of a raster along an axis, in grid steps from node 0 of the whole grid."""
-    steps = np.arange(raster.shape[axis]) * (raster.spacing[axis] / grid.spacing)
-    return grid.index(axis, raster.origin[axis]) + steps
+def _positions(grid: Grid, snapshot: SnapshotGrid, axis: int) -> np.ndarray:
+    """Of the points of a snapshot grid along an axis, in grid steps from node 0 of the whole grid."""
+    steps = np.arange(snapshot.shape[axis]) * (snapshot.spacing[axis] / grid.spacing)
+    return grid.index(axis, snapshot.origin[axis]) + steps
 
 
-def raster_lines(plan: Any, field: str, raster: Raster) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For z, y and x: indices into a field's array of the points below those of a raster that are this rank's, and the
-    weights of the next.
+def snapshot_lines(plan: Any, field: str, snapshot: SnapshotGrid) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For z, y and x: indices into a field's array of the points below those of a snapshot grid that are this rank's,
+    and the weights of the next.
 
     Linear interpolation from the staggered points: good for pictures (second order), not for waveforms.
     """
-    lines, ranges, whole = [], own_raster(plan, raster), plan.grid.whole
+    lines, ranges, whole = [], local_snapshot_grid(plan, snapshot), plan.grid.whole
     for axis in (2, 1, 0):
         half = STAGGER[field][axis]
-        position = (_positions(whole, raster, axis) - 0.5 * half)[slice(*ranges[axis])]
+        position = (_positions(whole, snapshot, axis) - 0.5 * half)[slice(*ranges[axis])]
         below = np.clip(np.floor(position + 1e-9).astype(np.int64), 0, whole.shape[axis] - 2 - half)
         lines.append((below - plan.grid.first[axis] + plan.halo, position - below))
     return lines
