@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.launches import WARP, PointKernels
+from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
 from lithowave.solvers.discontinuous_galerkin.element_layout import BlockLayout

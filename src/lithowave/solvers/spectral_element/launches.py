@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.launches import WARP, PointKernels
+from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.elements import ElementKind
