@@ -34,21 +34,15 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
-from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER, BlockLayout
+from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, LANES, SLOWER, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, SOURCES
 
 Q = U(QUANTITIES)
 VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the velocities
-LANES = {"single": 16, "double": 8}
 TOGETHER = QUANTITIES  # quantities for which an entry of a matrix is loaded once
 PIECES = 64  # of the blocks that threads take
-
-
-def layout(precision: str) -> BlockLayout:
-    """How a CPU arranges its blocks."""
-    return BlockLayout(LANES[precision], mode_major=True)
 
 
 @lru_cache
@@ -258,7 +252,8 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
     own_row = row_of("faces", order, anisotropic, precision)
     reference = make_reference(order)
     lanes = LANES[precision]
-    L, FACE, WIDTH = U(lanes), U(reference.face_count), U(layout(precision).trace_width(reference.face_count))
+    width = device_layout("cpu", precision).trace_width(reference.face_count)
+    L, FACE, WIDTH = U(lanes), U(reference.face_count), U(width)
     SLOT, GROUP, GROUPS = U(VELOCITIES) * WIDTH, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
     NUMBERS = U(FACE_NUMBERS[anisotropic])
     sides, jumped = make_face_laws(order, anisotropic, precision)
@@ -429,7 +424,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     """`step(anisotropic, mixed)` and `complete(anisotropic, mixed)` give kernels; `layout` is the arrangement, and
     `pack_faces` arranges numbers of faces (places, 4, c)."""
-    own = layout(precision)
+    own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed: make_step(order, anisotropic, precision),
         "complete": lambda anisotropic, mixed: make_complete(order, anisotropic, precision),

@@ -15,6 +15,10 @@ import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 
+LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
+GPU_LANES = 32  # and on a GPU: those of a warp
+PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
+
 # How an element's neighbour at a face steps: as often, half as often, twice as often.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
@@ -181,3 +185,10 @@ def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.nd
         [relation == FASTER, relation == SLOWER], [halves[: 4 * len(slots)].reshape(-1, 4), halves[neighbor_slot]], 0
     )
     return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)
+
+
+def device_layout(device: str, precision: str) -> BlockLayout:
+    """Return the layout of the blocks of a device: ``cpu`` or ``cuda``."""
+    if device == "cpu":
+        return BlockLayout(LANES[precision], mode_major=True)
+    return BlockLayout(GPU_LANES, mode_major=False)

@@ -16,18 +16,17 @@ from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
-from lithowave.solvers.discontinuous_galerkin.element_layout import BlockLayout
+from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
-LANES, COLUMN = WARP, WARP + 1  # elements of a block; values from row to row of traces in shared memory
+LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
 WORKERS = 8  # warps of a block that work on faces
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
-PADDED_NUMBERS = {False: 16, True: 44}  # of faces, with numbers of no account, so that they are aligned
 
 # By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread (one
 # less with local time steps, which need more); directions of derivatives and faces that go through shared memory at
@@ -36,11 +35,6 @@ SHAPES = {
     "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
     "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
 }
-
-
-def layout() -> BlockLayout:
-    """How a GPU arranges its blocks."""
-    return BlockLayout(LANES, mode_major=False)
 
 
 def shared_bytes(order: int, precision: str) -> int:
@@ -188,5 +182,6 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
 
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(
-        **points.by_name(), **traces, step=step, complete=complete, layout=layout(), pack_faces=pack_faces
-    )
+        **points.by_name(), **traces, step=step, complete=complete, layout=device_layout("cuda", precision),
+        pack_faces=pack_faces,
+    )  # fmt: skip
