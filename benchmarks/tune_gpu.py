@@ -23,13 +23,13 @@ from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 VELOCITY_WORDS = 13
 
 
-def parse(text: str) -> tiles.ElementLayout:
+def parse(text: str) -> tiles.Arrangement:
     inside, edge, *numbers = text.split(",")
     shapes = (tiles.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
-    return tiles.ElementLayout(*shapes, *map(int, numbers))
+    return tiles.Arrangement(*shapes, *map(int, numbers))
 
 
-def name(how: tiles.ElementLayout) -> str:
+def name(how: tiles.Arrangement) -> str:
     inside, edge = (f"{shape.columns}x{shape.rows}x{shape.rows_of_thread}" for shape in (how.inside, how.edge))
     return f"{inside},{edge},{how.slots},{how.chunk},{how.blocks}"
 

@@ -81,7 +81,7 @@ def test_every_page_is_in_the_navigation_and_on_the_home_page() -> None:
     assert pages - home == {"index.md"}
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     """`folder/file.py` is a path in the repository or in the package; `file.py` may be in any folder."""
     sources = [path for top in ("src", "tests", "docs", "benchmarks", "examples") for path in (ROOT / top).rglob("*")]

@@ -86,6 +86,7 @@ def test_short_form_against_the_stored_seismograms(precision: str) -> None:
     assert relative_l2(computed, reference["coarse"]) <= COARSE_LIMITS[precision]
 
 
+@pytest.mark.slow
 def test_spectral_elements_against_the_stored_seismograms() -> None:
     """The same file by the other method, on elements of 10 km: what differs is mostly the coarse sides of the box."""
     simulation = lw.Simulation.from_file(EXAMPLE, {**SHORT, "solver.method": "spectral_element"})

@@ -85,7 +85,9 @@ def test_what_comes_back() -> None:
     assert found["layer"]["all"] <= found["stacey"]["all"] / 20
 
 
-@pytest.mark.parametrize("boundaries", [STACEY, LAYER], ids=["stacey", "layer"])
+@pytest.mark.parametrize(
+    "boundaries", [pytest.param(STACEY, id="stacey"), pytest.param(LAYER, id="layer", marks=pytest.mark.slow)]
+)
 def test_the_energy_goes_and_does_not_come_back(boundaries: dict) -> None:
     """vp / vs = 4, a long thin box along whose sides waves graze, 3,000 steps: less and less is left."""
     simulation = lw.Simulation(

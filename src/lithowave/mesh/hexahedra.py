@@ -234,6 +234,19 @@ class BoxPlan:
         """Of columns, along x and y."""
         return (len(self.x) - 1) // self.unit, (len(self.y) - 1) // self.unit
 
+    @property
+    def element_count(self) -> int:
+        """Number of elements of the mesh."""
+        columns = {"x": len(self.x) - 1, "y": len(self.y) - 1}
+        count = 0
+        for slab in (slab for layer in self.slabs for slab in layer):
+            if slab.kind == "even":
+                count += columns["x"] * columns["y"]
+            else:  # six elements for four columns, which become two
+                count += 6 * columns["x"] * columns["y"] // 4
+                columns[slab.kind] //= 2
+        return count
+
     def build(self, window: Rectangle | None = None) -> HexahedralMesh:
         """The mesh, or the part of it below a window of `units`; InputError: elements turned inside out."""
         box = Rectangle(0, self.units[0], 0, self.units[1]) if window is None else window
@@ -292,6 +305,8 @@ def layer_thicknesses(
 
     InputError: two interfaces touch or cross there, or one is not a number.
     """
+    if not any(map(callable, interfaces)):
+        cells = (1, 1)  # the same thickness everywhere
     grid = np.meshgrid(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)))
     depths = [heights(interface, *grid) for interface in interfaces]
     found = []

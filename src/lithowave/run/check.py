@@ -17,7 +17,13 @@ from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
-from lithowave.run.memory import MemoryRequirement, free_device_memory, free_main_memory, memory_needed
+from lithowave.run.memory import (
+    MemoryRequirement,
+    free_device_memory,
+    free_main_memory,
+    memory_needed,
+    require_mesh_memory,
+)
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.solvers import load_method
@@ -138,11 +144,10 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     if ranks is not None:
         require_ranks(simulation, ranks)
     method = load_method(simulation.solver.method)
-    plan = method.plan(simulation)
-    schedule = plan.schedule
     backend, problems = _backend(simulation)
-    if not problems:
-        plan = plan.on(backend, simulation)
+    require_mesh_memory(simulation, backend)
+    plan = method.plan(simulation, backend)
+    schedule = plan.schedule
     receivers = simulation.acquisition.receivers
     points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +36,7 @@ from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.loop import Integration
-from lithowave.run.memory import memory_needed, require_memory
+from lithowave.run.memory import memory_needed, require_memory, require_room
 from lithowave.run.progress import Progress, ProgressCallback, rate_key
 from lithowave.run.self_checks import check_seismograms, checked_sources
 from lithowave.run.stop_signals import SignalRequests, stop_signals
@@ -120,9 +120,8 @@ def run_simulation(
     description, ranks = recorded_yaml(simulation), make_ranks()
     users = user_callbacks(callbacks, ranks)
     path = Path(simulation.output.directory or "")
-    plan = load_method(simulation.solver.method).plan(simulation, ranks)
     check_names(simulation.acquisition.receivers, simulation.output.formats)
-    backend, plan = _on_device(simulation, plan, ranks)
+    backend, plan = _planned(simulation, ranks)
     if ranks.is_root and not overwrite:  # a run that is replaced frees its own disk space
         points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
         require_space(path, output_bytes(simulation, plan.schedule, points))
@@ -176,8 +175,7 @@ def restart_run(
         simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         require_packages(simulation.output.formats, replaceable=False)
-        plan = load_method(simulation.solver.method).plan(simulation, ranks)
-        device, plan = _on_device(simulation, plan, ranks, folder.report.get("plan", {}).get("passes"))
+        device, plan = _planned(simulation, ranks, folder.report.get("plan"))
         checkpoint = open_checkpoint(path, fingerprint(description))
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed = _changed_callbacks(folder.report.get("callbacks", []), users)
@@ -199,10 +197,13 @@ class RunContext:
     users: Sequence[UserCallback] = ()
 
 
-def _on_device(
-    simulation: Simulation, plan: Plan, ranks: Ranks, before: str | None = None
+def _planned(
+    simulation: Simulation, ranks: Ranks, previous: Mapping[str, Any] | None = None
 ) -> tuple[Backend, Plan]:
-    """Return the device of this rank, and the plan for it, if the run fits into its memory."""
+    """Return the device of this rank and its plan, if the run fits into the memory.
+
+    previous : plan in the report of the run that is resumed.
+    """
     compute = simulation.compute
     backend = make_backend(
         compute.backend, compute.precision, compute.threads, lambda count: device_index(ranks, count),
@@ -215,7 +216,8 @@ def _on_device(
             "compute.backend: cpu, or cuda to learn what is missing."
         )
     require_own_device(ranks, backend)
-    plan = plan.on(backend, simulation, before)
+    require_room(simulation, backend, ranks)
+    plan: Plan = load_method(simulation.solver.method).plan(simulation, backend, ranks, previous)
     require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan
 

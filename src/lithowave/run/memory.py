@@ -10,6 +10,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import ResourceError
 from lithowave.output.recorders import COMPONENTS, block_length
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers import load_method
 from lithowave.solvers.interface import Plan
 
 
@@ -66,6 +67,30 @@ def require_memory(need: MemoryRequirement, backend: Backend, hint: str, ranks: 
         need.main, free, "of main memory beside that of the GPU", "free",
         f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {hint}, too.",
     )  # fmt: skip
+
+
+def require_room(simulation: Simulation, backend: Backend, ranks: Ranks) -> None:
+    """Refuse a run before its mesh is built, if a lower bound of what it needs is more than there is.
+
+    Raises
+    ------
+    ResourceError : see `require_memory`.
+    """
+    estimate = load_method(simulation.solver.method).estimate_memory(simulation, backend)
+    plan, arrays = estimate.plan_bytes // ranks.size, estimate.array_bytes // ranks.size
+    need = MemoryRequirement(plan, arrays) if backend.own_memory else MemoryRequirement(plan + arrays, None)
+    require_memory(need, backend, estimate.hint, ranks)
+
+
+def require_mesh_memory(simulation: Simulation, backend: Backend) -> None:
+    """Refuse to build a mesh that does not fit into main memory.
+
+    Raises
+    ------
+    ResourceError : see `require_memory`.
+    """
+    estimate = load_method(simulation.solver.method).estimate_memory(simulation, backend)
+    _require(estimate.plan_bytes, free_main_memory(), "of memory for its mesh", "free", f"{estimate.hint}.")
 
 
 def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -> None:

@@ -23,7 +23,7 @@ from lithowave.backends.interface import Backend
 from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
 from lithowave.run.memory import MemoryRequirement
-from lithowave.solvers import load_partition_report
+from lithowave.solvers import load_method
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.interface import Plan
 
@@ -177,10 +177,10 @@ def estimate_scaling(
     ------
     InputError : the grid or mesh cannot be cut into so many parts, or a rank would have nothing.
     """
-    report = load_partition_report(simulation.solver.method)
-    shares = report.partition_report(simulation, ranks, backend.name)
+    method = load_method(simulation.solver.method)
+    shares = method.partition_report(simulation, plan, ranks, backend.name)
     whole = simulation.with_overrides({"compute.parts": None})
-    alone = report.partition_report(whole, 1, backend.name)[0].work
+    alone = method.partition_report(whole, plan, 1, backend.name)[0].work
     units, work = [share.units for share in shares], [share.work for share in shares]
     if min(units) < 1:
         raise InputError("--ranks", f"{ranks} ranks for {sum(units)} {plan.unit}", "Each needs some", "fewer ranks")
@@ -189,7 +189,7 @@ def estimate_scaling(
     main, device = (None if one is None else math.ceil(part * one) + 2 * sent for one in (need.main, need.device))
     return ScalingEstimate(
         ranks=ranks,
-        parts=report.parts(simulation, ranks, backend.name) if hasattr(report, "parts") else None,
+        parts=None if shares[0].parts is None else list(shares[0].parts),
         unit=plan.unit,
         least_units=min(units),
         most_units=max(units),

@@ -102,12 +102,6 @@ class Plan(Protocol):
     def sampling_bytes(self, simulation: Simulation) -> int:
         """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
-    def on(self, backend: Backend, simulation: Simulation, before: str | None = None) -> Plan:
-        """The plan with what depends on the device decided; before: the decision of the run that goes on.
-
-        Raises InputError where the device cannot do what the description demands.
-        """
-
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Points of one snapshot of a selection."""
 

@@ -20,12 +20,11 @@ __device__ __forceinline__ unsigned long long magnitude(double f) {
 __device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
 __device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
 
-// Write the largest magnitude of the lanes of a warp to `out`.
-template <class real>
-__device__ __forceinline__ void store_largest(unsigned long long largest, real* out) {
+// The largest magnitude of the lanes of a warp, in its first lane.
+__device__ __forceinline__ unsigned long long largest_of_warp(unsigned long long most) {
     for (int distance = 16; distance > 0; distance /= 2) {
-        const unsigned long long other = __shfl_down_sync(ALL_LANES, largest, distance);
-        largest = max(largest, other);
+        const unsigned long long other = __shfl_down_sync(ALL_LANES, most, distance);
+        most = max(most, other);
     }
-    if (threadIdx.x % 32 == 0) restore(largest, out);
+    return most;
 }

@@ -1,4 +1,4 @@
-"""What each rank of a run would have to do: for the dry run."""
+"""The work of each rank of a run, for the dry run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RankWorkload:
-    """The part of one rank. units : points or elements. work : of a step, in updates of a plain unit. neighbors : ranks
-    that it exchanges messages with. sent_values : numbers that it sends in a step."""
+    """The workload of one rank.
+
+    units : points or elements. work : of a step, in updates of an interior point or element. neighbors : ranks with
+    which it exchanges messages. sent_values : values that it sends in a step. parts : numbers of subdomains of the
+    whole grid along x, y, z; None for a mesh.
+    """
 
     units: int
     work: float
     neighbors: int
     sent_values: int
+    parts: tuple[int, ...] | None = None

@@ -26,9 +26,8 @@ from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.measure import IN_A_CUBE, fill_with_noise, synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
 from lithowave.solvers.elements.bench_task import ElementTask
 from lithowave.solvers.elements.measurement import affordable_size
 
@@ -63,8 +62,7 @@ def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
 def element_bytes(order: int, value_bytes: int, anisotropic: bool) -> int:
     """Bytes that the update of an element must move, by the model above."""
     traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
-    law = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
-    faces = 4 * (ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS)
+    law, faces = LAW_NUMBERS[anisotropic], 4 * FACE_NUMBERS[anisotropic]
     return value_bytes * (2 * QUANTITIES * mode_count(order) + traces + law + faces) + 4 * 4
 
 

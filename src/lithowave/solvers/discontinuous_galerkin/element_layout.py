@@ -13,6 +13,12 @@ from itertools import product
 
 import numpy as np
 
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+
+LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
+GPU_LANES = 32  # and on a GPU: those of a warp
+PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
+
 # How an element's neighbour at a face steps: as often, half as often, twice as often.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
@@ -38,7 +44,7 @@ class BlockLayout:
 
     def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
         """Shape of the coefficients of so many blocks."""
-        return (blocks, modes, 9, self.lanes) if self.mode_major else (blocks, 9, modes, self.lanes)
+        return (blocks, *((modes, QUANTITIES) if self.mode_major else (QUANTITIES, modes)), self.lanes)
 
     def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
         """Indices (3, face modes) in the flattened traces that elements keep; see `element_kernels` for a CPU."""
@@ -50,7 +56,7 @@ class BlockLayout:
         return ((block * 4 + face) * 3 * width + component * face_modes + mode) * self.lanes + lane
 
     def of_host(self, values: np.ndarray) -> np.ndarray:
-        """Coefficients (blocks * lanes, 9, modes) as a device has them."""
+        """Coefficients (blocks * lanes, quantities, modes) as a device has them."""
         split = values.reshape(-1, self.lanes, *values.shape[1:])
         return np.ascontiguousarray(split.transpose(0, 3, 2, 1) if self.mode_major else split.transpose(0, 2, 3, 1))
 
@@ -179,3 +185,10 @@ def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.nd
         [relation == FASTER, relation == SLOWER], [halves[: 4 * len(slots)].reshape(-1, 4), halves[neighbor_slot]], 0
     )
     return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)
+
+
+def device_layout(device: str, precision: str) -> BlockLayout:
+    """Return the layout of the blocks of a device: ``cpu`` or ``cuda``."""
+    if device == "cpu":
+        return BlockLayout(LANES[precision], mode_major=True)
+    return BlockLayout(GPU_LANES, mode_major=False)

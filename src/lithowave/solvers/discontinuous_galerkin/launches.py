@@ -6,29 +6,27 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.launches import WARP, PointKernels
+from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
-from lithowave.solvers.discontinuous_galerkin.element_layout import BlockLayout
+from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
-LANES, COLUMN = WARP, WARP + 1  # elements of a block; values from row to row of traces in shared memory
+LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
 WORKERS = 8  # warps of a block that work on faces
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
-FACE_NUMBERS = {False: 16, True: 44}  # of faces, with numbers of no account, so that they are aligned
 
 # By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread (one
 # less with local time steps, which need more); directions of derivatives and faces that go through shared memory at
@@ -37,11 +35,6 @@ SHAPES = {
     "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
     "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
 }
-
-
-def layout() -> BlockLayout:
-    """How a GPU arranges its blocks."""
-    return BlockLayout(LANES, mode_major=False)
 
 
 def shared_bytes(order: int, precision: str) -> int:
@@ -58,8 +51,8 @@ def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[
     return {
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed),
         "BLOCKS": max(1, blocks - 1) if mixed else blocks, "DIRECTIONS": directions, "FACES": faces,
-        "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": FACE_NUMBERS[anisotropic],
-        "LAW": ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW, **LAYOUT,
+        "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
+        "LAW": LAW_NUMBERS[anisotropic], **LAYOUT,
     }  # fmt: skip
 
 
@@ -135,18 +128,14 @@ class ElementKernels:
         self._launch("complete", named["blocks"].size, named)
 
 
+TRACES = ("pack_traces", "unpack_traces")
+
+
 class TetrahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def pack_traces(self, *arguments: Any) -> None:
-        """See `point_kernels.pack_traces`."""
-        self._traces("pack_traces", arguments)
-
-    def unpack_traces(self, *arguments: Any) -> None:
-        """See `point_kernels.unpack_traces`."""
-        self._traces("unpack_traces", arguments)
-
-    def _traces(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+    def traces(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `TRACES`: a thread for each value of the traces of a message."""
         named = self.named(kernel, arguments)
         count = VELOCITIES * named["modes"] * named["traces"].shape[0]
         self.points(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
@@ -179,9 +168,9 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
 
     def pack_faces(numbers: np.ndarray) -> np.ndarray:
         """(blocks, lanes, 4, c)."""
-        anisotropic = numbers.shape[-1] == ANISOTROPIC_NUMBERS
-        assert anisotropic or numbers.shape[-1] == ISOTROPIC_NUMBERS
-        padded = np.zeros((len(numbers), 4, FACE_NUMBERS[anisotropic]))
+        anisotropic = numbers.shape[-1] == FACE_NUMBERS[True]
+        assert numbers.shape[-1] == FACE_NUMBERS[anisotropic]
+        padded = np.zeros((len(numbers), 4, PADDED_NUMBERS[anisotropic]))
         padded[..., : numbers.shape[-1]] = numbers
         return padded.reshape(-1, LANES, *padded.shape[1:])
 
@@ -191,4 +180,8 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
         return of(anisotropic, mixed).complete
 
-    return SimpleNamespace(**points.by_name(), step=step, complete=complete, layout=layout(), pack_faces=pack_faces)
+    traces = {name: partial(points.traces, name) for name in TRACES}
+    return SimpleNamespace(
+        **points.by_name(), **traces, step=step, complete=complete, layout=device_layout("cuda", precision),
+        pack_faces=pack_faces,
+    )  # fmt: skip

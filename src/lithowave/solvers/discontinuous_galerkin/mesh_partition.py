@@ -38,10 +38,11 @@ TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or beside one: by `lithowave bench` on an H200
 
 
-def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """This rank's part of the mesh of a simulation, with its materials.
 
     clusters : function of a mesh with materials: the cluster of each element, those across shared faces behind.
+    device : name of the backend.
 
     Raises
     ------
@@ -50,11 +51,11 @@ def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) ->
     if ranks.size == 1:
         return make_model(simulation)
     if simulation.solver.mesh is not None:
-        return with_shared_faces(scatter_mesh(simulation, ranks, clusters), ranks)
-    return build_local_mesh(simulation, ranks, clusters)
+        return with_shared_faces(scatter_mesh(simulation, ranks, clusters, device), ranks)
+    return build_local_mesh(simulation, ranks, clusters, device)
 
 
-def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """This rank's tetrahedra: each rank builds some columns, and no one ever has the whole mesh.
 
     How much work they are, with the small elements around sources and the local time steps, is known only once they are
@@ -64,15 +65,8 @@ def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
     mesh = collective_call(ranks, lambda: split_box(simulation, box, columns))
     model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
-    rank = partition_elements(model, clusters(model), ranks.size, expected_backend(simulation, ranks), ranks)
+    rank = partition_elements(model, clusters(model), ranks.size, device, ranks)
     return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
-
-
-def expected_backend(simulation: Simulation, ranks: Ranks) -> str:
-    """Name of the backend that the run will have: known for sure only later. The same on all ranks."""
-    wanted = simulation.compute.backend
-    likely = "cpu" if find_spec("cupy") is None else "cuda"
-    return ranks.broadcast(likely if wanted == "auto" else wanted)
 
 
 def partition_elements(
@@ -141,10 +135,9 @@ def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks
     return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
 
 
-def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters) -> MeshedModel:
+def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """Parts of a mesh that the first rank reads and hands out."""
     parts: list[MeshedModel | None] = [None] * ranks.size
-    device = expected_backend(simulation, ranks)
 
     def read() -> None:
         if not ranks.is_root:

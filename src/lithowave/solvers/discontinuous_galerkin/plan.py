@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -198,18 +199,20 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
-def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> DiscontinuousGalerkinPlan:
-    """Discretize an experiment; on several ranks each gets the plan of its part.
+def plan(
+    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+) -> DiscontinuousGalerkinPlan:
+    """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
     Raises
     ------
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
     solver = simulation.solver
-
-    model = make_local_mesh(simulation, ranks, lambda model: model_clusters(simulation, model).cluster)
+    clusters = partial(model_clusters, simulation)
+    model = make_local_mesh(simulation, ranks, lambda model: clusters(model).cluster, backend.name)
     made = make_plan(
-        model, solver.order, lambda *_: model_clusters(simulation, model), simulation.compute.precision,
+        model, solver.order, lambda *_: clusters(model), simulation.compute.precision,
         **plan_entries(simulation),
     )  # fmt: skip
     coarsest = made.mesh_statistics.resolution

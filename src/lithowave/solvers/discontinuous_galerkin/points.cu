@@ -90,5 +90,6 @@ extern "C" __global__ void largest_velocity(const real* coefficients, real* out,
         for (int k = 0; k < modes; k++) sum += own[k * LANES] * own[k * LANES];
         most = max(most, magnitude(sum));
     }
-    store_largest(most, out + warp);
+    most = largest_of_warp(most);
+    if (lane == 0) restore(most, out + warp);
 }

@@ -18,15 +18,14 @@ from lithowave.solvers.discontinuous_galerkin.element_layout import (
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
-    ANISOTROPIC_NUMBERS,
-    ISOTROPIC_NUMBERS,
+    FACE_NUMBERS,
+    LAW_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
 )
 
 PART = 1 << 16  # elements whose numbers are computed at a time
-ISOTROPIC_LAW, ANISOTROPIC_LAW = 12, 81
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,9 @@ class ElementTables:
     def _kind(self, anisotropic: bool, groups: list[Any]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
-        law_numbers = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
-        elastic = backend.zeros((end - first, law_numbers, lanes))
-        numbers = ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS
-        faces = backend.zeros((end - first, *self.pack_faces(np.zeros((lanes, 4, numbers))).shape[1:]))
+        elastic = backend.zeros((end - first, LAW_NUMBERS[anisotropic], lanes))
+        packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
+        faces = backend.zeros((end - first, *packed.shape[1:]))
         blocks = max(1, PART // lanes)
         for begin in range(first, end, blocks):
             stop = min(end, begin + blocks)
@@ -98,8 +96,8 @@ class ElementTables:
         slots, plan = self.arrangement.slots[some], self.plan
         there = slots >= 0
         elements = slots[there]
-        law = np.zeros((len(slots), ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW))
-        faces = np.zeros((len(slots), 4, ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS))
+        law = np.zeros((len(slots), LAW_NUMBERS[anisotropic]))
+        faces = np.zeros((len(slots), 4, FACE_NUMBERS[anisotropic]))
         geometry = make_geometry(plan.mesh.element_vertices(elements))
         steps = plan.clustering.shortest * 2.0 ** plan.clustering.cluster[elements]
         gradients = geometry.along_directions() * steps[:, None, None]
@@ -110,7 +108,7 @@ class ElementTables:
             plan.materials, elements, plan.face_neighbors[elements], geometry.normals, scale, epsilon
         )
         if anisotropic:
-            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(-1, ANISOTROPIC_LAW)
+            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(len(elements), -1)
         else:
             moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
             law[there] = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])

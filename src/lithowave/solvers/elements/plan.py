@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -97,10 +97,6 @@ class ElementPlan:
     def sampling_bytes(self, simulation: Simulation) -> int:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.sampling_bytes(self, simulation)
-
-    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> Self:
-        """Return the plan as it is: nothing in it depends on the device."""
-        return self
 
     def snapshot_point_count(self, selection: Any) -> int:
         """Return the number of points of one snapshot of a selection."""

@@ -7,9 +7,6 @@ version is called with the same list, which `launches.py` passes on by name. `la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
 
 LAYERS = tuple(f"{axis}_{part}" for axis in "xyz" for part in ("memory", "half", "node", "start"))
@@ -36,16 +33,3 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     ),
     "largest_magnitude": (*VELOCITIES, "out"),
 }  # fmt: skip
-
-
-def named_arguments(kernel: str, arguments: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of a call by name.
-
-    Raises
-    ------
-    TypeError : when their number is not that of the kernel's list.
-    """
-    names = ARGUMENTS[kernel]
-    if len(arguments) != len(names):
-        raise TypeError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
-    return dict(zip(names, arguments, strict=True))

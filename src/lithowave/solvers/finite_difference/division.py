@@ -72,10 +72,6 @@ def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequ
         points = int(np.prod([end - first for first, end in division.own]))
         extra = division.grid().point_count - points  # stresses computed on both sides: half of an update
         neighbors = len({neighbor for neighbor, _, _ in division.boxes_sent()})
-        found.append(RankWorkload(points, float(work[rank]) + 0.5 * extra, neighbors, division.sent_values()))
+        work_done = float(work[rank]) + 0.5 * extra
+        found.append(RankWorkload(points, work_done, neighbors, division.sent_values(), tuple(blocks.counts)))
     return found
-
-
-def slices(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[int]:
-    """Slices along x, y, z for so many ranks."""
-    return list(_blocks(plan, backend_name, size, parts).counts)

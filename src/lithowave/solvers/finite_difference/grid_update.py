@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.arguments import named_arguments
+from lithowave.solvers.common.kernel_arguments import named_arguments
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MODULI
 from lithowave.solvers.finite_difference.packing import (
     Scales,
@@ -115,7 +116,7 @@ class GridUpdate:
 
     def into(self, outputs: dict[str, Any], *arguments: Any) -> None:
         """As a call, but results go to `outputs`; what they are made of stays."""
-        named = named_arguments(self.kernel, arguments)
+        named = named_arguments(ARGUMENTS, self.kernel, arguments)
         boxes = named.pop("boxes")
         key = (boxes.tobytes(), *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
         if key not in self._kept:

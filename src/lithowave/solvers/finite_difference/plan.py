@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -51,8 +52,8 @@ class FiniteDifferencePlan:
     """Everything decided before an array is allocated.
 
     grid : of this rank, ghost points included. faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
-    coefficients : (x, y, z) stencils. ranks : this rank and their number. division : how they share the grid, once the
-    device is known; None for one rank.
+    coefficients : (x, y, z) stencils. passes : over the grid in a step, ``one`` or ``two``. division : how the ranks
+    share the grid; None for one rank.
     """
 
     grid: Grid
@@ -66,7 +67,6 @@ class FiniteDifferencePlan:
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
-    ranks: tuple[int, int] = (0, 1)
     division: Division | None = None
 
     unit: ClassVar[str] = "points"
@@ -117,25 +117,6 @@ class FiniteDifferencePlan:
         compact = self.moduli == "compact" and backend and backend.stores_codes
         material = len(MATERIAL) * (2 / self.value_bytes if compact else 1)
         return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
-
-    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> FiniteDifferencePlan:
-        """The plan with what depends on the device decided: one pass over memory in a step, or two.
-
-        before : what a run that goes on has done until now.
-
-        Raises
-        ------
-        InputError : one pass is demanded where it is not possible.
-        """
-        forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
-        wanted = before if before and self.passes == "auto" else self.passes
-        if self.ranks[1] > 1 and self.division is None:
-            division = make_division(self, backend, self.ranks, simulation.compute.parts)
-            return replace(self, grid=division.grid(), division=division).on(backend, simulation, before)
-        box, reason = pass_box(replace(self, passes=wanted), backend, forces)
-        if box is None and self.passes == "one":
-            raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
-        return replace(self, passes="two" if box is None else "one")
 
     def plan_bytes(self) -> int:
         """A grid needs no arrays."""
@@ -211,14 +192,15 @@ class FiniteDifferencePlan:
         ]
 
 
-def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> FiniteDifferencePlan:
-    """Discretize an experiment, for this one of some ranks.
+def plan(
+    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+) -> FiniteDifferencePlan:
+    """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
     Raises
     ------
-    InputError
-        where the description asks for what the method cannot do: a free face other than the top, a time step above the
-        limit, a rigid face that falls between grid points.
+    InputError : the method does not support what the simulation requests: a free face other than the top, a time step
+    above the limit, a rigid face between grid points, one pass where it is not possible, too many ranks.
     """
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
@@ -254,10 +236,25 @@ def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> FiniteDifference
         speed=survey.fastest,
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
-    return FiniteDifferencePlan(
+    made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
-        solver.passes, simulation.compute.moduli, (ranks.rank, ranks.size),
+        solver.passes, simulation.compute.moduli,
     )  # fmt: skip
+    if ranks.size > 1:
+        division = make_division(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
+        made = replace(made, grid=division.grid(), division=division)
+    return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
+
+
+def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, previous: str | None) -> str:
+    """Return the number of passes; a run that is resumed keeps that of `previous` unless the simulation states one."""
+    forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
+    requested = previous if previous and plan.passes == "auto" else plan.passes
+    box, reason = pass_box(replace(plan, passes=requested), backend, forces)
+    substitute = simulation.compute.backend not in ("auto", backend.name)  # of a device that this machine lacks
+    if box is None and plan.passes == "one" and not substitute:
+        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
+    return "two" if box is None else "one"
 
 
 def survey_material(simulation: Simulation) -> Survey:

@@ -1,5 +1,6 @@
 // Sources, receivers, snapshots, surface peaks and the instability watch.
 
+#include "points.cuh"
 #include "stencil.cuh"
 
 // The velocities and stresses in the order of the table in fields.py.
@@ -58,7 +59,7 @@ extern "C" __global__ void sample(
     double total = 0;
     for (long long entry = begin[n] + lane; entry < begin[n + 1]; entry += 32)
         total += weight[entry] * fields.field[number[entry]][index[entry]];
-    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
+    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(ALL_LANES, total, distance);
     if (lane == 0) out[slot[0] * count + n] = total;
 }
 
@@ -80,15 +81,6 @@ extern "C" __global__ void interpolate(
     }
     const long long point = (static_cast<long long>(q) * rows + r) * columns + s;
     out[point * components + component] = line[0] * (1 - x) + line[1] * x;
-}
-
-__device__ __forceinline__ void raise_peaks(
-    real* peaks, long long place, long long size, real east, real north, real up)
-{
-    const real horizontal = east * east + north * north;
-    peaks[place] = max(peaks[place], sqrt(horizontal));
-    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
-    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
 }
 
 // A horizontal velocity f at a node: the mean of half nodes along `along`, corrected by the gradient of the divergence;
@@ -128,14 +120,6 @@ extern "C" __global__ void surface_peaks(
                 w - half * time_step * up);
 }
 
-// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
-__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
-__device__ __forceinline__ unsigned long long magnitude(double f) {
-    return __double_as_longlong(f) & 0x7fffffffffffffffll;
-}
-__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
-__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
-
 // The largest magnitudes of three fields, one of each warp of the launch, to be compared by the host.
 extern "C" __global__ void largest_magnitude(
     const real* vx, const real* vy, const real* vz, real* out, long long count)
@@ -145,9 +129,5 @@ extern "C" __global__ void largest_magnitude(
     unsigned long long most = 0;
     for (long long p = thread; p < count; p += threads)
         most = max(most, max(magnitude(vx[p]), max(magnitude(vy[p]), magnitude(vz[p]))));
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
-        most = max(most, other);
-    }
-    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
+    store_largest(most, out + thread / 32);
 }

@@ -11,6 +11,11 @@ from numba import prange
 
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, parallel
+from lithowave.solvers.common.point_kernels import count_step
+
+__all__ = [
+    "count_step", "inject", "interpolate", "largest_magnitude", "pack", "sample", "surface_peaks", "unpack",
+]  # fmt: skip
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
@@ -56,12 +61,6 @@ def unpack(fields, table, buffer):
                 for s in range(columns):
                     field[first + s] = buffer[at + s]
                 at += columns
-
-
-@njit(cache=True)
-def count_step(row):
-    """One row further in a table: of amplitudes, of records."""
-    row[0] += 1
 
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)

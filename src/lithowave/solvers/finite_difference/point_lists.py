@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import Ranges
-from lithowave.solvers.common.source_amplitudes import BLOCK, SourceAmplitudes
+from lithowave.solvers.common.records import Records
+from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import PointStencil
 
@@ -45,7 +46,7 @@ class SourceList:
         number, target, weight, owner = number[order], target[order], weight[order], owner[order]
         new = np.concatenate([[True], (np.diff(number) != 0) | (np.diff(target) != 0)])[: target.size]
         begin = np.append(np.flatnonzero(new), target.size)
-        self.backend, self.amplitudes, self.count = backend, amplitudes, int(new.sum())
+        self.backend, self.count = backend, int(new.sum())
         self._lists = (
             backend.upload(number[new], np.int64),
             backend.upload(target[new], np.int64),
@@ -53,12 +54,7 @@ class SourceList:
             backend.upload(weight, np.float64),
             backend.upload(owner, np.int64),
         )
-        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of steps that holds this one."""
-        if self.count:
-            self.backend.assign(self._table, self.amplitudes.block(step))
+        self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, ...]:
         """Index of the field, index in the field, weight and index of the source of every entry, as on the device."""
@@ -68,7 +64,7 @@ class SourceList:
 
     def arguments(self) -> tuple[Any, ...]:
         """Of `inject`, behind the fields and before the row."""
-        return *self._lists, self._table
+        return *self._lists, self.table.array
 
 
 def _entries(
@@ -96,7 +92,7 @@ def _entries(
 
 
 class ReceiverList:
-    """Receivers and room for their records, twice: one fills while the other is brought to the host.
+    """Receivers and their records.
 
     Of several ranks each has the receivers that may read nodes of it; what they read there adds up. numbers : of these.
 
@@ -108,7 +104,7 @@ class ReceiverList:
     def __init__(
         self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None
     ) -> None:
-        self.backend, self.stencil = backend, stencil
+        self.backend, self.stencil, self.records = backend, stencil, Records(backend)
         read = [number for number, position in enumerate(positions) if stencil.may_read(position)]
         self.numbers = np.array(read, np.int64)
         self.positions = positions[self.numbers]
@@ -125,18 +121,11 @@ class ReceiverList:
             self.backend.upload(np.concatenate([one.weight for one in weights]), np.float64),
             self.backend.upload(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
         )
-        room = (capacity, len(names), len(self.positions))
-        self._rooms = [self.backend.zeros(room, np.float64) for _ in range(2)]
-        self.room = 0  # which of them fills
+        self.records.start((capacity, len(names), len(self.positions)), np.float64)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `sample`, behind the fields and before the slot."""
-        return *self._lists, self._rooms[self.room]
-
-    def fetch(self, count: int) -> Any:
-        """Begin to bring the first records to the host; further ones go elsewhere."""
-        full, self.room = self.room, 1 - self.room
-        return self.backend.fetch(self._rooms[full][:count])
+        """Return the arguments of `sample` after the fields."""
+        return *self._lists, self.records.array, self.records.slot
 
 
 def split_records(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

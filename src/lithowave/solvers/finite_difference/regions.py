@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import Ranges
-from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
+from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
 from lithowave.solvers.finite_difference.fields import STRESSES, VELOCITIES
@@ -93,10 +93,9 @@ class StepRegions:
         """True if there are sources here."""
         return any(one.count for one in self._lists)
 
-    def load(self, step: int) -> None:
-        """Upload the amplitudes of the block of steps that contains this one."""
-        for one in self._lists:
-            one.load(step)
+    def tables(self) -> list[AmplitudeTable]:
+        """Return the tables of amplitudes of all sources here."""
+        return [one.table for one in self._lists if one.count]
 
     def _region(self, boxes: Sequence[Ranges], stress: bool) -> Region:
         sources = self._moment_list(boxes) if stress else self._force_list(boxes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import ArraySection, Selection
+from lithowave.solvers.common.maxima import PartialMaxima
+from lithowave.solvers.common.programs import Launch, Programs
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
@@ -46,7 +48,6 @@ from lithowave.solvers.placement import Placement
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
 class FiniteDifferenceSolver:
@@ -83,10 +84,9 @@ class FiniteDifferenceSolver:
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
-        self._magnitudes = backend.zeros(MAGNITUDES)
+        self._maxima, self._programs = PartialMaxima(backend), Programs(backend)
         self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None
-        self._repeated: dict[tuple, Callable[[], None]] = {}
 
     def _make_stencil(self, simulation: Simulation | None) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
@@ -123,7 +123,7 @@ class FiniteDifferenceSolver:
 
     def advance(self, step: int) -> None:
         """Advance from step to step + 1."""
-        self.step.load_sources(step)
+        self.step.row.begin(step)
         self.scheme.advance()
 
     def update_stress(self) -> None:
@@ -162,26 +162,21 @@ class FiniteDifferenceSolver:
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         self.receivers.start(capacity, stress)
-        self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
-        self._repeated.clear()
+        self._programs.clear()
 
     def record(self, slot: int) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        if slot != self._next_slot:
-            self.backend.assign(self._slot, np.array([slot]))
-        arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments(), self._slot)
-        self._repeat(("record", self.scheme.turn, self.receivers.room), launch_record, self.kernels, arguments)
-        self._next_slot = slot + 1
+        records = self.receivers.records
+        records.seek(slot)
+        self._programs.run(("record", self.scheme.turn, records.filling), self._record_launches)
 
-    def _repeat(self, key: tuple, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function that always launches the same kernels with the same arrays for this key."""
-        if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(partial(function, *arguments))
-        self._repeated[key]()
+    def _record_launches(self) -> list[Launch]:
+        arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments())
+        return [partial(self.kernels.sample, *arguments), partial(self.kernels.count_step, self.receivers.records.slot)]
 
     def records(self, count: int) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
-        return PendingFields({"records": self.receivers.fetch(count)}, split_records)
+        return PendingFields({"records": self.receivers.records.fetch(count)}, split_records)
 
     def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`."""
@@ -220,7 +215,7 @@ class FiniteDifferenceSolver:
         nx, ny, _ = self.grid.shape if self._has_surface else (0, 0, 0)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
-        self._repeated.clear()
+        self._programs.clear()
         self._surface = self._surface_tables(ny, nx)
 
     def _surface_tables(self, rows: int, columns: int) -> tuple[Any, ...]:
@@ -251,15 +246,15 @@ class FiniteDifferenceSolver:
     def update_peaks(self) -> None:
         """Take the present velocities into the peaks; once for each step."""
         if self._has_surface:
-            self._repeat(("peaks", self.scheme.turn), self.kernels.surface_peaks, *self._peak_arguments())
+            self._programs.run(("peaks", self.scheme.turn), self._peak_launches)
 
-    def _peak_arguments(self) -> tuple[Any, ...]:
-        """Return the arguments of the kernel `surface_peaks`."""
+    def _peak_launches(self) -> list[Launch]:
         halo, grid = self.plan.halo, self.grid.whole
         plane = grid.shape[2] - 1 - grid.layers[2][1] - self.grid.first[2]
         velocities = (self.fields_by_name[name] for name in VELOCITIES)
         step = self.backend.scalar(self.plan.schedule.time_step)
-        return *velocities, halo + plane, halo, *self._surface, step, *self._peaks.values()
+        arguments = (*velocities, halo + plane, halo, *self._surface, step, *self._peaks.values())
+        return [partial(self.kernels.surface_peaks, *arguments)]
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -274,9 +269,8 @@ class FiniteDifferenceSolver:
 
     def largest_velocity(self) -> float:
         """See `lithowave.solvers.interface.Solver`."""
-        self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._magnitudes)
-        found = self.backend.download(self._magnitudes)
-        return float(found.max()) if np.isfinite(found).all() else float("inf")
+        self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._maxima.parts)
+        return float(self._maxima.largest())
 
     def diagnose(self) -> str:
         """See `lithowave.solvers.interface.Solver`."""
@@ -311,9 +305,3 @@ class FiniteDifferenceSolver:
         """See `lithowave.solvers.interface.Solver`."""
         self._stored_parts().bring_back(state, self.backend.assign)
         self.scheme.restored()
-
-
-def launch_record(kernels: Any, arguments: tuple[Any, ...]) -> None:
-    """Launch the kernels that record the receivers; the last argument is the slot, which advances."""
-    kernels.sample(*arguments)
-    kernels.count_step(arguments[-1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.common.source_amplitudes import BLOCK
+from lithowave.solvers.common.source_amplitudes import AmplitudeRow
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, unsigned
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
@@ -28,7 +28,7 @@ class Step:
     """Kernels, material, absorbing layers, faces and sources of one rank.
 
     kernels : of the device. layers, memory, profiles : of the absorbing layers along x, y, z. regions : sections of the
-    grid, with their faces and sources.
+    grid, with their faces and sources. row : of the present step in the tables of source amplitudes.
     """
 
     def __init__(
@@ -45,23 +45,16 @@ class Step:
             for one in self.layers
         ]
         self.regions = StepRegions(plan, backend, stencil, material, sources)
-        self._row, self._next_step = backend.zeros((1,), np.int64), -1
+        self.row = AmplitudeRow(backend, self.regions.tables())
 
     def new_fields(self) -> Fields:
         """Return arrays of zeros for velocities and stresses."""
         return {name: self.backend.field(self.plan.padded_shape(), self.plan.halo) for name in FIELDS}
 
-    def load_sources(self, step: int) -> None:
-        """Make the source amplitudes of this step available on the device."""
-        if step != self._next_step or step % BLOCK == 0:
-            self.backend.assign(self._row, np.array([step % BLOCK]))
-            self.regions.load(step)
-        self._next_step = step + 1
-
     def count_step(self) -> None:
         """Advance to the next step in the tables of source amplitudes."""
         if self.regions.act:
-            self.kernels.count_step(self._row)
+            self.kernels.count_step(self.row.array)
 
     # ------------------------------------------------------------------------------------------------- stresses
 
@@ -125,7 +118,7 @@ class Step:
     def inject(self, sources: SourceList, f: Fields) -> None:
         """Add what sources change at this step."""
         if sources.count:
-            self.kernels.inject(tuple(f.values()), *sources.arguments(), self._row)
+            self.kernels.inject(tuple(f.values()), *sources.arguments(), self.row.array)
 
     def _layer_arguments(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]

@@ -25,12 +25,11 @@ from numba import prange
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 
-LANES = 16
 MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
 
 
@@ -242,7 +241,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
 
     Results are the same in every run, with any number of threads: `deterministic` changes nothing here.
     """
-    arrangement = ElementLayout(degree + 1, LANES)
+    arrangement = device_layout("cpu", degree)
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """(blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""

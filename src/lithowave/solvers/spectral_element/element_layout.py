@@ -10,6 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+LANES = 16  # elements of a block on a CPU
+# On a GPU, by degree: threads of a block, which processes as many elements as fit, and the minimum number of blocks per
+# multiprocessor in single and in double precision, which bounds the registers of a thread.
+BLOCKS = {
+    2: (128, 6, 4), 3: (128, 6, 3), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
+}  # fmt: skip
+MAP_VALUES = {  # of the mapping of an element, by device
+    "cpu": {"affine": 24, "trilinear": 24, "triquadratic": 81},
+    "cuda": {"affine": 12, "trilinear": 24, "triquadratic": 84},
+}
+
 
 @dataclass(frozen=True)
 class ElementLayout:
@@ -81,3 +92,11 @@ class ElementLayout:
         if self.lanes:
             return held
         return np.ascontiguousarray(held.reshape(blocks, self.elements, -1).transpose(0, 2, 1))
+
+
+def device_layout(device: str, degree: int) -> ElementLayout:
+    """Return the layout of the blocks of a device: ``cpu`` or ``cuda``."""
+    if device == "cpu":
+        return ElementLayout(degree + 1, LANES)
+    threads = BLOCKS[degree][0]
+    return ElementLayout(degree + 1, threads // (degree + 1) ** 2, threads)

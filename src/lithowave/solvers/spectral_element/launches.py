@@ -6,27 +6,22 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.launches import WARP, PointKernels
+from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
-from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
-MAP_SIZES = {"affine": 12, "trilinear": 24, "triquadratic": 84}
 BANKS = 32
-# Threads of a block, in which stand as many elements as fit, and blocks that a multiprocessor should hold at least (in
-# single, in double precision): that bounds the registers of a thread.
-BLOCKS = {
-    2: (128, 6, 4), 3: (128, 6, 3), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
-}  # fmt: skip
 CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which take more registers
 
 # Numbers from plane to plane and from element to element in shared memory, by which threads of a warp meet least often
@@ -34,15 +29,9 @@ CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which take 
 STRIDES = {2: (11, 41), 3: (19, 80), 4: (29, 153), 5: (47, 292), 6: (53, 401), 7: (65, 520), 8: (89, 806)}
 
 
-def arrangement(degree: int) -> ElementLayout:
-    """Elements and threads of a block."""
-    threads = BLOCKS[degree][0]
-    return ElementLayout(degree + 1, threads // (degree + 1) ** 2, threads)
-
-
 def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
     """What `elements.cu` is compiled for."""
-    own = arrangement(degree)
+    own = device_layout("cuda", degree)
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "single" and kind.map == "triquadratic":
         blocks = CURVED_BLOCKS.get(degree, blocks)
@@ -72,7 +61,7 @@ def line_table(degree: int) -> np.ndarray:
 
     Lines that start in the same bank are dealt out to different warps.
     """
-    own, n = arrangement(degree), degree + 1
+    own, n = device_layout("cuda", degree), degree + 1
     plane, element = STRIDES[degree]
     k, a = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
     table = np.zeros((2, own.lanes), np.uint16)
@@ -104,10 +93,10 @@ class ElementKernel:
     """`add_forces` for one kind of elements."""
 
     def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
-        own = arrangement(degree)
+        own = device_layout("cuda", degree)
         self.backend, self.lines, self.threads = backend, lines, own.lanes
         self.defines = defines(degree, backend.precision, kind, not deterministic)
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_SIZES[kind.map])
+        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:
@@ -120,6 +109,9 @@ class ElementKernel:
             program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
+LISTED = ("damp", "save_momenta", "pack", "unpack")
+
+
 class HexahedralPointKernels(PointKernels):
     """Kernels over points."""
 
@@ -128,24 +120,8 @@ class HexahedralPointKernels(PointKernels):
         named = self.named("update_displacement", arguments)
         self.points("update_displacement", named["count"], named)
 
-    def damp(self, *arguments: Any) -> None:
-        """See `point_kernels.damp`."""
-        self._listed("damp", arguments)
-
-    def save_momenta(self, *arguments: Any) -> None:
-        """See `point_kernels.save_momenta`."""
-        self._listed("save_momenta", arguments)
-
-    def pack(self, *arguments: Any) -> None:
-        """See `point_kernels.pack`."""
-        self._listed("pack", arguments)
-
-    def unpack(self, *arguments: Any) -> None:
-        """See `point_kernels.unpack`."""
-        self._listed("unpack", arguments)
-
-    def _listed(self, kernel: str, arguments: tuple[Any, ...]) -> None:
-        """Launch a thread for each of the points in a list."""
+    def listed(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `LISTED`: a thread for each of the points in a list."""
         named = self.named(kernel, arguments)
         self.points(kernel, named["point"].size, named | {"count": named["point"].size})
 
@@ -165,7 +141,7 @@ class HexahedralPointKernels(PointKernels):
 
 def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
     """The kernels on a CUDA device, to be called as those on the CPU, and how blocks are arranged and packed."""
-    own, points = arrangement(degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
+    own, points = device_layout("cuda", degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
     lines = backend.upload(line_table(degree), np.uint16)
     made: dict[ElementKind, ElementKernel] = {}
 
@@ -188,9 +164,11 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
             made[kind] = ElementKernel(backend, degree, kind, deterministic, lines)
         return made[kind]
 
+    listed = {name: partial(points.listed, name) for name in LISTED}
     return SimpleNamespace(
-        **points.by_name(), arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces
-    )
+        **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
+        add_forces=add_forces,
+    )  # fmt: skip
 
 
 def pack_affine(coefficients: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How much memory a run of a plan takes, on a device and in main memory; counted on single blocks of elements."""
+"""How much memory a run of a plan takes, on a device and in main memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.elements import memory as elements
+from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
 
-PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
 PACKED_PART = 8  # bytes of a number of moduli and maps while they are packed
@@ -29,18 +29,19 @@ def state_bytes(plan: Any) -> int:
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
-    """The state, the points, moduli and maps of the elements as this backend packs them, and the damping.
+    """Return the bytes of the state, of points, moduli and maps in the blocks of a device, and of the damping.
 
-    Without a backend no place of a block is empty.
+    Without a backend no slot of a block is empty.
     """
     damping = plan.damped_point_count * (8 + 6 * plan.value_bytes)
     if backend is None:
-        return field_bytes(plan) + damping + sum(lean_bytes(plan, kind) * count for kind, count in members(plan))
-    kernels = backend.kernels(
-        PACKAGE, MODULE, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
+        return field_bytes(plan) + damping + sum(
+            lean_bytes(plan.degree, plan.value_bytes, kind) * count for kind, count in members(plan)
+        )
+    layout = device_layout(backend.name, plan.degree)
+    blocks = sum(
+        layout.block_count(count) * block_bytes(plan, layout, backend.name, kind) for kind, count in members(plan)
     )
-    size = kernels.arrangement.elements
-    blocks = sum(-(-count // size) * block_bytes(plan, kernels, kind) for kind, count in members(plan))
     return field_bytes(plan) + damping + blocks
 
 
@@ -54,23 +55,19 @@ def members(plan: Any) -> Iterator[tuple[Any, int]]:
                 yield kind, count
 
 
-def lean_bytes(plan: Any, kind: Any) -> int:
-    """Numbers of points, moduli and map of one element."""
-    points = (plan.degree + 1) ** 3
+def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
+    """Return the bytes of the point indices, moduli and mapping of one element."""
+    points = (degree + 1) ** 3
     moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
-    return 4 * points + plan.value_bytes * (moduli + {"affine": 24, "trilinear": 24, "triquadratic": 81}[kind.map])
+    return 4 * points + value_bytes * (moduli + MAP_VALUES["cpu"][kind.map])
 
 
-def block_bytes(plan: Any, kernels: Any, kind: Any) -> int:
-    """The same for a block of elements, as it is packed."""
-    size, n, q = kernels.arrangement.elements, plan.degree + 1, 3 if kind.map == "triquadratic" else 2
-    slots = np.arange(size)
-    moduli = np.zeros((size, 21 if kind.anisotropic else 2, *(n, n, n) * kind.varying))
-    with np.errstate(divide="ignore"):
-        maps = kernels.pack_maps(np.zeros((size, 3, q, q, q)), slots, kind)
-    points = kernels.arrangement.of_points(np.zeros((size, n, n, n), np.int32), slots, 0)
-    order = 8
-    return order + points.nbytes + plan.value_bytes * (maps.size + kernels.pack_moduli(moduli, slots).size)
+def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
+    """Return the same for a block of elements of a device."""
+    order, points = 8, 4 * layout.block_size
+    moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
+    maps = MAP_VALUES[device][kind.map] * layout.elements
+    return order + points + plan.value_bytes * (maps + moduli)
 
 
 def damped_point_count(plan: Any) -> int:
@@ -92,8 +89,9 @@ def plan_bytes(plan: Any) -> int:
 
 def setup_bytes(plan: Any) -> int:
     """Moduli and maps of the largest group, in double precision, while they are packed."""
+    indices = 4 * (plan.degree + 1) ** 3
     largest = max(
-        (lean_bytes(plan, kind) - 4 * (plan.degree + 1) ** 3) * count for kind, count in members(plan)
+        (lean_bytes(plan.degree, plan.value_bytes, kind) - indices) * count for kind, count in members(plan)
     )  # fmt: skip
     return largest // plan.value_bytes * PACKED_PART
 

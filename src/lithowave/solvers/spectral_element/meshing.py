@@ -174,23 +174,44 @@ def built_mesh(
 
 
 def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple[HexahedralMesh, AbsorbingLayer]:
-    """A mesh of equal elements and its layer of `count` elements, with the layer's elements growing outwards.
+    """Return a mesh of equal elements with the `count` elements of its layer growing outwards, and the layer.
 
     Long waves need a thick layer, and short ones are damped before they come to the large elements.
     """
-    rate = math.log(GROWTH)
-    vertices, thickness = mesh.vertices.copy(), dict(layer.thickness)
-    for axis, (low, high) in enumerate(layer.domain):
-        for side, edge, sign in (("min", low, -1.0), ("max", high, 1.0)):
-            name = f"{'xyz'[axis]}_{side}"
-            if not thickness[name]:
-                continue
-            scale = thickness[name] / (rate * count)
-            beyond = sign * (vertices[:, axis] - edge)
-            outside = beyond > 0.0
-            vertices[outside, axis] = edge + sign * scale * np.expm1(beyond[outside] / scale)
-            thickness[name] = scale * math.expm1(rate * count)
+    thickness = dict(layer.thickness)
+    for name in (name for name, value in thickness.items() if value):
+        scale = thickness[name] / (math.log(GROWTH) * count)
+        thickness[name] = scale * math.expm1(math.log(GROWTH) * count)
+    vertices = np.column_stack([stretched(mesh.vertices[:, axis], axis, layer, count) for axis in range(3)])
     return replace(mesh, vertices=vertices), AbsorbingLayer(layer.domain, thickness)
+
+
+def stretched(positions: np.ndarray, axis: int, layer: AbsorbingLayer, count: int) -> np.ndarray:
+    """Return positions along an axis, m, with those in a layer of `count` elements stretched outwards."""
+    moved = positions.copy()
+    for side, edge, sign in zip(("min", "max"), layer.domain[axis], (-1.0, 1.0), strict=True):
+        thickness = layer.thickness[f"{'xyz'[axis]}_{side}"]
+        if thickness:
+            scale = thickness / (math.log(GROWTH) * count)
+            beyond = sign * (moved - edge)
+            outside = beyond > 0.0
+            moved[outside] = edge + sign * scale * np.expm1(beyond[outside] / scale)
+    return moved
+
+
+def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
+    """Return the part, of the given number of parts, in whose columns each element of a generated mesh is."""
+    built = built_box(simulation)
+    count = _layer_elements(simulation)
+    x, y = (
+        stretched(lines[:: built.plan.unit], axis, built.layer, count)
+        for axis, lines in enumerate((built.plan.x, built.plan.y))
+    )
+    part = np.empty((len(y) - 1, len(x) - 1), np.int64)
+    for number, window in enumerate(windows(simulation, built, parts)):
+        part[window.first_y : window.end_y, window.first_x : window.end_x] = number
+    centers = mesh.vertices[mesh.elements, :2].mean(axis=1)
+    return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 
 def _layer_elements(simulation: Simulation) -> int:

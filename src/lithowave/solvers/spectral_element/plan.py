@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
@@ -235,8 +235,10 @@ def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.
     return keys
 
 
-def plan(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:
-    """Discretize an experiment; on several ranks together.
+def plan(
+    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+) -> SpectralElementPlan:
+    """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
     Raises
     ------

@@ -158,5 +158,6 @@ extern "C" __global__ void largest_velocity(
         const Point p = momentum[n];
         most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
     }
-    store_largest(most, out + thread / 32);
+    most = largest_of_warp(most);
+    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
 }

@@ -104,16 +104,15 @@ class SpectralElementSolver(ElementSolver):
     def _prepare_step(self) -> None:
         """Capture the launches of a step: one list on one rank, else what the other ranks wait for and the rest."""
         moving, counting, damping = self.displacement_launches(), self._counting_launches(), self.damping_launches()
-        first, inner = ([self._injection_launches(sources) for sources in self.sources] + [[], []])[:2]
+        injecting = [self._injection_launches(sources) for sources in self.sources] or [[], []]
         if self.plan.ranks.size == 1:
-            launches = [*moving, *self.force_launches(self.tables.groups), *first, *counting, *damping]
+            launches = [*moving, *self.force_launches(self.tables.groups), *injecting[0], *counting, *damping]
             self._step = captured(self.backend, launches)
             return
-        outer = [*moving, self.exchange.saving(self.momentum), *self.force_launches(self.tables.outer), *first]
-        inner = [*self.force_launches(self.tables.inner), *inner, *counting]
-        self._outer, self._inner, self._absorb = (
-            captured(self.backend, launches) for launches in (outer, inner, damping)
-        )
+        outer = [*moving, self.exchange.saving(self.momentum), *self.force_launches(self.tables.outer)]
+        inner = [*self.force_launches(self.tables.inner), *injecting[1], *counting]
+        parts = [*outer, *injecting[0]], inner, damping
+        self._outer, self._inner, self._absorb = (captured(self.backend, launches) for launches in parts)
 
     # ------------------------------------------------------------------------------------------------ the step
 
