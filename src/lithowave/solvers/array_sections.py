@@ -22,7 +22,7 @@ class Hyperslab:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """RowSelection of an array of the run, identified by keys that do not depend on its partition.
+    """Rows of an array of the run, identified by keys that do not depend on its partition.
 
     keys : (n,) int64, all different, in any order. When rows are written, each key of the run is on one rank.
     """
