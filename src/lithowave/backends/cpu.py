@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.pending import Mirror, Pending
+from lithowave.backends.pending import HostMirror, PendingCopy
 
 
 class CpuBackend:
@@ -84,9 +84,9 @@ class CpuBackend:
         """``array[...] = host``, in the order of the device's work."""
         array[...] = host
 
-    def fetch(self, array: np.ndarray) -> Pending:
+    def fetch(self, array: np.ndarray) -> PendingCopy:
         """A copy as the array is now."""
-        return Pending(array.copy())
+        return PendingCopy(array.copy())
 
     def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function, which always runs the same kernels with the same arrays."""
@@ -99,9 +99,9 @@ class CpuBackend:
     def join(self) -> None:
         """Work beside the rest has been done."""
 
-    def mirror(self, array: np.ndarray) -> Mirror:
+    def mirror(self, array: np.ndarray) -> HostMirror:
         """The array itself: it is in main memory."""
-        return Mirror(array)
+        return HostMirror(array)
 
     def scalar(self, value: float) -> np.floating:
         """A number in the run's precision."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from lithowave.backends import tensor_map
 from lithowave.backends.cuda_copies import (
-    PinnedMirror,
+    PinnedHostMirror,
     Staging,
     Unfinished,
     copy,
@@ -25,7 +25,7 @@ from lithowave.backends.cuda_driver import cuda_versions, device_errors, require
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
 from lithowave.backends.cuda_program import Program, Repeated
 from lithowave.backends.nvrtc import Defines
-from lithowave.backends.pending import Pending
+from lithowave.backends.pending import PendingCopy
 
 LINE = 128  # bytes that the device reads at once
 STAGED_BYTES = 256 << 20  # larger copies go straight from or to pageable memory, and are waited for
@@ -131,9 +131,9 @@ class CudaBackend:
         event.record(earlier)
         later.wait_event(event)
 
-    def mirror(self, array: Any) -> PinnedMirror:
+    def mirror(self, array: Any) -> PinnedHostMirror:
         """A page-locked image of the array in main memory."""
-        return PinnedMirror(self, array)
+        return PinnedHostMirror(self, array)
 
     def can_export(self) -> bool:
         """Whether other processes can write into memory of this device."""
@@ -210,10 +210,10 @@ class CudaBackend:
             copy(self._runtime, array, staged, True, self.stream.ptr)
             event.record(self.stream)
 
-    def fetch(self, array: Any) -> Pending:
+    def fetch(self, array: Any) -> PendingCopy:
         """Begin to bring a copy to main memory, behind the work asked for so far."""
         if array.nbytes > STAGED_BYTES:
-            return Pending(self.download(array))
+            return PendingCopy(self.download(array))
         with device_errors(), self.stream:
             buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
@@ -222,7 +222,7 @@ class CudaBackend:
             copy(self._runtime, array, host, False, self.stream.ptr)
             event.record(self.stream)
             self._unfinished.add(event, host)
-        return Pending(host, lambda: self._arrived(event, host))
+        return PendingCopy(host, lambda: self._arrived(event, host))
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:

@@ -128,8 +128,8 @@ class Staging:
         return pinned_array(buffer, shape, dtype), event
 
 
-class PinnedMirror:
-    """See `lithowave.backends.pending.Mirror`; the image is page-locked, so that copies go on beside other work."""
+class PinnedHostMirror:
+    """See `lithowave.backends.pending.HostMirror`; the image is page-locked, so that copies go on beside other work."""
 
     def __init__(self, backend: Any, array: Any) -> None:
         self._backend, self._array = backend, array
@@ -139,18 +139,18 @@ class PinnedMirror:
         self._event = self._cuda.Event(disable_timing=True)
 
     def pull(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             copy(self._cuda.runtime, self._array, self.host, False, self._backend.stream.ptr)
             self._event.record(self._backend.stream)
 
     def wait(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             self._event.synchronize()
 
     def push(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             copy(self._cuda.runtime, self._array, self.host, True, self._backend.stream.ptr)
 

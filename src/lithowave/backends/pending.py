@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 
-class Pending:
+class PendingCopy:
     """What `fetch` of a backend returns.
 
     Parameters
@@ -31,7 +31,7 @@ class Pending:
         return self._array
 
 
-class Mirror:
+class HostMirror:
     """An array of a device and its image in main memory, where other processes can read it; here they are one.
 
     host : the image.
