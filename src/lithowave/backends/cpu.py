@@ -92,11 +92,11 @@ class CpuBackend:
         """The function, which always runs the same kernels with the same arrays."""
         return function
 
-    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]:
         """What is asked for inside is done at once: there is nothing beside the host's own work."""
         return nullcontext()
 
-    def join(self) -> None:
+    def join_side_stream(self) -> None:
         """Work beside the rest has been done."""
 
     def mirror(self, array: np.ndarray) -> HostMirror:

@@ -37,7 +37,7 @@ class CudaBackend:
     """Arrays on a visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses which are) and kernels compiled for it.
 
     Work is done in the order in which it is asked for, on one stream of this backend, while the host goes on; only
-    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``beside`` is
+    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``on_side_stream`` is
     done on a second stream. Errors of the device are raised as `ResourceError` by whichever call comes after them.
 
     Parameters
@@ -105,7 +105,7 @@ class CudaBackend:
         return Repeated(function, self)
 
     @contextmanager
-    def beside(self, behind: bool = True) -> Iterator[None]:
+    def on_side_stream(self, behind: bool = True) -> Iterator[None]:
         """What is asked for inside is queued on a second stream, to be done beside what is asked for afterwards.
 
         behind : only when everything asked for so far is done; else behind what was asked for beside before.
@@ -121,7 +121,7 @@ class CudaBackend:
         finally:
             self.stream = self._main
 
-    def join(self) -> None:
+    def join_side_stream(self) -> None:
         """What is asked for from now on is done behind what was asked for beside."""
         with device_errors():
             self._follow(self._main, self._second)

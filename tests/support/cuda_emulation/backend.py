@@ -122,11 +122,11 @@ class EmulatedCudaBackend:
         """The function; with ``graphs`` its second call is recorded, and from then on its launches are replayed."""
         return _Graph(self, function) if self.graphs else function
 
-    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]:
         """All work is done at once."""
         return nullcontext()
 
-    def join(self) -> None:
+    def join_side_stream(self) -> None:
         """All work has been done."""
 
     def mirror(self, array: DeviceArray) -> EmulatedMirror:
