@@ -231,7 +231,7 @@ def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
 
 def test_repeated_calls_run_capture_and_replay(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: launches.append("kernel"))
+    step = backend.capture_graph(lambda: launches.append("kernel"))
     for _ in range(4):
         step()
     assert launches == ["kernel", "begin", "kernel", "end", "graph", "graph", "graph"]
@@ -239,7 +239,7 @@ def test_repeated_calls_run_capture_and_replay(cupy) -> None:
 
 def test_a_failing_capture_is_ended(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
+    step = backend.capture_graph(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         step()
     step._launches = 0
@@ -261,7 +261,7 @@ def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
     for nodes, counts, captured in ((1, (2, 2), 1), (None, (2, 1), 1), (2, (2, 2), None), (None, (2, 2), None)):
         monkeypatch.setattr(cuda_program, "kernel_nodes", lambda graph, nodes=nodes: nodes)
         remaining = iter(counts)
-        step = backend.repeated(lambda remaining=remaining: launch(next(remaining)))
+        step = backend.capture_graph(lambda remaining=remaining: launch(next(remaining)))
         step()
         if captured is None:
             step()
@@ -292,7 +292,7 @@ def test_kernels_of_a_graph_are_counted(monkeypatch) -> None:
 
 def test_nothing_is_collected_in_a_capture(cupy) -> None:
     backend, found = CudaBackend(), []
-    step = backend.repeated(lambda: found.append(gc.isenabled()))
+    step = backend.capture_graph(lambda: found.append(gc.isenabled()))
     step(), step()
     assert found == [True, False] and gc.isenabled()
 
@@ -302,7 +302,7 @@ def test_the_driver_counts_the_kernels_of_a_graph() -> None:
     backend = CudaBackend()
     program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(5)
     arguments = {"values": array, "count": array.size}
-    step = backend.repeated(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
+    step = backend.capture_graph(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
     step(), step()
     assert cuda_driver.kernel_nodes(step._graph.graph) == 3
 
@@ -341,7 +341,7 @@ def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
 def test_the_cpu_repeats_without_capture() -> None:
     def step() -> None: ...
 
-    assert CpuBackend().repeated(step) is step
+    assert CpuBackend().capture_graph(step) is step
 
 
 # --- maps for the copy engine
@@ -458,7 +458,7 @@ def test_kernels_run_and_repeat(precision) -> None:
         for _ in range(3):
             program.launch("add_one", (8,), (128,), {"values": array, "count": array.size})
 
-    repeated = backend.repeated(step)
+    repeated = backend.capture_graph(step)
     for _ in range(5):
         repeated()
     assert (backend.download(array) == 15).all()

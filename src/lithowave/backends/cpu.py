@@ -88,7 +88,7 @@ class CpuBackend:
         """A copy as the array is now."""
         return PendingCopy(array.copy())
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function, which always runs the same kernels with the same arrays."""
         return function
 

@@ -23,7 +23,7 @@ from lithowave.backends.cuda_copies import (
 )
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
-from lithowave.backends.cuda_program import Program, Repeated
+from lithowave.backends.cuda_program import Program, CapturedGraph
 from lithowave.backends.nvrtc import Defines
 from lithowave.backends.pending import PendingCopy
 
@@ -96,13 +96,13 @@ class CudaBackend:
             self._programs[key] = Program(self, package, file, defines, generated)
         return self._programs[key]
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function, replayed as a CUDA graph from its second call on.
 
         It must always launch the same kernels with the same arrays and numbers, and do nothing else: no arrays are
         made, uploaded, assigned or fetched in it.
         """
-        return Repeated(function, self)
+        return CapturedGraph(function, self)
 
     @contextmanager
     def on_side_stream(self, behind: bool = True) -> Iterator[None]:

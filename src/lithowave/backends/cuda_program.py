@@ -139,7 +139,7 @@ class _Kernel:
         )
 
 
-class Repeated:
+class CapturedGraph:
     """A function that always launches the same kernels, from its second call on as one CUDA graph."""
 
     def __init__(self, function: Callable[[], None], backend: CudaBackend) -> None:

@@ -72,7 +72,7 @@ class EmulatedCudaBackend:
     seed : order of the threads. With 0 they take turns in ascending, then in descending order, and copies arrive as
     late as they may; any other number shuffles the threads from turn to turn, lets some copies arrive at once, and if
     odd begins with the last block. seconds : of processor time, after which a launch is stopped. graphs : whether
-    `repeated` behaves as a CUDA graph. padding_stays_zero : whether writes into the padding of fields are errors.
+    `capture_graph` behaves as a CUDA graph. padding_stays_zero : whether writes into the padding of fields are errors.
 
     All of these may be changed between launches.
     """
@@ -118,7 +118,7 @@ class EmulatedCudaBackend:
             self._programs[key] = Program(self, path, defines, generated or {})
         return self._programs[key]
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function; with ``graphs`` its second call is recorded, and from then on its launches are replayed."""
         return _Graph(self, function) if self.graphs else function
 
