@@ -15,8 +15,8 @@ OUT_OF_MEMORY = 2
 REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is wrong; the device is well
 INSUFFICIENT_DRIVER, NO_DEVICE = 35, 100
 KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
-INSTEAD = "or set compute.backend: cpu"
-LOST = (
+CPU_HINT = "or set compute.backend: cpu"
+DEVICE_LOST_HINT = (
     "Nothing on the device can be trusted after this; what was written before stays. Go on from the last checkpoint "
     "with lithowave restart. If it happens again, look for errors of the device (nvidia-smi -q, dmesg | grep -i xid) "
     "or set compute.backend: cpu."
@@ -34,10 +34,10 @@ def require_device() -> ModuleType:
         import cupy
     except ModuleNotFoundError as error:
         if error.name != "cupy":
-            raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+            raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {CPU_HINT}.") from error
         raise MissingPackageError("cupy", "compute.backend: cuda", "cuda13") from error
     except ImportError as error:
-        raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+        raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {CPU_HINT}.") from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -80,20 +80,20 @@ def _unreachable(runtime: Any, error: Any) -> str:
     if error.status == NO_DEVICE:
         return _no_device()
     if error.status != INSUFFICIENT_DRIVER:
-        return f"CUDA cannot be used here: {error}. Look at nvidia-smi, {INSTEAD}."
+        return f"CUDA cannot be used here: {error}. Look at nvidia-smi, {CPU_HINT}."
     driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
     if driver == 0:
-        return f"no NVIDIA driver was found. Install it, {INSTEAD}."
+        return f"no NVIDIA driver was found. Install it, {CPU_HINT}."
     return (
         f"the NVIDIA driver supports CUDA up to {_version(driver)}; this CuPy needs CUDA {_version(needed)}. Update "
-        f'the driver, install a CuPy for an older CUDA (pip install "lithowave[cuda12]"), {INSTEAD}.'
+        f'the driver, install a CuPy for an older CUDA (pip install "lithowave[cuda12]"), {CPU_HINT}.'
     )
 
 
 def _no_device() -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     why = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
-    return f"the NVIDIA driver finds no CUDA device{why}. See nvidia-smi, {INSTEAD}."
+    return f"the NVIDIA driver finds no CUDA device{why}. See nvidia-smi, {CPU_HINT}."
 
 
 def _version(number: int) -> str:
@@ -117,7 +117,7 @@ def device_errors(asked: int = 0) -> Iterator[None]:
         elif error.status in REFUSED:
             text = f"the CUDA device refused a call ({error}). Please report it, with the run's description."
         else:
-            text = f"the CUDA device failed ({error}). {LOST}"
+            text = f"the CUDA device failed ({error}). {DEVICE_LOST_HINT}"
         raise ResourceError(text) from error
 
 
