@@ -19,7 +19,7 @@ Cuts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockPartition:
     """Blocks of a grid, one for each rank. cuts : first nodes of the slices along x, y, z, and the end."""
 
     grid: Grid
@@ -48,7 +48,7 @@ class Blocks:
         """Nodes of a rank."""
         return [(line[at], line[at + 1]) for line, at in zip(self.cuts, self.place(rank), strict=True)]
 
-    def widened(self, rank: int, width: int) -> Ranges:
+    def with_ghost_layers(self, rank: int, width: int) -> Ranges:
         """The nodes of a rank and so many around them, as far as the grid goes."""
         return [
             (max(0, first - width), min(nodes, end + width))
@@ -96,7 +96,7 @@ def layer_line(grid: Grid, axis: int) -> np.ndarray:
     return line
 
 
-def cut_grid(grid: Grid, counts: Sequence[int], layer_work: float, least: int) -> Blocks | None:
+def cut_grid(grid: Grid, counts: Sequence[int], layer_work: float, least: int) -> BlockPartition | None:
     """Blocks with about the same work, or None where a slice would have fewer than `least` nodes.
 
     counts : slices along x, y, z. layer_work : of a node in a layer beyond that of others, for each of its layers.
@@ -122,11 +122,11 @@ def _even_cuts(work: np.ndarray, count: int, least: int) -> list[int]:
     return cuts
 
 
-def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) -> Blocks:
+def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) -> BlockPartition:
     """Cuts moved by ever smaller steps as long as that makes the largest work smaller."""
 
     def largest(tried: list[list[int]]) -> float:
-        return float(Blocks(grid, tuple(map(tuple, tried))).work(layer_work).max())
+        return float(BlockPartition(grid, tuple(map(tuple, tried))).work(layer_work).max())
 
     best = largest(cuts)
     for step in (16, 8, 4, 2, 1):
@@ -140,10 +140,10 @@ def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) 
                     if min(np.diff(tried[axis])) >= least and (found := largest(tried)) < best * (1 - 1e-9):
                         cuts, best, moved = tried, found, True
                         break
-    return Blocks(grid, tuple(map(tuple, cuts)))
+    return BlockPartition(grid, tuple(map(tuple, cuts)))
 
 
-def best_blocks(grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]) -> Blocks | None:
+def best_blocks(grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]) -> BlockPartition | None:
     """The blocks for so many ranks whose largest one is done first; None where there are none.
 
     side_work : what a node of a side between ranks costs beyond its own work, for sides across x, y, z.
