@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import Grid, Ranges
+from lithowave.mesh.grid import Grid, NodeRanges
 
 Cuts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -44,11 +44,11 @@ class BlockPartition:
         """The inverse of `place`."""
         return int(np.ravel_multi_index(tuple(place)[::-1], self.counts[::-1]))
 
-    def own(self, rank: int) -> Ranges:
+    def own(self, rank: int) -> NodeRanges:
         """Nodes of a rank."""
         return [(line[at], line[at + 1]) for line, at in zip(self.cuts, self.place(rank), strict=True)]
 
-    def with_ghost_layers(self, rank: int, width: int) -> Ranges:
+    def with_ghost_layers(self, rank: int, width: int) -> NodeRanges:
         """The nodes of a rank and so many around them, as far as the grid goes."""
         return [
             (max(0, first - width), min(nodes, end + width))

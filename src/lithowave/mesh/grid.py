@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 AXES = ("x", "y", "z")
-Ranges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
+NodeRanges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Grid:
         """The grid that this is a part of; itself if it is none."""
         return self.around or self
 
-    def part(self, ranges: Ranges) -> Grid:
+    def part(self, ranges: NodeRanges) -> Grid:
         """The nodes of these ranges."""
         shape = tuple(end - first for first, end in ranges)
         layers = tuple(
