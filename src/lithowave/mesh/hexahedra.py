@@ -252,10 +252,10 @@ class BoxPlan:
         box = Rectangle(0, self.units[0], 0, self.units[1]) if window is None else window
         ends = ((box.first_x, box.end_x), (box.first_y, box.end_y))
         lines = (
-            Lines(values, first * self.unit, end * self.unit + 1)
+            GridLines(values, first * self.unit, end * self.unit + 1)
             for values, (first, end) in zip((self.x, self.y), ends, strict=True)
         )
-        builder = Builder(*lines, self.interfaces)
+        builder = BoxMeshBuilder(*lines, self.interfaces)
         for layer, slabs in enumerate(self.slabs):
             builder.add_layer(layer, slabs)
         mesh = builder.mesh()
@@ -367,7 +367,7 @@ def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Lines:
+class GridLines:
     """Lines of x or y of the whole box, m, and those of a part of it: values[first:end]."""
 
     values: np.ndarray
@@ -383,24 +383,24 @@ class Lines:
         """The first cell between lines, and how many the whole box has, counted in so many together."""
         return self.first // together, (len(self.values) - 1) // together
 
-    def halved(self) -> Lines:
+    def halved(self) -> GridLines:
         """Every second line."""
-        return Lines(self.values[::2], self.first // 2, self.end // 2 + 1)
+        return GridLines(self.values[::2], self.first // 2, self.end // 2 + 1)
 
-    def inside(self) -> Lines:
+    def inside(self) -> GridLines:
         """Three of four: those inside groups of four cells."""
         chosen = np.arange(len(self.values)) % 4 != 0
-        return Lines(self.values[chosen], self.first // 4 * 3, self.end // 4 * 3)
+        return GridLines(self.values[chosen], self.first // 4 * 3, self.end // 4 * 3)
 
 
-class Builder:
+class BoxMeshBuilder:
     """Vertices and elements of a layered box, or of a part of it, from the top down, plane by plane.
 
     A plane is an array of vertex numbers [line of y, line of x]; the last one is always `self.plane`. Vertices of the
     whole box are numbered plane by plane, elements quadrilateral by quadrilateral (see `add_prisms`), row by row.
     """
 
-    def __init__(self, x: Lines, y: Lines, interfaces: Sequence[Interface]) -> None:
+    def __init__(self, x: GridLines, y: GridLines, interfaces: Sequence[Interface]) -> None:
         self.x, self.y, self.interfaces = x, y, interfaces
         self.vertices: list[np.ndarray] = []
         self.vertex_ids: list[np.ndarray] = []
@@ -411,7 +411,7 @@ class Builder:
         self.materials: list[np.ndarray] = []
         self.top = self.plane = self.add_plane(0, 0.0)
 
-    def add_plane(self, layer: int, depth: float, **lines: Lines) -> np.ndarray:
+    def add_plane(self, layer: int, depth: float, **lines: GridLines) -> np.ndarray:
         """Vertices at the present lines, or those given as x or y, a part `depth` of the layer's thickness down."""
         x, y = lines.get("x", self.x), lines.get("y", self.y)
         grid_x, grid_y = np.meshgrid(x.own, y.own)
