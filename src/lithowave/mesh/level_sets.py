@@ -12,7 +12,7 @@ from lithowave.mesh.tetrahedra import (
     EDGES,
     TetrahedralMesh,
     face_vertices,
-    handed_radii,
+    signed_insphere_radii,
     make_mesh,
 )
 
@@ -172,9 +172,9 @@ def moved_safely(mesh: TetrahedralMesh, vertex: np.ndarray, moves: np.ndarray) -
     moving = np.zeros(len(vertices), bool)
     moving[vertex] = True
     some = mesh.elements[moving[mesh.elements].any(axis=1)]
-    before = handed_radii(mesh.vertices, some)
+    before = signed_insphere_radii(mesh.vertices, some)
     while True:
-        bad = (handed_radii(vertices, some) / before < FLATTENED) & moving[some].any(axis=1)
+        bad = (signed_insphere_radii(vertices, some) / before < FLATTENED) & moving[some].any(axis=1)
         if not bad.any():
             return vertices
         back = np.unique(some[bad])

@@ -86,11 +86,11 @@ class TetrahedralMesh:
 
     def volumes(self) -> np.ndarray:
         """Volume (m,), m3, of each element."""
-        return np.abs(handed_volumes(self.vertices, self.elements))
+        return np.abs(signed_volumes(self.vertices, self.elements))
 
     def insphere_radii(self) -> np.ndarray:
         """Radius (m,), m, of the largest sphere inside each element: 3 volume / surface."""
-        return np.abs(handed_radii(self.vertices, self.elements))
+        return np.abs(signed_insphere_radii(self.vertices, self.elements))
 
     def reordered(self, order: np.ndarray) -> TetrahedralMesh:
         """The same mesh; its element n is this one's element order[n]."""
@@ -345,7 +345,7 @@ def edge_vectors(vertices: np.ndarray, elements: np.ndarray) -> Iterator[tuple[s
         yield part, corners[1:] - corners[0]
 
 
-def handed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+def signed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Volume (m,), m3, of each element (m, 4), negative where it is left-handed."""
     found = np.empty(len(elements))
     for part, (a, b, c) in edge_vectors(vertices, elements):
@@ -353,7 +353,7 @@ def handed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     return found
 
 
-def handed_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+def signed_insphere_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Radius (m,), m, of the sphere inside each element (m, 4), negative where it is left-handed."""
     found = np.empty(len(elements))
     for part, edges in edge_vectors(vertices, elements):

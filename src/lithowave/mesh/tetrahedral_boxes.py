@@ -17,8 +17,8 @@ from lithowave.mesh.tetrahedra import (
     TetrahedralMesh,
     exterior_faces,
     face_vertices,
-    handed_radii,
-    handed_volumes,
+    signed_insphere_radii,
+    signed_volumes,
     make_mesh,
 )
 
@@ -27,7 +27,7 @@ MIDDLES = 1 << 40  # keys of the vertices in the middle of hexahedra
 FLAT = 1e-9  # smallest volume of an element in parts of its longest edge cubed
 
 
-def wound_faces() -> np.ndarray:
+def oriented_faces() -> np.ndarray:
     """Local corners (6, 4) of the faces of a hexahedron: its middle is on the right-handed side of the first three."""
     found = HEXAHEDRON_FACES.copy()
     for face in found:
@@ -42,12 +42,12 @@ def opposite_faces() -> np.ndarray:
 
     They go around so that the corner and the first three of a face are a right-handed tetrahedron.
     """
-    outside = wound_faces()[:, ::-1]
+    outside = oriented_faces()[:, ::-1]
     return np.array([outside[~(outside == corner).any(axis=1)] for corner in range(8)])
 
 
 OPPOSITE_FACES = opposite_faces()
-SEEN_FROM_INSIDE = wound_faces()  # right-handed with the middle
+SEEN_FROM_INSIDE = oriented_faces()  # right-handed with the middle
 FAR_CORNER = np.array([6, 7, 4, 5, 2, 3, 0, 1])  # at the other end of the diagonal through the hexahedron
 
 
@@ -121,7 +121,7 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
         names = np.cumsum(used) - 1
         vertices, vertex_keys, elements = vertices[used], vertex_keys[used], names[elements]
         boundaries = {name: names[triangles] for name, triangles in boundaries.items()}
-    check_handed(vertices, elements, ids=keys)
+    require_positive_volumes(vertices, elements, ids=keys)
     named = boundaries if boundaries or own is not None else None
     return make_mesh(
         vertices, elements, mesh.materials[owners], named, groups=mesh.groups, keys=(vertex_keys, keys),
@@ -150,8 +150,8 @@ def centred_elements(
     between[:, :, 0], between[:, :, 1] = around, np.roll(around, -1, axis=1)
     between[:, :, 2:] = middles + pairs[:, None, ::-1] // 6
     beside = pyramids(corners, np.arange(6 * len(corners)), middles)
-    smallest = handed_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
-    joined = handed_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
+    smallest = signed_insphere_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
+    joined = signed_insphere_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
     pairs_joined = joined >= smallest[pairs].min(axis=1)
     alone = np.ones(len(beside), bool)
     alone[pairs[pairs_joined]] = False
@@ -240,14 +240,14 @@ def two_colors(corners: np.ndarray, count: int) -> np.ndarray:
     return colors
 
 
-def check_handed(
+def require_positive_volumes(
     vertices: np.ndarray, elements: np.ndarray, handed: np.ndarray | None = None, ids: np.ndarray | None = None
 ) -> None:
     """InputError: an element that should be right-handed has no volume, or is turned over; the worst one is named.
 
     handed : the sign (m,) that the volume of each element should have; 1 of all if not given. ids : of the elements.
     """
-    volumes = handed_volumes(vertices, elements)
+    volumes = signed_volumes(vertices, elements)
     if handed is not None:
         volumes *= handed
     longest = np.zeros(len(elements))
@@ -279,7 +279,7 @@ def deformed(mesh: TetrahedralMesh, displacement: Displacement) -> TetrahedralMe
 
 def moved(mesh: TetrahedralMesh, vertices: np.ndarray) -> TetrahedralMesh:
     """The same mesh with its vertices elsewhere. InputError: an element gets no volume or is turned over."""
-    check_handed(vertices, mesh.elements, np.sign(handed_volumes(mesh.vertices, mesh.elements)), mesh.ids)
+    require_positive_volumes(vertices, mesh.elements, np.sign(signed_volumes(mesh.vertices, mesh.elements)), mesh.ids)
     return replace(mesh, vertices=vertices)
 
 
