@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.mesh.shared_faces import mixed
+from lithowave.mesh.shared_faces import hash_pair
 from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, face_vertices, make_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
@@ -76,7 +76,7 @@ def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_R
         raise ValueError("a mesh whose sides continue at each other cannot be refined")
     old = mesh.keys_of_vertices
     keys, longest = _edges(mesh, elements, ranks)
-    new = NEW | (mixed(keys[:, 0], keys[:, 1]) >> np.uint64(2)).astype(np.int64)
+    new = NEW | (hash_pair(keys[:, 0], keys[:, 1]) >> np.uint64(2)).astype(np.int64)
     ends = np.minimum(np.searchsorted(old, keys), len(old) - 1)
     here = (old[ends] == keys).all(axis=1)
     ends, new = ends[here], new[here]

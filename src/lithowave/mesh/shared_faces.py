@@ -75,7 +75,7 @@ def find_shared_faces(mesh: TetrahedralMesh, ranks: Ranks) -> SharedFaces:
     open_faces = faces_without_boundary(mesh)
     keys = mesh.keys_of_vertices[face_vertices(mesh, open_faces)]
     rows = np.column_stack([keys, mesh.keys_of_elements[open_faces[:, 0]], open_faces[:, 1]])
-    home = (mixed(mixed(keys[:, 0], keys[:, 1]), keys[:, 2]) % ranks.size).astype(np.int64)
+    home = (hash_pair(hash_pair(keys[:, 0], keys[:, 1]), keys[:, 2]) % ranks.size).astype(np.int64)
     order = np.argsort(home, kind="stable")
     bounds = np.searchsorted(home[order], np.arange(ranks.size + 1))
     sent = [order[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
@@ -100,7 +100,7 @@ def faces_without_boundary(mesh: TetrahedralMesh) -> np.ndarray:
     return exterior[~on_boundary[exterior[:, 0], exterior[:, 1]]]
 
 
-def mixed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def hash_pair(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """A number (uint64) of two, in which every bit depends on all of theirs (Steele, Lea & Flood 2014, OOPSLA, 453)."""
     found = np.asarray(one).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(other).astype(np.uint64)
     found += np.uint64(0x9E3779B97F4A7C15)

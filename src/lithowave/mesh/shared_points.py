@@ -165,7 +165,7 @@ class SharedPoints:
         return np.unique(np.concatenate([np.zeros(0, np.int64), *self.with_rank.values()]))
 
     @property
-    def of_lower_ranks(self) -> np.ndarray:
+    def owned_by_lower_ranks(self) -> np.ndarray:
         """Those that a rank before this one has: it writes and counts them."""
         lower = [points for rank, points in self.with_rank.items() if rank < self.rank]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *lower]))
