@@ -23,7 +23,7 @@ from lithowave.backends.cuda_copies import (
 )
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
-from lithowave.backends.cuda_program import Program, CapturedGraph
+from lithowave.backends.cuda_program import CapturedGraph, Program
 from lithowave.backends.nvrtc import Defines
 from lithowave.backends.pending import PendingCopy
 
@@ -37,7 +37,7 @@ class CudaBackend:
     """Arrays on a visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses which are) and kernels compiled for it.
 
     Work is done in the order in which it is asked for, on one stream of this backend, while the host goes on; only
-    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``on_side_stream`` is
+    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``on_side_stream``
     done on a second stream. Errors of the device are raised as `ResourceError` by whichever call comes after them.
 
     Parameters

@@ -143,7 +143,9 @@ def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) 
     return BlockPartition(grid, tuple(map(tuple, cuts)))
 
 
-def best_blocks(grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]) -> BlockPartition | None:
+def best_blocks(
+    grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]
+) -> BlockPartition | None:
     """The blocks for so many ranks whose largest one is done first; None where there are none.
 
     side_work : what a node of a side between ranks costs beyond its own work, for sides across x, y, z.

@@ -12,8 +12,8 @@ from lithowave.mesh.tetrahedra import (
     EDGES,
     TetrahedralMesh,
     face_vertices,
-    signed_insphere_radii,
     make_mesh,
+    signed_insphere_radii,
 )
 
 # A level: of arrays x, y, z, m; negative inside the body, zero on its surface, positive outside.

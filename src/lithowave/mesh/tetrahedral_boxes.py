@@ -17,9 +17,9 @@ from lithowave.mesh.tetrahedra import (
     TetrahedralMesh,
     exterior_faces,
     face_vertices,
+    make_mesh,
     signed_insphere_radii,
     signed_volumes,
-    make_mesh,
 )
 
 CUTS = ("twelve", "five", "six")
