@@ -402,7 +402,7 @@ def test_cupy_is_missing(monkeypatch) -> None:
         ({"count_error": 35, "driver": 12040}, "supports CUDA up to 12.4; this CuPy needs CUDA 13.2"),
         ({"count_error": 100}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
         ({"devices": 0}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
-        ({"count_error": 803}, "CUDA cannot be used here: status 803"),
+        ({"count_error": 803}, "CUDA cannot be used: status 803"),
     ],
 )
 def test_no_device_answers(cupy, monkeypatch, answers, words) -> None:
