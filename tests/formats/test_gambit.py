@@ -213,7 +213,7 @@ def test_groups_and_boundaries_must_have_all(tmp_path: Path) -> None:
     assert "1 face is in the surface groups 'free' and 'absorbing'" in text
     inner = next((n, s) for n, s in itertools.product(range(1, 13), SIDES) if (n, s) not in faces)
     text = refusal(path, neu(points, elements, [], [("101", [*faces, inner])]))
-    assert "of the surface group 'free' 1 face lies inside the mesh" in text
+    assert "of the surface group 'free' 1 face is inside the mesh" in text
     for row, message in (((1, 5), "face 5 of element 1 of type 6"), ((99, 1), "has the element 99, which the file")):
         assert message in refusal(path, neu(points, elements, [], [("101", [*faces, row])]))
     kind = neu(points, elements, [], [("101", faces)]).replace("         1    6    ", "         1    4    ", 1)
@@ -247,7 +247,7 @@ def test_checks_of_the_mesh_are_made(tmp_path: Path) -> None:
     text = refusal(tmp_path / "box.neu", neu(points, elements, [], [], 70))
     twice = neu(*bricks(), [], []).replace("       5  6  4 ", "       4  6  4 ")
     assert "element 4 stands there twice" in refusal(tmp_path / "box.neu", twice)
-    assert "1 element is inverted: of 12" in text and "the first is element 75 (centre at x = " in text
+    assert "1 element is inverted: of 12" in text and "the first is element 75 (center at x = " in text
 
 
 def test_numbers_in_text() -> None:

@@ -297,13 +297,13 @@ def test_exterior_faces_without_surface(tmp_path: Path) -> None:
 
 def test_a_surface_inside(tmp_path: Path) -> None:
     text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 1]], np.append(SURFACES, 2)))
-    assert "of the surface group 'top' 1 face lies inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
+    assert "of the surface group 'top' 1 face is inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
 
 
 def test_a_surface_that_is_no_face(tmp_path: Path) -> None:
     faces = SIDES[OUTER].copy()
     faces[0] = TWO.elements[0, [0, 1, 6, 7]]
-    assert "of the surface group 'sides' 1 face lies at no face" in refusal(
+    assert "of the surface group 'sides' 1 face is not on a face" in refusal(
         with_surfaces(tmp_path / "box.msh", faces, SURFACES)
     )
 

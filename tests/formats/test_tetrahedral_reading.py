@@ -419,11 +419,11 @@ def test_surfaces_must_be_the_exterior(tmp_path: Path) -> None:
     inside = next(row for row in box((2, 1, 1)).tetrahedra if (box((2, 1, 1)).points[row, 0] == 1).sum() == 3)
     inside = inside[box((2, 1, 1)).points[inside, 0] == 1]
     text = surfaces_refusal(path, np.append(triangles, [inside], axis=0), np.append(tags, 1))
-    assert "of the surface group 'top' 1 face lies inside the mesh, between two elements" in text
+    assert "of the surface group 'top' 1 face is inside the mesh, between two elements" in text
     assert "the first is around x = 1 m" in text
     across = np.argsort(box((2, 1, 1)).points[:, 0])[[0, -1, -2]]
     text = surfaces_refusal(path, np.append(triangles, [across], axis=0), np.append(tags, 2))
-    assert "of the surface group 'sides' 1 face lies at no face of an element" in text
+    assert "of the surface group 'sides' 1 face is not on a face of an element" in text
     text = surfaces_refusal(path, np.append(triangles, triangles[:1], axis=0), np.append(tags, 3 - tags[0]))
     assert "1 face is in the surface groups 'top' and 'sides'; the first is that of element" in text
 
@@ -469,7 +469,7 @@ def test_inverted_elements_are_those_of_the_minority() -> None:
     text = mesh_refusal(found)
     x, y, z = found.points[found.tetrahedra[7]].mean(axis=0)
     assert "2 elements are inverted: of 48" in text
-    assert f"the first is element 108 (centre at x = {x:g} m, y = {y:g} m, z = {z:g} m)" in text
+    assert f"the first is element 108 (center at x = {x:g} m, y = {y:g} m, z = {z:g} m)" in text
     check_tetrahedra(found.mesh())  # of no file: any order will do
 
 

@@ -280,7 +280,7 @@ def test_orders_are_those_that_the_benchmarks_of_a_method_take() -> None:
 
 
 def test_unknown_backends_are_refused() -> None:
-    with pytest.raises(InputError, match="gpu is no backend"):
+    with pytest.raises(InputError, match="gpu is not a backend"):
         bench.run_benchmarks(backend="gpu")
 
 

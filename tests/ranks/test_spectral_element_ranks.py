@@ -149,7 +149,7 @@ def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: 
         elements = np.bincount(own.ravel(), minlength=own_count).astype(float)
         border.combine(elements, ranks)
         np.testing.assert_array_equal(elements[own], around[numbers[mesh.element_ids]])
-        return own_count - len(border.of_lower_ranks)
+        return own_count - len(border.owned_by_lower_ranks)
 
     assert sum(on_threads(parts, work)) == count
 
@@ -178,7 +178,7 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     keys = whole.point_keys()
     order = np.argsort(keys)
     for plan in plans:
-        own = np.setdiff1d(np.arange(plan.total_points), plan.border.of_lower_ranks)
+        own = np.setdiff1d(np.arange(plan.total_points), plan.border.owned_by_lower_ranks)
         place = order[np.searchsorted(keys[order], plan.point_keys()[own])]
         np.testing.assert_array_equal(keys[place], plan.point_keys()[own])
         assert not mass[place].any()

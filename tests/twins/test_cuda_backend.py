@@ -231,7 +231,7 @@ def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
 
 def test_repeated_calls_run_capture_and_replay(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: launches.append("kernel"))
+    step = backend.capture_graph(lambda: launches.append("kernel"))
     for _ in range(4):
         step()
     assert launches == ["kernel", "begin", "kernel", "end", "graph", "graph", "graph"]
@@ -239,7 +239,7 @@ def test_repeated_calls_run_capture_and_replay(cupy) -> None:
 
 def test_a_failing_capture_is_ended(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
+    step = backend.capture_graph(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         step()
     step._launches = 0
@@ -261,7 +261,7 @@ def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
     for nodes, counts, captured in ((1, (2, 2), 1), (None, (2, 1), 1), (2, (2, 2), None), (None, (2, 2), None)):
         monkeypatch.setattr(cuda_program, "kernel_nodes", lambda graph, nodes=nodes: nodes)
         remaining = iter(counts)
-        step = backend.repeated(lambda remaining=remaining: launch(next(remaining)))
+        step = backend.capture_graph(lambda remaining=remaining: launch(next(remaining)))
         step()
         if captured is None:
             step()
@@ -292,7 +292,7 @@ def test_kernels_of_a_graph_are_counted(monkeypatch) -> None:
 
 def test_nothing_is_collected_in_a_capture(cupy) -> None:
     backend, found = CudaBackend(), []
-    step = backend.repeated(lambda: found.append(gc.isenabled()))
+    step = backend.capture_graph(lambda: found.append(gc.isenabled()))
     step(), step()
     assert found == [True, False] and gc.isenabled()
 
@@ -302,7 +302,7 @@ def test_the_driver_counts_the_kernels_of_a_graph() -> None:
     backend = CudaBackend()
     program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(5)
     arguments = {"values": array, "count": array.size}
-    step = backend.repeated(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
+    step = backend.capture_graph(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
     step(), step()
     assert cuda_driver.kernel_nodes(step._graph.graph) == 3
 
@@ -341,7 +341,7 @@ def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
 def test_the_cpu_repeats_without_capture() -> None:
     def step() -> None: ...
 
-    assert CpuBackend().repeated(step) is step
+    assert CpuBackend().capture_graph(step) is step
 
 
 # --- maps for the copy engine
@@ -378,7 +378,7 @@ def test_the_fastest_backend_is_taken(cupy, monkeypatch) -> None:
     assert make_backend("auto", "single").name == "cpu"
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert make_backend("auto", "single").name == "cpu"
-    with pytest.raises(InputError, match="compute.backend: gpu is no backend. Available: auto, cpu, cuda"):
+    with pytest.raises(InputError, match="compute.backend: gpu is not a backend. Allowed: auto, cpu, cuda"):
         make_backend("gpu", "single")
 
 
@@ -402,7 +402,7 @@ def test_cupy_is_missing(monkeypatch) -> None:
         ({"count_error": 35, "driver": 12040}, "supports CUDA up to 12.4; this CuPy needs CUDA 13.2"),
         ({"count_error": 100}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
         ({"devices": 0}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
-        ({"count_error": 803}, "CUDA cannot be used here: status 803"),
+        ({"count_error": 803}, "CUDA cannot be used: status 803"),
     ],
 )
 def test_no_device_answers(cupy, monkeypatch, answers, words) -> None:
@@ -419,13 +419,13 @@ def test_no_device_answers(cupy, monkeypatch, answers, words) -> None:
 def test_too_little_memory_is_told_with_figures(cupy) -> None:
     backend = CudaBackend()
     cupy.state["full"] = True
-    with pytest.raises(ResourceError, match="4.00 GB were asked for, 2.00 GB are free"):
+    with pytest.raises(ResourceError, match="4.00 GB were requested, 2.00 GB are free"):
         backend.zeros((1000, 1000, 1000))
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(719, "Nothing on the device can be trusted"), (214, "last checkpoint"), (1, "refused"), (2, "GB are free")],
+    [(719, "Results on the device are invalid"), (214, "last checkpoint"), (1, "rejected"), (2, "GB are free")],
 )
 def test_a_failing_device_is_told(cupy, status, words) -> None:
     backend = CudaBackend()
@@ -458,7 +458,7 @@ def test_kernels_run_and_repeat(precision) -> None:
         for _ in range(3):
             program.launch("add_one", (8,), (128,), {"values": array, "count": array.size})
 
-    repeated = backend.repeated(step)
+    repeated = backend.capture_graph(step)
     for _ in range(5):
         repeated()
     assert (backend.download(array) == 15).all()
@@ -490,7 +490,7 @@ def test_tensor_maps_are_encoded() -> None:
 @pytest.mark.gpu
 def test_too_much_memory_is_refused_on_a_device() -> None:
     backend = CudaBackend()
-    with pytest.raises(ResourceError, match="were asked for"):
+    with pytest.raises(ResourceError, match="were requested"):
         backend.zeros(backend.free_memory() // 2)
     assert not backend.download(backend.zeros(10)).any()
 
@@ -513,7 +513,7 @@ for call in (backend.synchronize, lambda: backend.download(array), lambda: backe
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("Nothing on the device can be trusted") == 3, done.stdout + done.stderr
+    assert done.stdout.count("Results on the device are invalid") == 3, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("major", "shared", "expected"), [(9, 232448, True), (8, 166912, False), (12, 101376, False)])

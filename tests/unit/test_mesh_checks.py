@@ -55,7 +55,7 @@ def test_a_position_that_is_no_number() -> None:
 def test_a_material_without_name() -> None:
     mesh = replace(merged(cubes((2, 1, 1))), materials=np.array([0, 2]), groups=("rock", "soil"))
     text = refusal(mesh)
-    assert "material 2 of element 1 (centre at x = 1.5 m, y = 0.5 m, z = 0.5 m)" in text and "rock, soil" in text
+    assert "material 2 of element 1 (center at x = 1.5 m, y = 0.5 m, z = 0.5 m)" in text and "rock, soil" in text
 
 
 def test_an_inverted_element_is_named_by_its_number_in_the_file() -> None:

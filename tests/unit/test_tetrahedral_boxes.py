@@ -135,7 +135,7 @@ def test_hexahedra_turned_over_are_refused() -> None:
     middle = np.flatnonzero((box.vertices == [1, 1, -1]).all(axis=1))
     box.vertices[middle] += [0, 0, 1.6]
     for cut in CUTS:
-        with pytest.raises(InputError, match=r"element \d+.*turned over.*\(1, 1, 0.6\)"):
+        with pytest.raises(InputError, match=r"element \d+.*inverted.*\(1, 1, 0.6\)"):
             split_hexahedra(box, cut)
 
 
@@ -151,7 +151,7 @@ def test_jitter_moves_the_inside_only(cut: str) -> None:
     volumes = np.bincount(shaken.materials, shaken.volumes())
     np.testing.assert_allclose(volumes, [72, 144])
     np.testing.assert_array_equal(jittered(mesh, 0.15, seed=3).vertices, shaken.vertices)
-    with pytest.raises(InputError, match="turned over"):
+    with pytest.raises(InputError, match="inverted"):
         jittered(mesh, 0.9)
 
 

@@ -1,6 +1,6 @@
 """CMTSOLUTION files: centroid moment tensors as SPECFEM and the Global CMT project write them.
 
-An event has a header line (catalogue, origin time, hypocentre, magnitudes, region) and twelve lines ``key:
+An event has a header line (catalogue, origin time, hypocenter, magnitudes, region) and twelve lines ``key:
 value``. Geographic files have ``latitude`` and ``longitude`` in degrees, Cartesian ones ``latorUTM`` (y) and
 ``longorUTM`` (x) in m; ``depth`` is in km, times in s, moments in dyn cm along r (up), theta (south) and phi
 (east).

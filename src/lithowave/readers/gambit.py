@@ -1,4 +1,4 @@
-"""Meshes of tetrahedra in GAMBIT's neutral format (.neu), and tables of numbers in text. Lengths are in metres.
+"""Meshes of tetrahedra in GAMBIT's neutral format (.neu), and tables of numbers in text. Lengths are in meters.
 
 Groups of elements go by the names of their materials. Boundary conditions have names such as ``top`` or ``free``; of
 names that end in three digits these tell, as in SeisSol: 101 is a free surface, 105 absorbs.

@@ -4,7 +4,7 @@ The file holds the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``
 each axis with coordinates of its own name.  The dimensions of a variable may be in any order if the file names
 them: NetCDF does, ``.npz`` and plain HDF5 files do by an entry ``axes``, for example ``["x", "y", "z"]``.
 Without names the order must follow from the shape, since the axes differ in their number of points.  ``units``
-attributes are honoured, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become
+attributes are honored, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become
 z = -depth.  Axes may descend.
 """
 
@@ -96,7 +96,7 @@ def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
         raise InputError(
             name,
             "the model is on longitudes and latitudes",
-            "axes must be x (East) and y (North) in metres",
+            "axes must be x (East) and y (North) in meters",
             "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
             file=path,
         )
@@ -149,7 +149,7 @@ def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
 
 
 def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.ndarray:
-    """Coordinates in metres as they stand in the file; of a vertical axis, positive upwards."""
+    """Coordinates in meters as they stand in the file; of a vertical axis, positive upwards."""
     if name not in entries:
         raise InputError(
             name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path

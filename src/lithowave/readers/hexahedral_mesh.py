@@ -1,7 +1,7 @@
 """Meshes of hexahedra as other programs write them: Gmsh .msh (2 and 4), VTU and Exodus II.
 
 What stands in the file comes out as plain arrays, 27 nodes in Gmsh's order whatever the format's own;
-:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in metres.
+:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
 
 Volumes and surfaces get their names from physical groups (Gmsh) and from blocks and side sets (Exodus). VTU has
 no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the volumes.

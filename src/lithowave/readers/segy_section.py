@@ -1,7 +1,7 @@
 """Sections out of SEG-Y files: one trace for each place along a line, samples down; through segyio.
 
 For a section in depth SEG-Y has no field of its own: by custom the sample interval, whose unit is the microsecond or
-a thousandth of a millisecond, holds a thousandth of a metre.
+a thousandth of a millisecond, holds a thousandth of a meter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SegySection:
     ----------
     values : (n_traces, n_samples) float32, without a unit.
     cdp_x, cdp_y : (n_traces,) CDP coordinates of the traces with their scalar applied, m; zeros where there are none.
-    sample_interval : of the header, in thousandths of a metre for a section in depth; 0 where there is none.
+    sample_interval : of the header, in thousandths of a meter for a section in depth; 0 where there is none.
     """
 
     path: Path

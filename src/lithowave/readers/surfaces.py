@@ -3,7 +3,7 @@
 The file holds ``elevation`` (m, positive upwards) and its axes ``x`` (East) and ``y`` (North) in m, rising. The
 dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do by
 an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, since x and y differ
-in their number of points. ``units`` attributes are honoured, without them numbers are metres.
+in their number of points. ``units`` attributes are honored, without them numbers are meters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Surface:
     """A smooth surface z(x, y) through heights on a grid.
 
     Between the points it is a piecewise cubic along each axis, whose slopes at the points are those of the parabola
-    through three neighbours (Catmull-Rom on equal steps): height and slope are continuous, and parabolas exact.
+    through three neighbors (Catmull-Rom on equal steps): height and slope are continuous, and parabolas exact.
     Beyond the grid the height is that of the nearest point of its edge.
 
     Attributes
@@ -152,7 +152,7 @@ def read_surface(path: str | Path) -> Surface:
 
 
 def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
-    """The numbers in metres."""
+    """The numbers in meters."""
     units = str(entry.attributes.get("units", "")).strip()
     factor = si_factor(units, LENGTH) if units else 1.0
     if factor is None:
@@ -184,7 +184,7 @@ def _read_axis(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
 
 
 def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
-    """Heights in metres of shape (ny, nx)."""
+    """Heights in meters of shape (ny, nx)."""
     dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE}, path)
     if str(entry.attributes.get("positive", "up")).strip().lower() != "up":
         raise InputError(

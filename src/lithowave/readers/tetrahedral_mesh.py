@@ -1,7 +1,7 @@
 """Meshes of tetrahedra as other programs write them: Gmsh .msh (2 and 4.1, text and binary), GAMBIT .neu and VTU.
 
 What stands in the file comes out as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh`
-makes a checked mesh of them. Lengths are in metres. Volumes and surfaces get their names from physical groups
+makes a checked mesh of them. Lengths are in meters. Volumes and surfaces get their names from physical groups
 (Gmsh) and from element groups and boundary conditions (GAMBIT). VTU has no names: an integer cell array
 ``gmsh:physical`` or ``material`` numbers the volumes.
 

@@ -45,7 +45,7 @@ def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: flo
     """Delay (s) of `traces` behind `reference` at their largest cross-correlation; positive when late.
 
     C(tau) = sum_components integral u(t + tau) r(t) dt, whose greatest sample is refined by the parabola
-    through it and its two neighbours. Leading axes are components that share one delay. 0 where either is
+    through it and its two neighbors. Leading axes are components that share one delay. 0 where either is
     zero throughout.
 
     Parameters

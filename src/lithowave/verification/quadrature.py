@@ -113,7 +113,7 @@ def antiderivative(
 ) -> np.ndarray:
     """∫ function(s) ds from ``start`` to each time; zero for times before ``start``. Errors as `integrate`.
 
-    The times are put in order and the integrals between neighbours summed, so that no stretch is done twice.
+    The times are put in order and the integrals between neighbors summed, so that no stretch is done twice.
     """
     order = np.argsort(times, kind="stable")
     ordered = np.maximum(times[order], start)
@@ -127,7 +127,7 @@ def differentiate(function: TimeCurve, times: np.ndarray, first_step: float) -> 
     """The derivative at each time, by central differences extrapolated to step zero (Ridders 1982).
 
     Steps ``first_step``, half of it, a quarter ... (12 of them) feed Richardson's table; of its entries the
-    one that differs least from its neighbours is taken, time by time, and that difference is the error
+    one that differs least from its neighbors is taken, time by time, and that difference is the error
     estimate.
 
     Raises

@@ -16,7 +16,7 @@ def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """P amplitude g M g over the lower hemisphere, divided by its largest size.
 
     The ray leaves in direction g = (sin i sin a, sin i cos a, -cos i) (East, North, Up) with azimuth a and
-    angle i from straight down, and is drawn at the distance sqrt(2) sin(i / 2) from the centre (equal area;
+    angle i from straight down, and is drawn at the distance sqrt(2) sin(i / 2) from the center (equal area;
     Aki & Richards 2002, box 4.4).
 
     Parameters

@@ -103,7 +103,7 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, ind
 
 
 def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, component: int) -> None:
-    """TFEM and TFPM of one component, in percent, each on a colour scale of its own."""
+    """TFEM and TFPM of one component, in percent, each on a color scale of its own."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     traces = comparison.data_a[index], comparison.data_b[index]

@@ -7,21 +7,21 @@ import numpy as np
 from lithowave.output.seismograms import Seismograms
 
 
-def epicentre(seismograms: Seismograms) -> np.ndarray:
+def epicenter(seismograms: Seismograms) -> np.ndarray:
     """(x, y, z) that distances are counted from, m: centroid of the sources, or the first receiver."""
     centroid = seismograms.sources.centroid
     return np.asarray(seismograms.positions[0] if centroid is None else centroid)
 
 
 def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
-    """(n_receivers,) horizontal distance from the epicentre, m."""
-    offset = seismograms.positions[:, :2] - epicentre(seismograms)[:2]
+    """(n_receivers,) horizontal distance from the epicenter, m."""
+    offset = seismograms.positions[:, :2] - epicenter(seismograms)[:2]
     return np.hypot(offset[:, 0], offset[:, 1])
 
 
 def azimuth(seismograms: Seismograms) -> np.ndarray:
-    """(n_receivers,) direction from the epicentre to the receiver, degrees from North over East."""
-    east, north = (seismograms.positions[:, :2] - epicentre(seismograms)[:2]).T
+    """(n_receivers,) direction from the epicenter to the receiver, degrees from North over East."""
+    east, north = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
     return np.degrees(np.arctan2(east, north)) % 360.0
 
 

@@ -25,7 +25,7 @@ FRAMES_PER_SECOND = 12
 LAST_FRAME_SECONDS = 1.5
 GIF_WAVE_COLORS, GIF_INK_COLORS, COLOR_SHIFT = 200, 40, 3
 DOTS_PER_INCH = 100
-# part of the strongest motion that is drawn in full colour, and the power that lifts the weak
+# part of the strongest motion that is drawn in full color, and the power that lifts the weak
 FULL_COLOR, LIFT = 0.3, 0.6
 AXIS_NAMES = {"x": "x, East (km)", "y": "y, North (km)", "z": "z, Up (km)"}
 COMPONENT_INDEX = {"E": 0, "N": 1, "Z": 2}
@@ -275,7 +275,7 @@ def _write_gif(frames: _Frames, path: Path) -> None:
 
 
 def _palette(colors: Any) -> np.ndarray:
-    """(n, 3) uint8: the colours of the waves, and those between ink and paper for what is drawn over them."""
+    """(n, 3) uint8: the colors of the waves, and those between ink and paper for what is drawn over them."""
     from matplotlib.colors import to_rgb
 
     share = np.linspace(0.0, 1.0, GIF_INK_COLORS)[:, None]
@@ -285,9 +285,9 @@ def _palette(colors: Any) -> np.ndarray:
 
 
 def _nearest_colors(palette: np.ndarray) -> np.ndarray:
-    """(levels, levels, levels) uint8: for each colour, coarsened to `levels` steps, the nearest of `palette`.
+    """(levels, levels, levels) uint8: for each color, coarsened to `levels` steps, the nearest of `palette`.
 
-    One palette for all frames keeps still parts from flickering; looking colours up in this table, rather
+    One palette for all frames keeps still parts from flickering; looking colors up in this table, rather
     than in Pillow's own coarser one, keeps paper white.
     """
     levels = 256 >> COLOR_SHIFT

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import component, epicentral_distance, epicentre
+from lithowave.output.figures.geometry import component, epicenter, epicentral_distance
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
@@ -134,13 +134,13 @@ def _arrival_curves(
     layers: tuple[list[float], list[float], list[float]] | None,
     speeds: Mapping[str, float],
 ) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
-    """(label, distances in km, times in s, colour) of the curves to be drawn."""
+    """(label, distances in km, times in s, color) of the curves to be drawn."""
     margin = 0.06 * _span(distance)
     line = np.linspace(max(distance.min() - margin, 0.0), distance.max() + margin, 200)
     curves = []
     if layers is not None and seismograms.sources.centroid is not None:
         tops, vp, vs = layers
-        source_z, receiver_z = epicentre(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
+        source_z, receiver_z = epicenter(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
             if min(speed) == 0:
                 continue  # no S wave comes through a fluid
@@ -223,7 +223,7 @@ def _label_stations(panel: Any, names: list[str], distance: np.ndarray) -> None:
 
 def move_apart(places: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
     """`places` (ascending) moved as little as need be to stand `gap` apart between `low` and `high`."""
-    # blocks of labels that touch: each stands centred on the mean of the places it wants, and blocks that
+    # blocks of labels that touch: each stands centered on the mean of the places it wants, and blocks that
     # meet merge
     blocks: list[list[float]] = []
     for place in places:
@@ -231,9 +231,9 @@ def move_apart(places: np.ndarray, gap: float, low: float, high: float) -> np.nd
         while (
             len(blocks) > 1 and _bottom(blocks[-1], gap, low, high) < _top(blocks[-2], gap, low, high) + gap
         ):
-            centre, count = blocks.pop()
+            center, count = blocks.pop()
             before, others = blocks.pop()
-            blocks.append([(centre * count + before * others) / (count + others), count + others])
+            blocks.append([(center * count + before * others) / (count + others), count + others])
     heights = []
     for block in blocks:
         heights += list(_bottom(block, gap, low, high) + gap * np.arange(int(block[1])))

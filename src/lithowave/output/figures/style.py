@@ -93,7 +93,7 @@ def save(figure: Any, path: str | Path) -> Path:
 
 
 def colormap(name: str, colors: tuple[str, ...]) -> Any:
-    """A smooth colour map through `colors`."""
+    """A smooth color map through `colors`."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list(name, colors, N=256)
@@ -107,7 +107,7 @@ def halo(width: float = 2.5) -> list[Any]:
 
 
 def readable_unit(largest: float, unit: str) -> tuple[float, str]:
-    """(factor, unit) that bring `largest` (in the SI `unit`, of metres or Pa) to a number good to read."""
+    """(factor, unit) that bring `largest` (in the SI `unit`, of meters or Pa) to a number good to read."""
     prefixes = PREFIXES.get(unit[:1])
     if prefixes is None or not np.isfinite(largest) or largest <= 0:
         return 1.0, pretty_unit(unit)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicentral_distance, epicentre
+from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
@@ -69,7 +69,7 @@ def _arrivals(
     if layers is None or seismograms.sources.centroid is None:
         return []
     tops, vp, vs = layers
-    distance, source_z = epicentral_distance(seismograms), epicentre(seismograms)[2]
+    distance, source_z = epicentral_distance(seismograms), epicenter(seismograms)[2]
     phases = []
     for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
         if min(speeds) == 0:

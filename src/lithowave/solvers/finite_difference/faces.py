@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.coefficients import FaceClosure
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
@@ -39,7 +39,7 @@ class ClosedFace:
 
 
 def closed_faces(
-    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[Ranges] = ()
+    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[NodeRanges] = ()
 ) -> list[ClosedFace]:
     """The free and rigid faces of a grid, or of a part of one, as far as they lie in some boxes (all if none is given).
 
@@ -58,7 +58,7 @@ def closed_faces(
 
 
 def _closed_face(
-    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: Ranges
+    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: NodeRanges
 ) -> ClosedFace:
     """The part of a face that lies in a box; sign : direction into the grid."""
     node = halo + plane

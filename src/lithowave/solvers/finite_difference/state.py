@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Ranges
+from lithowave.mesh.grid import AXES, NodeRanges
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, Selection
 from lithowave.solvers.finite_difference.cpml import AxisLayers
 
@@ -25,7 +25,7 @@ class Array:
     name: str
     part: Any
     axes: tuple[int, ...]
-    ranges: Ranges
+    ranges: NodeRanges
     whole: tuple[int, ...]
 
     @property
@@ -71,7 +71,7 @@ class Stored:
         for array in self._arrays(self._kept()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
 
-    def _kept(self) -> Ranges:
+    def _kept(self) -> NodeRanges:
         """Nodes of the rank's grid and those of the halo around it that other ranks have."""
         grid, halo = self.plan.grid, self.plan.halo
         return [
@@ -79,7 +79,7 @@ class Stored:
             for first, count, nodes in zip(grid.first, grid.shape, grid.whole.shape, strict=True)
         ]
 
-    def _arrays(self, ranges: Ranges) -> Iterator[Array]:
+    def _arrays(self, ranges: NodeRanges) -> Iterator[Array]:
         """The stretches of all arrays at nodes of these ranges of the whole grid."""
         halo, first = self.plan.halo, self.plan.grid.first
         x, y, z = (
@@ -100,7 +100,7 @@ class Stored:
                 x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
                 yield Array(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
-    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[Array]:
+    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: NodeRanges) -> Iterator[Array]:
         """Memory of the layers of one axis, each side for itself."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
