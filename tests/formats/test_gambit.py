@@ -187,7 +187,7 @@ def changed(old: str, new: str) -> str:
         ("      72      71", "      72      99", "the group 2 has the element 99, which the file does not contain"),
         ("      72      71", "      72      77", "element 77 is in two groups"),
         ("      72      71", "      72      72", "appears twice in the group 2"),
-        ("NFLAGS:          1\n                           basin", "1\nbasin", "line 44: GROUP: .. ELEMENTS: .. MATER"),
+        ("NFLAGS:          1\n                           basin", "1\nbasin", "line 44: expected 'GROUP: .. ELEM"),
         ("        12         2         2 ", "        12         1         2 ", "1 sections ELEMENT GROUP, but there"),
         ("        12         2         2 ", "        12         2         3 ", "3 sections BOUNDARY CONDITIONS, but"),
         ("         2         2         3", "         2         2         2", "its nodes have 2 coordinates, not 3"),
@@ -225,8 +225,8 @@ def test_groups_and_boundaries_must_have_all(tmp_path: Path) -> None:
     [
         ("13  4  8 1 2 3 4 5 6 7 8", "it has 1 hexahedron in addition to 12 tetrahedra; the first is element 13"),
         ("13  7  5 1 2 3 4 5", "1 pyramid in addition to 12"),
-        ("13  3  3 1 2 3", "1 triangular cell beside 12"),
-        ("13  6 10 1 2 3 4 5 6 7\n 8 9 10", "1 tetrahedron of 10 nodes beside 12"),
+        ("13  3  3 1 2 3", "1 triangular cell in addition to 12"),
+        ("13  6 10 1 2 3 4 5 6 7\n 8 9 10", "1 tetrahedron of 10 nodes in addition to 12"),
     ],
 )
 def test_other_cells(row: str, message: str, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_vtu_refusals(tmp_path: Path) -> None:
     found, path = box((1, 1, 1)), tmp_path / "a.vtu"
     cells = [("tetra", found.tetrahedra), ("pyramid", found.tetrahedra[:2, [0, 1, 2, 3, 0]])]
     meshio.Mesh(found.points, cells).write(path)
-    assert "it has 2 pyramids beside 6 tetrahedra; the first is element 6" in refusal(path)
+    assert "it has 2 pyramids in addition to 6 tetrahedra; the first is element 6" in refusal(path)
     meshio.Mesh(found.points, cells[:1], cell_data={"material": [np.arange(6) + 0.5]}).write(path)
     assert "material must have one integer per cell" in refusal(path)
     meshio.Mesh(found.points, [("tetra", found.tetrahedra + 3)]).write(path)
@@ -299,7 +299,7 @@ def test_a_line_or_a_number_too_few_too_many_or_wrong(section: str, form: str, t
             text = refusal(path)
             assert "cannot be read" in text or "group" in text or "node" in text, (wrong, text)
             if wrong and wrong[0].endswith("1x") and section != "PhysicalNames":
-                assert f"line {number + 1}: '1x' is not a" in text or f"line {number + 1}: the count of the" in text
+                assert f"line {number + 1}: '1x' is not a" in text or f"line {number + 1}: expected the count" in text
 
 
 @pytest.mark.parametrize(
@@ -378,10 +378,10 @@ def test_a_volume_in_two_groups(tmp_path: Path) -> None:
     [
         (5, 8, "it has 1 hexahedron in addition to 6 tetrahedra; the first is element 11"),
         (7, 5, "1 pyramid in addition to"),
-        (6, 6, "1 wedge beside"),
-        (3, 4, "1 quad beside"),
-        (11, 10, "1 tetrahedron of 10 nodes beside 6 tetrahedra"),
-        (9, 6, "1 triangle of 6 nodes beside"),
+        (6, 6, "1 wedge in addition to"),
+        (3, 4, "1 quad in addition to"),
+        (11, 10, "1 tetrahedron of 10 nodes in addition to 6 tetrahedra"),
+        (9, 6, "1 triangle of 6 nodes in addition to"),
     ],
 )
 def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_no_tetrahedra(tmp_path: Path) -> None:
     faces = (found.triangles[0], np.ones(12, int))
     assert "no tetrahedra, only 12 triangles" in refusal(gmsh_file(tmp_path / "a.msh", empty, faces=faces))
     assert "no cell is in the volume groups 'rock'" in refusal(gmsh_file(tmp_path / "a.msh", found, names=NAMES[:1]))
-    assert "ending .stl is not known" in refusal(tmp_path / "a.stl")
+    assert "extension .stl is not known" in refusal(tmp_path / "a.stl")
     assert "cannot be read: No such file" in refusal(tmp_path / "b.msh")
 
 

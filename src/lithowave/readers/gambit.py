@@ -310,7 +310,7 @@ def _group(section: GambitSection, tag: int, element_places: Places, tags: np.nd
     pattern = rb"\s*GROUP:\s*(\d+)\s+ELEMENTS:\s*(\d+)\s+MATERIAL:\s*\S+\s+NFLAGS:\s*(\d+)\s*"
     match = re.fullmatch(pattern, head)
     if match is None:
-        raise ValueError(f"line {section.line}: expected GROUP: .. ELEMENTS: .. MATERIAL: .. NFLAGS: ..")
+        raise ValueError(f"line {section.line}: expected 'GROUP: .. ELEMENTS: .. MATERIAL: .. NFLAGS: ..'")
     number, count, flags = (int(part) for part in match.groups())
     values = text_numbers(rest, int, section.line + 2)
     if len(values) != flags + count:
