@@ -85,7 +85,7 @@ def own_run(size: int, cells: int, backend: Any) -> tuple[Run, Record]:
 def own_solver(size: int, cells: int, backend: Any) -> FiniteDifferenceSolver:
     """With the random medium inside; in the layers it goes on as it is at their inner edge."""
     simulation = Simulation.model_validate(own_description(size, cells, backend))
-    made = plan(simulation)
+    made = plan(simulation, backend)
     if not cells:  # a description always has layers
         made = dataclasses.replace(made, grid=without_layers(made.grid))
     solver = FiniteDifferenceSolver(made, simulation, backend)

@@ -149,12 +149,11 @@ def measure(arguments: argparse.Namespace, ranks: Ranks) -> Record:
         whole = tuple(n * count for n, count in zip(arguments.size, parts, strict=True))
     simulation = Simulation.model_validate(description(arguments, whole, ranks.size))
     method, compute = load_method(arguments.method), simulation.compute
-    plan = method.plan(simulation, ranks)
     backend = make_backend(
         compute.backend, compute.precision, arguments.threads, lambda count: device_index(ranks, count)
     )
     require_own_device(ranks, backend)
-    plan = plan.on(backend, simulation)
+    plan = method.plan(simulation, backend, ranks)
     with CountingHalo(ranks, backend, compute.transport) as halo:
         solver = method.Solver(plan, simulation, backend, halo)
         noise = importlib.import_module(f"{METHODS[arguments.method]}.measure").fill_with_noise

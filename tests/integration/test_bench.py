@@ -24,6 +24,7 @@ from lithowave.solvers.finite_difference import bench_cases as finite_difference
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.spectral_element import bench_cases as spectral_element
+from reference_backend import CPU
 from slow_variants import slow_except
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -158,7 +159,7 @@ def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
     setting = finite_difference.SETTINGS["cuda"]
     task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), "auto", "full", setting)
     simulation = task.simulation
-    made = plan(simulation)
+    made = plan(simulation, CPU)
     assert made.grid.shape == (90, 80, 70) and made.grid.layers == ((16, 16), (16, 16), (16, 0))
     assert made.faces["z_max"] == "free" and made.schedule.steps == 400
     assert len(simulation.receiver_list()) == 1000 and len(simulation.point_sources()) == 2
@@ -309,7 +310,7 @@ def test_gpu_largest(device: None, script: Any, capsys: Any, monkeypatch: pytest
 
 
 def test_model_of_the_paper(script: Any) -> None:
-    made = plan(Simulation.from_file(script("cpml_paper_model").MODEL))
+    made = plan(Simulation.from_file(script("cpml_paper_model").MODEL), CPU)
     assert made.grid.shape == (540, 484, 189) and made.schedule.steps == 1000
     assert 1 - made.grid.interior_point_count / made.point_count == pytest.approx(0.1257, abs=1e-4)
 

@@ -26,6 +26,7 @@ from lithowave.solvers.spectral_element.measure import fill_with_noise, syntheti
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from reference_backend import CPU
 from small_run import lithowave, report_of, settings
 
 SMALL = """\
@@ -99,7 +100,7 @@ def test_the_worst_element_is_named(tmp_path: Path) -> None:
     np.savez(hill, x=x, y=x, elevation=heights, axes=["y", "x"])
     text = SMALL.replace("z: [-800, 0]}", f"z: [-800, 0], topography: {hill}}}")
     simulation = lw.Simulation.from_text(text, tmp_path)
-    told = dict(load_method("spectral_element").plan(simulation).lines())
+    told = dict(load_method("spectral_element").plan(simulation, CPU).lines())
     assert "worst in element" in told["mesh quality"] and "triquadratic" in told["mesh"]
 
 
@@ -171,7 +172,7 @@ def test_a_run_takes_what_was_predicted(tmp_path: Path) -> None:
     method = load_method("spectral_element")
 
     def arrays() -> tuple[SpectralElementPlan, SpectralElementSolver]:
-        made = method.plan(simulation)
+        made = method.plan(simulation, CPU)
         return made, SpectralElementSolver(made, simulation, backend)
 
     arrays()
@@ -185,7 +186,7 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
     bare = lw.Simulation.from_text(SMALL, tmp_path)
     changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
     full = bare.with_overrides(changes)
-    made = load_method("spectral_element").plan(full)
+    made = load_method("spectral_element").plan(full, CPU)
     needs = [memory_needed(one, made, backend).main for one in (bare, full)]
     assert needs[1] > needs[0] + 400 * made.snapshot_point_count(full.output.snapshots[0])
 

@@ -16,6 +16,7 @@ from lithowave.solvers.finite_difference.kernels import tiling
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.points import line_weights
+from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities
 
 PULSE = {"gaussian": {"sigma": 0.1, "delay": 0.6}}
@@ -123,7 +124,7 @@ def test_largest_stable_step_is_stable_and_a_larger_one_is_not() -> None:
     growth = {}
     for fraction in (0.999, 1.02):
         simulation = half_space(50.0, [0, 0, -300], [], boundaries={"sides": "rigid", "bottom": "rigid"})
-        limit = plan(simulation).schedule.limit
+        limit = plan(simulation, CPU).schedule.limit
         simulation = simulation.with_overrides({"output.sampling_interval": None, "solver.safety": 1.0})
         the_plan, solver = make(simulation)
         scale = fraction * limit / the_plan.schedule.time_step
@@ -163,7 +164,7 @@ def test_time_step_divides_the_sampling_interval() -> None:
 )  # fmt: skip
 def test_what_the_method_cannot_do_is_refused(changes: dict, text: str) -> None:
     with pytest.raises(InputError, match=text):
-        plan(half_space(60.0, [0, 0, -300], [], **changes))
+        plan(half_space(60.0, [0, 0, -300], [], **changes), CPU)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 16, 64])

@@ -271,7 +271,7 @@ def wait_for(*paths: Path, process) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
 def test_a_signal_passes_to_the_shots(tmp_path, number):
     file = write_survey(tmp_path, LINE, "  at_once: 2\n", ("duration: 0.8", "duration: 20"))
     folder = tmp_path / "out"

@@ -36,6 +36,7 @@ from lithowave.solvers.elements.point_location import require_located, resolve_o
 from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
+from reference_backend import CPU
 
 GAUSSIAN = {"gaussian": {"sigma": 0.05, "delay": 0.1}}
 # Water over two rocks, in five clusters. Sources and receivers in the middle, where ranks meet, whatever their number.
@@ -86,13 +87,13 @@ def simulation(**changes: Any) -> lw.Simulation:
 
 @lru_cache
 def whole_plan() -> DiscontinuousGalerkinPlan:
-    return plan(simulation())
+    return plan(simulation(), CPU)
 
 
 @lru_cache
 def part_plans(size: int) -> list[DiscontinuousGalerkinPlan]:
     """The plans of all ranks."""
-    return on_ranks(size, lambda ranks: plan(simulation(), ranks))
+    return on_ranks(size, lambda ranks: plan(simulation(), CPU, ranks))
 
 
 # ---------------------------------------------------------------------------------------------- parts of a mesh
@@ -147,16 +148,16 @@ def test_all_ranks_have_the_same_work(size: int) -> None:
     assert (sizes.sum(axis=0) == whole_plan().clustering.sizes).all()
     # In every cluster, as ranks meet whenever one begins a step.
     assert (sizes.max(axis=0) < 1.05 * sizes.mean(axis=0) + 12).all()
-    for one, share in zip(plans, partition_report(simulation(), size, "cpu"), strict=True):
+    for one, share in zip(plans, partition_report(simulation(), plan(simulation(), CPU), size, "cpu"), strict=True):
         assert share.units == pytest.approx(one.element_count, abs=12)
         assert share.neighbors == len(one.shared.counts())
 
 
 def test_a_rank_of_eight_has_an_eighth_of_the_memory() -> None:
     changes = {"solver__max_frequency": 6.0}
-    whole = plan(simulation(**changes))
+    whole = plan(simulation(**changes), CPU)
     backend = make_backend("cpu", "double", 1)
-    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), ranks)):
+    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), CPU, ranks)):
         assert part.memory_bytes(backend) < 1.3 / 8 * whole.memory_bytes(backend)
         assert part.plan_bytes() < 1.3 / 8 * whole.plan_bytes()
 
@@ -289,7 +290,7 @@ def test_one_rank_has_one_part_in_a_step() -> None:
 
 def test_too_many_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="columns that can be parted.*start fewer ranks"):
-        on_ranks(40, lambda ranks: plan(simulation(), ranks))
+        on_ranks(40, lambda ranks: plan(simulation(), CPU, ranks))
 
 
 # ------------------------------------------------------------------------------------------- solvers on threads
@@ -300,7 +301,7 @@ STEPS = 3
 
 def make_solver(ranks: Ranks, exchange: Exchange, backend: Any, changes: Any) -> Solver:
     made = simulation(**changes)
-    return Solver(plan(made, ranks), made, backend, ThreadHalo(ranks, backend, exchange))
+    return Solver(plan(made, backend, ranks), made, backend, ThreadHalo(ranks, backend, exchange))
 
 
 def advanced(solver: Solver, begin: int = 0, end: int = STEPS) -> Solver:
@@ -362,7 +363,7 @@ def test_what_is_sent_is_what_the_report_tells() -> None:
         return make_solver(ranks, common, backend, {})
 
     run_on_ranks(size, make, lambda solver: advanced(solver, 0, 1), exchange)
-    report = partition_report(simulation(), size, "cpu")
+    report = partition_report(simulation(), plan(simulation(), CPU), size, "cpu")
     assert [exchange.sent[rank] for rank in range(size)] == [share.sent_values for share in report]
 
 

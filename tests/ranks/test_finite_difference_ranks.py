@@ -187,10 +187,10 @@ def test_a_rank_of_eight_needs_an_eighth_of_the_memory() -> None:
     changes = {"domain": {"x": [0, 18_000], "y": [0, 18_000], "z": [-12_000, 0]}}
     simulation = Simulation.model_validate(BASIN | changes)
     backend = make_backend("cpu", "single", 1)
-    alone = plan(simulation).on(backend, simulation).memory_bytes(backend)
+    alone = plan(simulation, backend).memory_bytes(backend)
     for rank in range(8):
         ranks = SimpleNamespace(rank=rank, size=8)
-        own = plan(simulation, ranks).on(backend, simulation)
+        own = plan(simulation, backend, ranks)
         assert own.memory_bytes(backend) <= 1.3 / 8 * alone and own.plan_bytes() == 0
 
 

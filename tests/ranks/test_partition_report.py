@@ -16,8 +16,9 @@ from lithowave.mesh.blocks import products_of_three
 from lithowave.run.check import _too_many_ranks, check_simulation
 from lithowave.run.memory import MemoryRequirement
 from lithowave.run.scaling_estimate import TRANSPORTS, ScalingEstimate, estimate_scaling, transport_of
-from lithowave.solvers import METHODS, load_method, load_partition_report
+from lithowave.solvers import METHODS, load_method
 from lithowave.solvers.common.workload import RankWorkload
+from reference_backend import CPU
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 
@@ -103,10 +104,10 @@ def test_what_messages_travel_by() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_shares_make_up_the_whole(method: str, ranks: int) -> None:
-    case, report = simulation(method), load_partition_report(method)
-    plan = load_method(method).plan(case)
-    shares = report.partition_report(case, ranks, "cpu")
-    (alone,) = report.partition_report(case, 1, "cpu")
+    case, package = simulation(method), load_method(method)
+    plan = package.plan(case, CPU)
+    shares = package.partition_report(case, plan, ranks, "cpu")
+    (alone,) = package.partition_report(case, plan, 1, "cpu")
     assert len(shares) == ranks and sum(share.units for share in shares) == plan.unit_total == alone.units
     assert alone.neighbors == alone.sent_values == 0
     assert sum(share.work for share in shares) >= alone.work * (1 - 1e-9)
@@ -220,7 +221,7 @@ def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device has what its rank needs; main memory beside it is told, too."""
     case = simulation()
     device = SimpleNamespace(own_memory=True, name="cuda", dtype=np.dtype(np.float32), threads=1)
-    plan = load_method("finite_difference").plan(case)
+    plan = load_method("finite_difference").plan(case, CPU)
     found = estimate_scaling(case, plan, device, MemoryRequirement(10_000_000, 80_000_000), 8, 5_000_000)
     share = found.most_units / plan.unit_total
     assert found.device_memory_bytes == pytest.approx(share * 80_000_000 + 2 * found.sent_bytes, abs=2)

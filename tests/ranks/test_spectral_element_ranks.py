@@ -25,6 +25,7 @@ from lithowave.solvers.spectral_element import plan as make_plan
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from mpi_runs import largest_difference, on_ranks, write_description
+from reference_backend import CPU
 from slow_variants import slow_except
 from verification_tools import relative_l2
 
@@ -164,8 +165,8 @@ def simulation(**changes: Any) -> lw.Simulation:
 @pytest.mark.parametrize("parts", [2, 4])
 def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     described = simulation(boundaries={"absorption": "layer", "layer": {"elements": 2}})
-    whole = make_plan(described)
-    plans = on_threads(parts, lambda ranks: make_plan(described, ranks))
+    whole = make_plan(described, CPU)
+    plans = on_threads(parts, lambda ranks: make_plan(described, CPU, ranks))
     summaries = [plan.summary() for plan in plans]
     assert all(one == summaries[0] for one in summaries)
     assert all(plan.lines() == plans[0].lines() and plan.unit_total == whole.unit_total for plan in plans)
@@ -187,8 +188,8 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
 
 def test_a_part_takes_its_part_of_the_memory() -> None:
     described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
-    whole = make_plan(described)
-    plans = on_threads(8, lambda ranks: make_plan(described, ranks))
+    whole = make_plan(described, CPU)
+    plans = on_threads(8, lambda ranks: make_plan(described, CPU, ranks))
     assert max(plan.plan_bytes() for plan in plans) <= 1.3 / 8 * whole.plan_bytes()
     assert max(plan.memory_bytes() for plan in plans) <= 1.4 / 8 * whole.memory_bytes()  # and what is exchanged
 
@@ -196,8 +197,8 @@ def test_a_part_takes_its_part_of_the_memory() -> None:
 @pytest.mark.parametrize("read", [False, True])
 def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
     described = read_layers(tmp_path) if read else simulation()
-    shares = partition_report(described, 3, "cpu")
-    plans = on_threads(3, lambda ranks: make_plan(described, ranks))
+    shares = partition_report(described, make_plan(described, CPU), 3, "cpu")
+    plans = on_threads(3, lambda ranks: make_plan(described, CPU, ranks))
     for share, plan in zip(shares, plans, strict=True):
         sent = 3 * sum(len(points) for points in plan.border.with_rank.values())
         assert (share.units, share.neighbors, share.sent_values) == (
@@ -212,7 +213,7 @@ def test_too_many_ranks_are_refused_on_all() -> None:
 
     def work(ranks: Any) -> None:
         with pytest.raises(InputError, match="start fewer ranks"):
-            make_plan(small, ranks)
+            make_plan(small, CPU, ranks)
         told.append(ranks.rank)
 
     on_threads(64, work)
@@ -268,7 +269,7 @@ def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool)
         return emulated_cuda("double")
 
     def work(ranks: Any) -> tuple[np.ndarray, np.ndarray]:
-        plan, own = make_plan(described, ranks), backend()
+        plan, own = make_plan(described, CPU, ranks), backend()
         halo = Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own)
         solver = SpectralElementSolver(plan, described, own, halo)
         for step in range(6):

@@ -331,7 +331,7 @@ from lithowave.solvers import load_method
 
 simulation = lw.Simulation.from_file(sys.argv[1])
 method, backend = load_method(simulation.solver.method), make_backend("cuda", "single")
-solver = method.Solver(method.plan(simulation), simulation, backend)
+solver = method.Solver(method.plan(simulation, backend), simulation, backend)
 solver.advance(0)
 backend.synchronize()
 """

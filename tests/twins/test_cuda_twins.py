@@ -172,15 +172,15 @@ def test_one_pass_is_refused_where_it_is_not_possible() -> None:
     pulse = {"gaussian": {"sigma": 0.1, "delay": 0.5}}
     moment = {"position": [0, 0, 0], "moment_tensor": {"xy": 1e15}, "time_function": pulse}
     simulation = lw.Simulation(**description, sources=[moment])
-    assert plan(simulation).on(make_device("emulated", "single"), simulation).passes == "one"
+    assert plan(simulation, make_device("emulated", "single")).passes == "one"
     with pytest.raises(InputError, match=r"solver.passes: one pass is not possible here: it needs a CUDA device"):
-        plan(simulation).on(make_backend("cpu", "single", 1), simulation)
+        plan(simulation, make_backend("cpu", "single", 1))
     force = {"position": [0, 0, 0], "force": [0, 0, 1e9], "time_function": pulse}
     pushed = lw.Simulation(**description, sources=[force])
     with pytest.raises(InputError, match="a force acts inside the box"):
-        plan(pushed).on(make_device("emulated", "single"), pushed)
+        plan(pushed, make_device("emulated", "single"))
     automatic = pushed.with_overrides({"solver.passes": "auto"})
-    assert plan(automatic).on(make_device("emulated", "single"), automatic).passes == "two"
+    assert plan(automatic, make_device("emulated", "single")).passes == "two"
 
 
 @pytest.fixture(params=DEVICES)

@@ -12,8 +12,9 @@ from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
+from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.launches import BLOCKS, STRIDES, arrangement, line_table
+from lithowave.solvers.spectral_element.launches import STRIDES, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
@@ -119,7 +120,7 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
 
 @pytest.mark.parametrize("degree", BLOCKS)
 def test_every_line_is_differentiated_once_and_banks_rarely_meet(degree: int) -> None:
-    own, n, table = arrangement(degree), degree + 1, line_table(degree)
+    own, n, table = device_layout("cuda", degree), degree + 1, line_table(degree)
     lines = own.elements * n * n
     plane, element = STRIDES[degree]
     planes = np.add.outer(element * np.arange(own.elements), plane * np.arange(n))

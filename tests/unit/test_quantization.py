@@ -44,7 +44,7 @@ def experiment(moduli: str, passes: str = "two", top: str = "free", cells: int =
 
 
 def fields_after(simulation: lw.Simulation, backend: object, steps: int) -> tuple[dict, FiniteDifferenceSolver]:
-    solver = FiniteDifferenceSolver(plan(simulation), simulation, backend)
+    solver = FiniteDifferenceSolver(plan(simulation, backend), simulation, backend)
     for step in range(steps):
         solver.advance(step)
     return {name: piece.values.copy() for name, piece in solver.state().items()}, solver

@@ -102,7 +102,10 @@ class FiniteDifferenceTask:
     @cached_property
     def plan(self) -> FiniteDifferencePlan:
         """The grid, with the passes and moduli that are to be measured."""
-        made = plan(self.simulation, self.backend) if self.simulation else synthetic_plan(self.shape, self.order, self.precision)
+        if self.simulation:
+            made = plan(self.simulation, self.backend)
+        else:
+            made = synthetic_plan(self.shape, self.order, self.precision)
         return dataclasses.replace(made, passes=self.passes, moduli=self.moduli)
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from lithowave.solvers.common.launches import FEW, WARP, KernelLauncher
+from lithowave.solvers.common.point_launches import FEW, WARP, KernelLauncher
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.fields import FIELDS
 from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate

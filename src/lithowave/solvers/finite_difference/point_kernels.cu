@@ -129,5 +129,6 @@ extern "C" __global__ void largest_magnitude(
     unsigned long long most = 0;
     for (long long p = thread; p < count; p += threads)
         most = max(most, max(magnitude(vx[p]), max(magnitude(vy[p]), magnitude(vz[p]))));
-    store_largest(most, out + thread / 32);
+    most = largest_of_warp(most);
+    if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
 }
