@@ -131,8 +131,8 @@ def test_shots_of_a_file(tmp_path):
     [
         ("x,y,z\n1,2\n", ":2: shots: the line has 2 columns, the first line 3"),
         ("x,y,z\n1,2,three\n", ":2: z: 'three' is not a finite number"),
-        ("x,y,z,w\n", ":1: shots: 'w' is no column"),
-        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth are no place"),
+        ("x,y,z,w\n", ":1: shots: 'w' is not a column"),
+        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth do not define a position"),
         ("x,y,z\n", "the file has no shot"),
         ("longitude,latitude\n0,100\n", "latitude is -90 to 90"),
         ("x,y,z,scale\n0,0,0,0\n", "must be greater than 0"),

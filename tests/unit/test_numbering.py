@@ -232,7 +232,7 @@ def test_more_colours_than_a_word_has_bits_are_refused() -> None:
     fan = np.arange(65 * 8).reshape(65, 8)
     fan[:, 0] = 0
     assert color_elements(fan[:64]).max() == 63
-    with pytest.raises(ValueError, match="64 colours"):
+    with pytest.raises(ValueError, match="64 colors"):
         color_elements(fan)
 
 

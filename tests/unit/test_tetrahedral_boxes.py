@@ -126,7 +126,7 @@ def test_a_ring_of_three_has_no_two_colours() -> None:
 
 
 def test_an_unknown_cut_is_refused() -> None:
-    with pytest.raises(ValueError, match="'seven'; it must be one of twelve, five, six"):
+    with pytest.raises(ValueError, match="'seven'; allowed: twelve, five, six"):
         tetrahedral_box((0, 1), (0, 1), (-1, 0), 1, cut="seven")
 
 
