@@ -208,6 +208,7 @@ def test_finished_shots_are_left_alone(done):
     assert "holds another survey (it has another description)" in text and "--overwrite" in text
 
 
+@pytest.mark.slow
 def test_plot_draws_each_finished_shot(done, tmp_path):
     folder, text, _ = done
     assert f"next:    lithowave plot {folder}" in text
