@@ -35,7 +35,7 @@ Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchSettings:
     """What is measured unless told otherwise.
 
     size : points along each side. layer_cells, receivers : of `full` and `run`. steps, sample_every, snapshot_every,
@@ -52,8 +52,8 @@ class Setting:
 
 
 SETTINGS = {
-    "cpu": Setting(200, 10, 18, 60, 10, 10, False),
-    "cuda": Setting(512, 16, 1000, 400, 1, 50, True),
+    "cpu": BenchSettings(200, 10, 18, 60, 10, 10, False),
+    "cuda": BenchSettings(512, 16, 1000, 400, 1, 50, True),
 }
 
 
@@ -66,10 +66,10 @@ def make_tasks(
     moduli: str = "full",
     **changes: int,
 ) -> Iterator[FiniteDifferenceTask]:
-    """A task for each size (points along x, y, z), order and case. changes : of the setting."""
-    setting = dataclasses.replace(SETTINGS[backend.name], **changes)
-    for shape, order, case in itertools.product(sizes or [(setting.size,) * 3], orders, cases):
-        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, setting)
+    """A task for each size (points along x, y, z), order and case. changes : of the settings."""
+    settings = dataclasses.replace(SETTINGS[backend.name], **changes)
+    for shape, order, case in itertools.product(sizes or [(settings.size,) * 3], orders, cases):
+        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, settings)
 
 
 def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
@@ -90,7 +90,7 @@ class FiniteDifferenceTask:
     backend: Any
     passes: str
     moduli: str
-    setting: Setting
+    settings: BenchSettings
 
     method = "finite_difference"
 
@@ -142,10 +142,10 @@ class FiniteDifferenceTask:
         """Seconds of a step of the bare kernels on the grid of `run`."""
         solver = self.solver(None)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        return seconds, {"passes": pass_count(solver), **self._extent(), "steps": self.setting.steps}
+        return seconds, {"passes": pass_count(solver), **self._extent(), "steps": self.settings.steps}
 
     def _extent(self) -> Record:
-        return {"layer_cells": self.setting.layer_cells, "receivers": self.setting.receivers}
+        return {"layer_cells": self.settings.layer_cells, "receivers": self.settings.receivers}
 
     def solver(self, simulation: Simulation | None) -> FiniteDifferenceSolver:
         """A solver with small random fields."""
@@ -159,7 +159,7 @@ class FiniteDifferenceTask:
         return None if self.case == "interior" else self._simulation()
 
     def _simulation(self) -> Simulation:
-        cells = self.setting.layer_cells
+        cells = self.settings.layer_cells
         model = synthetic_plan(self.shape, self.order, self.precision)
         spacing, step = model.grid.spacing, 0.95 * model.schedule.time_step  # closed faces limit it further
         x, y, z = (spacing * (n - 1 - k * cells) for n, k in zip(self.shape, (2, 2, 1), strict=True))
@@ -168,22 +168,22 @@ class FiniteDifferenceTask:
             "title": "benchmark",
             "domain": {"x": [0, x], "y": [0, y], "z": [-z, 0]},
             "boundaries": {"layer": {"cells": cells}},
-            "material": {"homogeneous": {"vp": model.survey.fastest, "vs": model.survey.slowest, "rho": 2500.0}},
+            "material": {"homogeneous": {"vp": model.extremes.fastest, "vs": model.extremes.slowest, "rho": 2500.0}},
             "sources": [
                 {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
                 {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
             ],
-            "receivers": list(scattered(self.setting.receivers, x, y)),
-            "duration": self.setting.steps * step,
+            "receivers": list(scattered(self.settings.receivers, x, y)),
+            "duration": self.settings.steps * step,
             "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes},
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
                 "moduli": self.moduli,
             },
             "output": {
-                "sampling_interval": self.setting.sample_every * step,
-                "snapshots": {"interval": self.setting.snapshot_every * step, "plane": {"z": 0}},
-                "peak_motion": self.setting.peak_motion,
+                "sampling_interval": self.settings.sample_every * step,
+                "snapshots": {"interval": self.settings.snapshot_every * step, "plane": {"z": 0}},
+                "peak_motion": self.settings.peak_motion,
             },
         })  # fmt: skip
 

@@ -22,7 +22,7 @@ Step = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Division:
+class Subdomain:
     """A rank's part of a grid.
 
     blocks : of all ranks. rank : this one. reach : M, the layers of ghosts that the rank computes, too.
@@ -93,14 +93,14 @@ class FieldMessage:
 
     Parameters
     ----------
-    halo : of the run. kernels : of the solver. division : which boxes go where. strides : of
+    halo : of the run. kernels : of the solver. subdomain : which boxes go where. strides : of
     the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
     """
 
-    def __init__(self, halo: Any, kernels: Any, division: Division, strides: Sequence[int], width: int) -> None:
-        self.kernels, self.division, self.strides, self.width = kernels, division, strides, width
-        sent, sends = self._table(division.boxes_sent())
-        received, receives = self._table(division.boxes_received())
+    def __init__(self, halo: Any, kernels: Any, subdomain: Subdomain, strides: Sequence[int], width: int) -> None:
+        self.kernels, self.subdomain, self.strides, self.width = kernels, subdomain, strides, width
+        sent, sends = self._table(subdomain.boxes_sent())
+        received, receives = self._table(subdomain.boxes_received())
         self.message = halo.message(sends, receives)
         upload = halo.backend.upload
         self._sent, self._received = upload(sent, np.int64), upload(received, np.int64)
@@ -109,7 +109,7 @@ class FieldMessage:
         """Of `pack`: a row for each field and box; and how many numbers go to each neighbour."""
         rows, counts, at = [], {}, 0
         for neighbor, _, ranges in boxes:
-            (x, x_end), (y, y_end), (z, z_end) = self.division.local(ranges)
+            (x, x_end), (y, y_end), (z, z_end) = self.subdomain.local(ranges)
             first = sum((start + self.width) * stride for start, stride in zip((x, y, z), self.strides, strict=True))
             size = (z_end - z) * (y_end - y) * (x_end - x)
             for name in VELOCITIES:

@@ -23,7 +23,7 @@ from lithowave.solvers.finite_difference.packing import (
     pack_scales,
 )
 from lithowave.solvers.finite_difference.passes import possible
-from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
+from lithowave.solvers.finite_difference.tiles import DIRECT, tile_layout
 
 BLOCK = (32, 8)
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks for a box that goes to another rank
@@ -39,7 +39,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
                 yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
-                yield RING_FILE, common | arrangement(precision, order, layered).defines(), (9, 0)
+                yield RING_FILE, common | tile_layout(precision, order, layered).defines(), (9, 0)
             if possible(precision, order):
                 yield ONE_PASS_FILE, common | PASS.defines(), (9, 0)
 

@@ -33,7 +33,7 @@ class GridMaterial:
     ) -> None:
         def planes() -> Iterator[Planes]:
             if simulation is None:
-                return uniform_planes(plan.survey, plan.grid, plan.halo)
+                return uniform_planes(plan.extremes, plan.grid, plan.halo)
             return medium_planes(simulation, plan.grid, plan.halo)
 
         self.backend = backend

@@ -13,7 +13,7 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import typical_time
 from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, Survey
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, MaterialExtremes
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
@@ -101,7 +101,7 @@ def synthetic_plan(
         coefficients=(coefficients,) * 3,
         faces=faces,
         layer=LayerParameters(1e-4, 1.0, 2.0, vp),
-        survey=Survey(vp, "the whole grid", vs, "the whole grid"),
+        extremes=MaterialExtremes(vp, "the whole grid", vs, "the whole grid"),
         max_frequency=None,
         value_bytes=4 if precision == "single" else 8,
     )

@@ -14,7 +14,7 @@ from lithowave.solvers.finite_difference.fields import MATERIAL
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.finite_difference.plan import Survey
+    from lithowave.solvers.finite_difference.plan import MaterialExtremes
 
 READING_REACH = 16  # nodes beyond a part of a grid that weights of its sources and receivers may take
 
@@ -60,12 +60,12 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[Pla
         yield made
 
 
-def uniform_planes(survey: Survey, grid: Grid, halo: int) -> Iterator[Planes]:
-    """Yield a uniform medium with the extreme velocities of a survey, for measurements of speed."""
+def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int) -> Iterator[Planes]:
+    """Yield a uniform medium with the extreme velocities of a extremes, for measurements of speed."""
     rho = 2500.0
-    mu = rho * survey.slowest**2
+    mu = rho * extremes.slowest**2
     last = far_end(grid, halo, 2)
-    values = material_values(rho * survey.fastest**2 - 4.0 / 3.0 * mu, mu, rho)
+    values = material_values(rho * extremes.fastest**2 - 4.0 / 3.0 * mu, mu, rho)
     inside, beyond = (close_far_ends(grid, halo, k, values) for k in (0, last))
     for k in range(grid.shape[2] + 2 * halo):
         yield inside if k < last else beyond
@@ -91,13 +91,13 @@ def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike]) 
     }
 
 
-def surface_ratio(simulation: Simulation | None, survey: Survey, grid: Grid) -> Callable[..., np.ndarray]:
+def surface_ratio(simulation: Simulation | None, extremes: MaterialExtremes, grid: Grid) -> Callable[..., np.ndarray]:
     """Return lambda / (lambda + 2 mu) on the uppermost plane as a function of the numbers of nodes along x and y.
 
     The function returns (rows, columns), for the nodes of a part of a grid and `READING_REACH` around it.
     """
     if simulation is None:  # see `uniform_planes`
-        ratio = np.array(1.0 - 2.0 * (survey.slowest / survey.fastest) ** 2)
+        ratio = np.array(1.0 - 2.0 * (extremes.slowest / extremes.fastest) ** 2)
         return lambda columns, rows: np.broadcast_to(ratio, (len(rows), len(columns)))
     domain, firsts = simulation.domain, [first - READING_REACH for first in grid.first[:2]]
     x, y = (

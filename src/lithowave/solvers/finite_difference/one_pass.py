@@ -12,7 +12,7 @@ import numpy as np
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL
 from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
 from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
-from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
+from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
 # In the order of `Maps` in one_pass.cu; rows beyond those of the tile with its velocities.
@@ -143,7 +143,7 @@ class OnePass:
     def _tiles(self, box: Boxes) -> np.ndarray:
         """Tiles that leave few devices' processors idle in the last round; blocks take them in turn."""
         planes = box[2][1] - box[2][0]
-        across = len(tile_box([*box[:2], (0, 1)], Shape(self.shape.columns, self.shape.rows), 1, False))
+        across = len(tile_box([*box[:2], (0, 1)], TileShape(self.shape.columns, self.shape.rows), 1, False))
 
         def cost(parts: int) -> float:
             rounds = -(-across * parts // self._processors)
@@ -151,4 +151,4 @@ class OnePass:
 
         parts = min(range(1, max(1, planes // 64) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
-        return tile_box(box, Shape(self.shape.columns, self.shape.rows), chunk, False)
+        return tile_box(box, TileShape(self.shape.columns, self.shape.rows), chunk, False)

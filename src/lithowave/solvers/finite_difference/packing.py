@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.finite_difference.fields import MODULI
-from lithowave.solvers.finite_difference.tiles import Ranges
+from lithowave.solvers.finite_difference.tiles import LayerRanges
 
 # (low, step) of the codes of each material array; None if the arrays hold values.
 Scales = dict[str, tuple[float, float]] | None
@@ -37,20 +37,20 @@ def pack_layout(field: Any, halo: int) -> np.ndarray:
     return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
 
 
-def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> Ranges:
+def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> LayerRanges:
     """Where the layers along an axis do something."""
     starts = tuple(int(start) for start in backend.download(named[f"{axis}_start"]))
     if not starts:
-        return Ranges(nodes, 0, (), ())
+        return LayerRanges(nodes, 0, (), ())
     half, node = (backend.download(named[f"{axis}_{part}"]).reshape(3, len(starts), -1) for part in ("half", "node"))
     used = []
     for side, start in enumerate(starts):
         nonzero = np.flatnonzero((half[:, side] != 0).any(axis=0) | (node[:, side] != 0).any(axis=0))
         used.append((start + int(nonzero[0]), start + int(nonzero[-1]) + 1))
-    return Ranges(nodes, half.shape[2], starts, tuple(used))
+    return LayerRanges(nodes, half.shape[2], starts, tuple(used))
 
 
-def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
+def pack_layers(named: dict[str, Any], ranges: dict[str, LayerRanges]) -> np.ndarray:
     """`LayerSet` of layers.cuh."""
     packed = b""
     for axis, found in ranges.items():

@@ -58,7 +58,7 @@ def margins(plan: FiniteDifferencePlan) -> list[tuple[int, int]]:
     """Nodes at the low and the high side along x, y, z whose velocities a layer or a closed face changes, or of which
     other ranks need the velocities or have them, and REACH."""
     closed = face_closure(plan.order).node_change.shape[0]
-    shared = plan.division.sent_width + plan.division.reach if plan.division else 0
+    shared = plan.subdomain.sent_width + plan.subdomain.reach if plan.subdomain else 0
     found = []
     for axis, letter in enumerate("xyz"):
         sides = []

@@ -21,8 +21,8 @@ from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
-from lithowave.solvers.finite_difference.division import make_division
-from lithowave.solvers.finite_difference.exchange import Division
+from lithowave.solvers.finite_difference.grid_partition import make_subdomain
+from lithowave.solvers.finite_difference.exchange import Subdomain
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY, STATE_COUNT
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
@@ -38,7 +38,7 @@ RECEIVER_BYTES = 3 * 8**3 * 24
 
 
 @dataclass(frozen=True)
-class Survey:
+class MaterialExtremes:
     """Extremes of the material and where they are: the largest vp limits the time step, the smallest vs the grid."""
 
     fastest: float
@@ -52,7 +52,7 @@ class FiniteDifferencePlan:
     """Everything decided before an array is allocated.
 
     grid : of this rank, ghost points included. faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
-    coefficients : (x, y, z) stencils. passes : over the grid in a step, ``one`` or ``two``. division : how the ranks
+    coefficients : (x, y, z) stencils. passes : over the grid in a step, ``one`` or ``two``. subdomain : how the ranks
     share the grid; None for one rank.
     """
 
@@ -62,12 +62,12 @@ class FiniteDifferencePlan:
     coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
     faces: dict[str, str]
     layer: LayerParameters
-    survey: Survey
+    extremes: MaterialExtremes
     max_frequency: float | None
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
-    division: Division | None = None
+    subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
     memory_hint: ClassVar[str] = (
@@ -92,7 +92,7 @@ class FiniteDifferencePlan:
     @property
     def own(self) -> GridRanges:
         """Nodes of the whole grid that are this rank's."""
-        return self.division.own if self.division else [(0, count) for count in self.grid.shape]
+        return self.subdomain.own if self.subdomain else [(0, count) for count in self.grid.shape]
 
     @property
     def halo(self) -> int:
@@ -141,12 +141,12 @@ class FiniteDifferencePlan:
 
     def points_per_wavelength(self) -> float | None:
         """Grid steps in the shortest wavelength at max_frequency."""
-        return self.survey.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
+        return self.extremes.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.grid.whole
-        parts = {"parts": list(self.division.blocks.counts)} if self.division else {}
+        parts = {"parts": list(self.subdomain.blocks.counts)} if self.subdomain else {}
         return parts | {
             "method": "finite_difference",
             "order": self.order,
@@ -159,9 +159,9 @@ class FiniteDifferencePlan:
             "faces": self.faces,
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
-            "time_step_limited_by": {"vp_m_s": self.survey.fastest, "place": self.survey.fastest_place},
+            "time_step_limited_by": {"vp_m_s": self.extremes.fastest, "place": self.extremes.fastest_place},
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": self.survey.slowest, "place": self.survey.slowest_place},
+            "points_per_wavelength_at": {"vs_m_s": self.extremes.slowest, "place": self.extremes.slowest_place},
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
             "memory_bytes": self.memory_bytes(),
@@ -205,8 +205,8 @@ def plan(
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
-    survey = survey_material(simulation)
-    spacing = _spacing(simulation, survey.slowest)
+    extremes = find_material_extremes(simulation)
+    spacing = _spacing(simulation, extremes.slowest)
     cells = simulation.boundaries.layer.cells
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
@@ -221,7 +221,7 @@ def plan(
     norms = [
         derivative_norm(solver.order, c, is_closed) for c, is_closed in zip(coefficients, closed, strict=True)
     ]
-    limit = 2.0 * spacing / (survey.fastest * math.sqrt(sum(norm**2 for norm in norms)))
+    limit = 2.0 * spacing / (extremes.fastest * math.sqrt(sum(norm**2 for norm in norms)))
     schedule = make_schedule(
         limit,
         simulation.duration,
@@ -232,17 +232,17 @@ def plan(
     layer = LayerParameters(
         reflection=simulation.boundaries.layer.reflection,
         kappa=simulation.boundaries.layer.kappa,
-        frequency=_layer_frequency(simulation, survey, spacing),
-        speed=survey.fastest,
+        frequency=_layer_frequency(simulation, extremes, spacing),
+        speed=extremes.fastest,
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     made = FiniteDifferencePlan(
-        grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
+        grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli,
     )  # fmt: skip
     if ranks.size > 1:
-        division = make_division(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
-        made = replace(made, grid=division.grid(), division=division)
+        subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
+        made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
     return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
 
 
@@ -257,11 +257,11 @@ def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, pr
     return "two" if box is None else "one"
 
 
-def survey_material(simulation: Simulation) -> Survey:
+def find_material_extremes(simulation: Simulation) -> MaterialExtremes:
     """Find the fastest vp and the slowest vs of the domain."""
     extremes = simulation.material_extremes
     places = simulation.material.extreme_places(simulation.domain)
-    return Survey(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
+    return MaterialExtremes(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
 
 
 def _spacing(simulation: Simulation, slowest: float) -> float:
@@ -275,14 +275,14 @@ def _spacing(simulation: Simulation, slowest: float) -> float:
     return depth / math.ceil(depth / largest - 1e-9)
 
 
-def _layer_frequency(simulation: Simulation, survey: Survey, spacing: float) -> float:
+def _layer_frequency(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> float:
     """f_0 of the layers: what the user says, else half of max_frequency, else that of 12 points per wavelength."""
     given = simulation.boundaries.layer.frequency
     if given is not None:
         return given
     if simulation.solver.max_frequency is not None:
         return 0.5 * simulation.solver.max_frequency
-    return survey.slowest / (12.0 * spacing)
+    return extremes.slowest / (12.0 * spacing)
 
 
 def _refuse_free_sides(faces: dict[str, str]) -> None:

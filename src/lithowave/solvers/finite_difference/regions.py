@@ -77,14 +77,14 @@ class StepRegions:
         self._forces = [source for source in sources if source.force is not None]
         self._lists: list[SourceList] = []
         whole = [(0, count) for count in plan.grid.shape]
-        division = plan.division
+        subdomain = plan.subdomain
         self.stress = self._region([whole], stress=True)
-        if division is None:
+        if subdomain is None:
             self.velocity = self._region([whole], stress=False)
             return
-        velocities = division.velocities()
+        velocities = subdomain.velocities()
         self.velocity = self._region([velocities], stress=False)
-        inner = division.inner(division.sent_width, backend.aligned_columns)
+        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns)
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
 

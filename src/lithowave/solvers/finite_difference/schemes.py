@@ -52,7 +52,7 @@ class TwoPasses:
             step.advance_velocity(f, regions.inner_velocity)
             step.count_step()
 
-        return [all_at_once] if step.plan.division is None else [until_velocities_are_sent, rest]
+        return [all_at_once] if step.plan.subdomain is None else [until_velocities_are_sent, rest]
 
     def advance(self) -> None:
         """Advance one step."""
@@ -85,7 +85,7 @@ class OnePassScheme:
         regions, shape = step.regions, [(0, count) for count in step.plan.grid.shape]
         stress = replace(regions.stress, boxes=box_table(around(box, shape)))
         self._inside = box_table([box])
-        velocities = shape if step.plan.division is None else step.plan.division.velocities()
+        velocities = shape if step.plan.subdomain is None else step.plan.subdomain.velocities()
         velocity = replace(regions.velocity, boxes=box_table(around(box, velocities)))
         turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
         repeated = step.backend.repeated

@@ -32,7 +32,7 @@ from lithowave.solvers.finite_difference.snapshot_grids import (
     surface_part,
 )
 from lithowave.solvers.finite_difference.source_sums import add_sources
-from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.finite_difference.state import CheckpointArrays
 from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
@@ -76,8 +76,8 @@ class FiniteDifferenceSolver:
         receivers = () if simulation is None else simulation.acquisition.receivers
         self.stencil = self._make_stencil(simulation)
         self.step = Step(plan, backend, self.material, self.stencil, sources)
-        message = plan.division and FieldMessage(
-            self.halo, self.step.kernels, plan.division, self.stencil.strides, plan.halo
+        message = plan.subdomain and FieldMessage(
+            self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
         )
         forces = [source.position for source in sources if source.force is not None]
         self.scheme = make_scheme(self.step, message, forces)
@@ -93,9 +93,9 @@ class FiniteDifferenceSolver:
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratio = surface_ratio(simulation, plan.survey, self.grid)
+            ratio = surface_ratio(simulation, plan.extremes, self.grid)
             surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
-        own = plan.division.own if plan.division else None
+        own = plan.subdomain.own if plan.subdomain else None
         return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
@@ -289,19 +289,19 @@ class FiniteDifferenceSolver:
 
     # ------------------------------------------------------------------------------------------------ the state
 
-    def _stored_parts(self) -> Stored:
+    def _checkpoint_arrays(self) -> CheckpointArrays:
         fields = self.fields_by_name | self.material.memory
-        return Stored(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
+        return CheckpointArrays(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().pieces(self.backend.download)
+        return self._checkpoint_arrays().sections(self.backend.download)
 
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().places()
+        return self._checkpoint_arrays().selections()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        self._stored_parts().bring_back(state, self.backend.assign)
+        self._checkpoint_arrays().restore(state, self.backend.assign)
         self.scheme.restored()

@@ -14,7 +14,7 @@ from lithowave.solvers.finite_difference.cpml import AxisLayers
 
 
 @dataclass(frozen=True)
-class Array:
+class ArraySlice:
     """A stretch of a device's array.
 
     name : of the array of the whole run. part : the stretch, a view. axes : order that brings its z, y, x (or y, x) to
@@ -35,7 +35,7 @@ class Array:
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
-class Stored:
+class CheckpointArrays:
     """All arrays that a checkpoint holds.
 
     Parameters
@@ -55,23 +55,23 @@ class Stored:
         self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
         self.whole = plan.grid.whole.shape[::-1]
 
-    def pieces(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
+    def sections(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
         """What this rank alone has."""
         return {
             array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
             for array in self._arrays(self.plan.own)
         }
 
-    def places(self) -> dict[str, Selection]:
+    def selections(self) -> dict[str, Selection]:
         """Everything that this rank keeps, ghosts included."""
-        return {array.name: array.box for array in self._arrays(self._kept())}
+        return {array.name: array.box for array in self._arrays(self._with_halo())}
 
-    def bring_back(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
+    def restore(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
         """Put values at `places` back into the arrays."""
-        for array in self._arrays(self._kept()):
+        for array in self._arrays(self._with_halo()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
 
-    def _kept(self) -> Ranges:
+    def _with_halo(self) -> Ranges:
         """Nodes of the rank's grid and those of the halo around it that other ranks have."""
         grid, halo = self.plan.grid, self.plan.halo
         return [
@@ -79,14 +79,14 @@ class Stored:
             for first, count, nodes in zip(grid.first, grid.shape, grid.whole.shape, strict=True)
         ]
 
-    def _arrays(self, ranges: Ranges) -> Iterator[Array]:
+    def _arrays(self, ranges: Ranges) -> Iterator[ArraySlice]:
         """The stretches of all arrays at nodes of these ranges of the whole grid."""
         halo, first = self.plan.halo, self.plan.grid.first
         x, y, z = (
             slice(low - start + halo, end - start + halo) for (low, end), start in zip(ranges, first, strict=True)
         )
         for name, field in self.fields.items():
-            yield Array(f"field/{name}", field[z, y, x], (0, 1, 2), ranges, self.whole)
+            yield ArraySlice(f"field/{name}", field[z, y, x], (0, 1, 2), ranges, self.whole)
         grid = self.plan.grid
         inside = [
             (max(low, start), min(end, start + count))
@@ -98,9 +98,9 @@ class Stored:
         for name, array in self.peaks.items():
             if array.size:
                 x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
-                yield Array(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
+                yield ArraySlice(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
-    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[Array]:
+    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[ArraySlice]:
         """Memory of the layers of one axis, each side for itself."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
@@ -119,4 +119,4 @@ class Stored:
                 2: (behind, at[1], slice(None), at[0]),
             }[axis]
             axes = (0, 1, 3, 2)  # the derivative behind z, y, x
-            yield Array(f"{name}/{side}", array[index], axes, here, self.whole)
+            yield ArraySlice(f"{name}/{side}", array[index], axes, here, self.whole)

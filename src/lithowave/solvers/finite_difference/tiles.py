@@ -14,7 +14,7 @@ Boxes = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Ranges:
+class LayerRanges:
     """The layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles
     and the range of nodes where they are not zero."""
 
@@ -25,7 +25,7 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TileShape:
     """A tile of columns, and the rows of it that a thread has."""
 
     columns: int
@@ -39,12 +39,12 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class TileLayout:
     """How an update goes over the grid: tiles inside and tiles that touch a layer, with as many threads each; the slots
     of the ring (0: no ring); the most planes of a tile; blocks that a multiprocessor is to hold."""
 
-    inside: Shape
-    edge: Shape
+    inside: TileShape
+    edge: TileShape
     slots: int
     chunk: int
     blocks: int = 1
@@ -61,27 +61,27 @@ class Arrangement:
 # Measured on an H200; see docs/gpu.md. Neighbours that march through more planes drift apart and lose the cache. With
 # layers, whose tiles wait for memory more often, two blocks share a multiprocessor where registers allow it.
 RING = {
-    ("single", 2): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
-    ("single", 4): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
-    ("single", 6): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
-    ("single", 8): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
-    ("double", 2): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
-    ("double", 4): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
-    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
-    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
+    ("single", 2): TileLayout(TileShape(64, 32, 4), TileShape(32, 16), 2, 64),
+    ("single", 4): TileLayout(TileShape(64, 32, 4), TileShape(32, 16), 2, 64),
+    ("single", 6): TileLayout(TileShape(128, 8, 2), TileShape(32, 16), 3, 64),
+    ("single", 8): TileLayout(TileShape(128, 8, 2), TileShape(32, 16), 3, 64),
+    ("double", 2): TileLayout(TileShape(128, 8, 4), TileShape(32, 8), 2, 64),
+    ("double", 4): TileLayout(TileShape(128, 8, 4), TileShape(32, 8), 2, 64),
+    ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 64),
+    ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 64),
 }
 LAYERED_RING = {
-    ("single", 2): Arrangement(Shape(64, 8, 2), Shape(32, 8), 3, 32, 2),
-    ("single", 4): Arrangement(Shape(64, 8, 2), Shape(32, 8), 3, 32, 2),
-    ("single", 6): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 32),
-    ("single", 8): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 32),
-    ("double", 2): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
-    ("double", 4): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
-    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
-    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
+    ("single", 2): TileLayout(TileShape(64, 8, 2), TileShape(32, 8), 3, 32, 2),
+    ("single", 4): TileLayout(TileShape(64, 8, 2), TileShape(32, 8), 3, 32, 2),
+    ("single", 6): TileLayout(TileShape(64, 16, 2), TileShape(32, 16), 3, 32),
+    ("single", 8): TileLayout(TileShape(64, 16, 2), TileShape(32, 16), 3, 32),
+    ("double", 2): TileLayout(TileShape(64, 16, 4), TileShape(64, 8, 2), 2, 32),
+    ("double", 4): TileLayout(TileShape(64, 16, 4), TileShape(64, 8, 2), 2, 32),
+    ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
+    ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many as a stencil has
-DIRECT = Arrangement(Shape(32, 8), Shape(32, 8), 0, 32, 4)
+DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
 
 
 def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: int) -> int:
@@ -96,13 +96,13 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def arrangement(precision: str, order: int, layered: bool) -> Arrangement:
+def tile_layout(precision: str, order: int, layered: bool) -> TileLayout:
     """For devices with a copy engine."""
     return (LAYERED_RING if layered else RING)[precision, order]
 
 
 def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int, int]]:
-    """Ranges of at most `size` nodes, as even as possible or whole but for the last."""
+    """LayerRanges of at most `size` nodes, as even as possible or whole but for the last."""
     if not even:
         return [(start, min(start + size, end)) for start in range(first, end, size)]
     count = -(-(end - first) // size)
@@ -110,7 +110,7 @@ def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int
     return list(itertools.pairwise(edges))
 
 
-def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: bool) -> np.ndarray:
+def tile_box(box: Sequence[tuple[int, int]], shape: TileShape, chunk: int, layered: bool) -> np.ndarray:
     """`Tile`s that cover a box of (first, end) along x, y, z; x fastest. Whole tiles along x: rows stay aligned."""
     sizes = ((shape.columns, False), (shape.rows, True), (chunk, True))
     ranges = [
@@ -122,7 +122,7 @@ def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: 
     return np.hstack([*(one[:, :1] for one in chosen), *(one[:, 1:] for one in chosen), rest]).astype(np.int32)
 
 
-def inner_box(ranges: Sequence[Ranges], unit: int) -> list[tuple[int, int]]:
+def inner_box(ranges: Sequence[LayerRanges], unit: int) -> list[tuple[int, int]]:
     """What no layer touches, along x in whole units; empty ranges where nothing is left."""
     found = []
     for axis, one in enumerate(ranges):
@@ -161,7 +161,7 @@ def common(one: Boxes, other: Boxes) -> list[tuple[int, int]]:
     return [(max(first, start), min(end, stop)) for (first, end), (start, stop) in zip(one, other, strict=True)]
 
 
-def worthwhile(box: Boxes, tile: Shape) -> Boxes | None:
+def worthwhile(box: Boxes, tile: TileShape) -> Boxes | None:
     """The box, or None where it is thinner than the large tiles of the inside of a grid."""
     least = (tile.columns, tile.rows, FEWEST_PLANES)
     return box if all(end - first >= size for (first, end), size in zip(box, least, strict=True)) else None

@@ -11,7 +11,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.finite_difference.closures import SIZES
-from lithowave.solvers.finite_difference.exchange import Division
+from lithowave.solvers.finite_difference.exchange import Subdomain
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
@@ -29,9 +29,9 @@ def fewest_nodes(order: int) -> int:
     return max(2 * order, SIZES[order][0] + order, SIZES[order][1] + order)
 
 
-def make_division(
+def make_subdomain(
     plan: FiniteDifferencePlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
-) -> Division:
+) -> Subdomain:
     """The part of one rank.
 
     ranks : the rank and their number. parts : slices along x, y, z that the user wants, or None.
@@ -41,7 +41,7 @@ def make_division(
     InputError : the grid cannot be cut so.
     """
     rank, size = ranks
-    return Division(_blocks(plan, backend.name, size, parts), rank, plan.halo)
+    return Subdomain(_blocks(plan, backend.name, size, parts), rank, plan.halo)
 
 
 def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> Blocks:
@@ -68,10 +68,10 @@ def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequ
     work = blocks.work(LAYER_WORK[backend_name])
     found = []
     for rank in range(size):
-        division = Division(blocks, rank, plan.halo)
-        points = int(np.prod([end - first for first, end in division.own]))
-        extra = division.grid().point_count - points  # stresses computed on both sides: half of an update
-        neighbors = len({neighbor for neighbor, _, _ in division.boxes_sent()})
+        subdomain = Subdomain(blocks, rank, plan.halo)
+        points = int(np.prod([end - first for first, end in subdomain.own]))
+        extra = subdomain.grid().point_count - points  # stresses computed on both sides: half of an update
+        neighbors = len({neighbor for neighbor, _, _ in subdomain.boxes_sent()})
         work_done = float(work[rank]) + 0.5 * extra
-        found.append(RankWorkload(points, work_done, neighbors, division.sent_values(), tuple(blocks.counts)))
+        found.append(RankWorkload(points, work_done, neighbors, subdomain.sent_values(), tuple(blocks.counts)))
     return found
