@@ -1,4 +1,4 @@
-"""`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, made once for the arrays of a run."""
+"""`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, created once per run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from lithowave.solvers.finite_difference.packing import (
 )
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
-    TileLayout,
     LayerRanges,
+    TileLayout,
     TileShape,
     around,
-    tile_layout,
     chunk_planes,
     common,
     inner_box,
     tile_box,
+    tile_layout,
     worthwhile,
 )
 
@@ -42,8 +42,8 @@ RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
 
 @dataclass(frozen=True)
 class CopyBox:
-    """A box of a field that comes with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
-    whether it has the rows of the stencil ("tall"), one more row ("more") or the tile's own."""
+    """Box of a field that is copied with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
+    rows ("tall": those of the stencil, "more": one more, otherwise the tile's)."""
 
     field: str
     columns: int = 0
@@ -60,7 +60,8 @@ def material_boxes(role: str) -> list[CopyBox]:
 RING_BOXES = {
     "update_velocity": (
         CopyBox("sxx", 2), CopyBox("sxy", 2, "tall"), CopyBox("syy", 0, "tall"), CopyBox("sxz", 2),
-        CopyBox("syz", 0, "tall"), CopyBox("szz"), CopyBox("vx"), CopyBox("vy"), CopyBox("vz"), *material_boxes("density"),
+        CopyBox("syz", 0, "tall"), CopyBox("szz"),
+        CopyBox("vx"), CopyBox("vy"), CopyBox("vz"), *material_boxes("density"),
     ),
     "update_stress": (
         CopyBox("vx", 2, "tall"), CopyBox("vy", 2, "tall"), CopyBox("vz", 2, "tall"), CopyBox("sxx"), CopyBox("syy"),
@@ -70,31 +71,31 @@ RING_BOXES = {
 
 
 def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
-    """Columns and rows of a box of elements of so many bytes."""
+    """Return the columns and rows of a box whose elements have `item` bytes."""
     columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
     return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
 
 
 def ring_margin(order: int, item: int) -> int:
-    """Columns that come on either side of a tile: those of the stencil, in whole units of 16 bytes."""
+    """Return the columns copied on either side of a tile: those of the stencil, in multiples of 16 bytes."""
     aligned = 16 // item
     return -(-(order // 2) // aligned) * aligned
 
 
 def index_type(field: Any) -> str:
-    """Of places in a field: more than 2^32 elements need 64 bits."""
+    """Return the type of indices into a field: more than 2^32 elements require 64 bits."""
     return "unsigned" if field.shape[0] * element_strides(field)[0] < 2**32 else "unsigned long long"
 
 
 def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
-    """`Coefficients` of stencil.cuh."""
+    """Return `Coefficients` of stencil.cuh."""
     return blob(np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(dtype).tobytes())
 
 
 def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False) -> np.ndarray:
-    """A map of boxes of this size that begins at the first column of points, so that zeros stand for the halo.
+    """Return a tensor map of boxes of this size that begins at the first column of points, with zeros for the halo.
 
-    beyond : columns behind the last one are needed, as of the material.
+    beyond : True if columns after the last one are needed, as for the material.
     """
     return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size)
 
@@ -102,8 +103,8 @@ def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyon
 class GridUpdate:
     """`update_velocity` or `update_stress` over the tiles of some boxes of the grid.
 
-    What a launch needs beyond its arguments (tiles, maps) is made at the first call for these arrays and kept, so that
-    a later call may be captured in a graph.
+    The tiles and tensor maps of a launch are created at the first call for these arrays and cached, so that a later
+    call can be captured in a graph.
     """
 
     def __init__(self, backend: Any, kernel: str, order: int, scales: Scales) -> None:
@@ -115,7 +116,7 @@ class GridUpdate:
         self.into({}, *arguments)
 
     def into(self, outputs: dict[str, Any], *arguments: Any) -> None:
-        """As a call, but results go to `outputs`; what they are made of stays."""
+        """Perform the call, but write the results to `outputs` and leave the inputs unchanged."""
         named = named_arguments(ARGUMENTS, self.kernel, arguments)
         boxes = named.pop("boxes")
         key = (boxes.tobytes(), *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
@@ -129,7 +130,7 @@ class GridUpdate:
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
     def shared_bytes(self, how: TileLayout, shape: TileShape, item: int) -> int:
-        """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
+        """Return the shared memory of a block: slots, with arrays aligned to 128 bytes, and two barriers per slot."""
         material = {field.name for field in MATERIAL}
         items = {box: self.material_item if box.field in material else item for box in RING_BOXES[self.kernel]}
         sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
@@ -158,7 +159,7 @@ class GridUpdate:
         return how, kept
 
     def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray) -> np.ndarray:
-        """In the order of memory: blocks at work at the same time share halos in the cache."""
+        """Return the tiles in memory order: concurrent blocks share halos in the cache."""
         inner = inner_box(ranges, how.edge.columns)
         inside, outside = [], []
         for box in boxes.reshape(-1, 3, 2).tolist():

@@ -1,4 +1,4 @@
-"""What the ranks of a run would do, for the dry run."""
+"""Workload of each rank, for the dry run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a finite-difference run, or of one rank's part of it, by places in the whole grid."""
+"""State of a finite-difference run, or of one rank's subdomain, addressed by nodes of the global grid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lithowave.solvers.finite_difference.cpml import AxisLayers
 
 @dataclass(frozen=True)
 class ArraySlice:
-    """A stretch of a device's array.
+    """Slice of a device array.
 
-    name : of the array of the whole run. part : the stretch, a view. axes : order that brings its z, y, x (or y, x) to
-    the front. ranges : nodes of the whole grid along x, y, z (or x, y). whole : shape of the array of the run along its
-    first axes.
+    name : name of the array of the entire run. part : the slice, a view. axes : order that moves its z, y, x (or y, x)
+    to the front. ranges : nodes of the global grid along x, y, z (or x, y). whole : shape of the array of the run along
+    its first axes.
     """
 
     name: str
@@ -30,18 +30,18 @@ class ArraySlice:
 
     @property
     def box(self) -> Hyperslab:
-        """Where it belongs."""
+        """Hyperslab of the slice in the array of the run."""
         first = tuple(first for first, _ in self.ranges[::-1])
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
 class CheckpointArrays:
-    """All arrays that a checkpoint holds.
+    """All arrays of a checkpoint.
 
     Parameters
     ----------
-    plan : grid, and which of its nodes are this rank's own. layers : along the axes. fields, memory, peaks : of the
-    solver, on the device.
+    plan : grid and own nodes of this rank. layers : layers along the axes. fields, memory, peaks : arrays of the solver
+    on the device.
     """
 
     def __init__(
@@ -56,23 +56,23 @@ class CheckpointArrays:
         self.whole = plan.grid.whole.shape[::-1]
 
     def sections(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
-        """What this rank alone has."""
+        """Return the sections that only this rank owns."""
         return {
             array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
             for array in self._arrays(self.plan.own)
         }
 
     def selections(self) -> dict[str, Selection]:
-        """Everything that this rank keeps, ghosts included."""
+        """Return the selections of everything that this rank stores, ghosts included."""
         return {array.name: array.box for array in self._arrays(self._with_halo())}
 
     def restore(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
-        """Put values at `places` back into the arrays."""
+        """Copy the values of `selections` into the arrays."""
         for array in self._arrays(self._with_halo()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
 
     def _with_halo(self) -> Ranges:
-        """Nodes of the rank's grid and those of the halo around it that other ranks have."""
+        """Return the nodes of the rank's grid and those of the halo around it that other ranks own."""
         grid, halo = self.plan.grid, self.plan.halo
         return [
             (max(0, first - halo), min(nodes, first + count + halo))
@@ -80,7 +80,7 @@ class CheckpointArrays:
         ]
 
     def _arrays(self, ranges: Ranges) -> Iterator[ArraySlice]:
-        """The stretches of all arrays at nodes of these ranges of the whole grid."""
+        """Yield the slices of all arrays at nodes of these ranges of the global grid."""
         halo, first = self.plan.halo, self.plan.grid.first
         x, y, z = (
             slice(low - start + halo, end - start + halo) for (low, end), start in zip(ranges, first, strict=True)
@@ -101,7 +101,7 @@ class CheckpointArrays:
                 yield ArraySlice(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
     def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[ArraySlice]:
-        """Memory of the layers of one axis, each side for itself."""
+        """Yield the memory variables of the layers of one axis, each side separately."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
             depths = found.memory[3] if axis == 0 else found.memory[2 - axis] // len(found.sides)
@@ -118,5 +118,5 @@ class CheckpointArrays:
                 1: (at[2], behind, slice(None), at[0]),
                 2: (behind, at[1], slice(None), at[0]),
             }[axis]
-            axes = (0, 1, 3, 2)  # the derivative behind z, y, x
+            axes = (0, 1, 3, 2)  # the derivative after z, y, x
             yield ArraySlice(f"{name}/{side}", array[index], axes, here, self.whole)
