@@ -72,7 +72,7 @@ def test_check_tells_the_mesh_and_what_limits_it(tmp_path: Path, monkeypatch: py
         "GLL points",
         "edges of 200 to 400 m",
         "all elements are boxes",
-        "z_max free; absorbing by the condition of Stacey",
+        "z_max free; absorbing by the Stacey condition",
         "7.25 at vs = 2900 m/s in element",
         "of the limit, set by vp = ",
         "steps  120; a sample every 0.02 s",
