@@ -15,7 +15,7 @@ from fake_ranks import on_ranks as on_threads
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import layered_box, plan_box
+from lithowave.mesh.hexahedral_box import layered_box, plan_box
 from lithowave.mesh.numbering import number_faces, number_points
 from lithowave.mesh.partition import bisect_grid, face_neighbors, partition_graph
 from lithowave.mesh.shared_points import shared_points
