@@ -157,7 +157,7 @@ def test_sigterm_to_the_launcher_writes_a_checkpoint_and_ends(tmp_path) -> None:
     process = start(tmp_path, 3)
     process.send_signal(signal.SIGTERM)
     text, _ = process.communicate(timeout=30)
-    assert process.returncode == 143 and "the checkpoint is written" in text
+    assert process.returncode == 143 and "checkpoint written" in text
     report = json.loads((tmp_path / "run/run.json").read_text())
     assert report["exit_state"] == "stopped" and report["stopped_by"] == "SIGTERM"
     assert len(list((tmp_path / "run/checkpoint").glob("step_*/rank_*.h5"))) == 3

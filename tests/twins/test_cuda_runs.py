@@ -269,7 +269,7 @@ def test_what_does_not_fit_is_refused_with_figures(tmp_path: Path, monkeypatch: 
     emulate(monkeypatch)
     monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 1000)
     text = lithowave(*arguments, status=1)
-    assert "of main memory beside that of the GPU" in text and "output.checkpoint: null" in text
+    assert "of main memory in addition to the GPU memory" in text and "output.checkpoint: null" in text
     assert not folder.exists()
 
 
