@@ -70,8 +70,8 @@ class SnapshotSelection(Protocol):
 class Plan(Protocol):
     """A discretization, known before anything is allocated; of several ranks each has its own, for its part.
 
-    unit : what rates count, ``points`` or ``elements``. memory_hint : what a user can change so that a run needs less
-    memory, the beginning of a sentence. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
+    unit : what rates count, ``points`` or ``elements``. memory_hint : advice on how to reduce the memory of a run, an
+    imperative sentence without its period. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
     describe the whole run; bytes are those of this rank.
     """
 

@@ -10,8 +10,8 @@ from pathlib import Path
 class MemoryEstimate:
     """Lower bounds of the memory of all ranks together.
 
-    plan_bytes : of the plan, in main memory. array_bytes : of the arrays of the solver. hint : what a user can change
-    to need less, the beginning of a sentence.
+    plan_bytes : of the plan, in main memory. array_bytes : of the arrays of the solver. hint : `memory_hint` of the
+    plan.
     """
 
     plan_bytes: int
