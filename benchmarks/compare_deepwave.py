@@ -29,10 +29,10 @@ import numpy as np
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
+from lithowave.solvers.common.timing import RECORDS, Steps
 from lithowave.solvers.finite_difference.bench_cases import pass_count
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import RECORDS, Steps
 
 ORDER, SPACING, RECEIVERS = 4, 100.0, 10
 FASTEST = 5000.0
@@ -85,17 +85,18 @@ def own_run(size: int, cells: int, backend: Any) -> tuple[Run, Record]:
 def own_solver(size: int, cells: int, backend: Any) -> FiniteDifferenceSolver:
     """With the random medium inside; in the layers it goes on as it is at their inner edge."""
     simulation = Simulation.model_validate(own_description(size, cells, backend))
-    made = plan(simulation)
+    made = plan(simulation, backend)
     if not cells:  # a description always has layers
         made = dataclasses.replace(made, grid=without_layers(made.grid))
     solver = FiniteDifferenceSolver(made, simulation, backend)
     inner = slice(made.halo, made.halo + size + 2 * cells)
     for k, (lam, mu, rho) in enumerate(medium(size)):
-        planes = [np.pad(values, cells, mode="edge") for values in (lam, 1.0 / mu, rho)]
+        values = {"lam": lam, "compliance": 1.0 / mu, "density": rho}
+        planes = {name: np.pad(value, cells, mode="edge") for name, value in values.items()}
         first, last = (0 if k == 0 else cells + k), (size + 2 * cells if k == size - 1 else cells + k + 1)
-        for array, plane in zip((solver.lam, solver.compliance, solver.density), planes, strict=True):
+        for name, plane in planes.items():
             for place in range(first, last):
-                backend.assign(array[made.halo + place, inner, inner], plane)
+                backend.assign(solver.material.arrays[name][made.halo + place, inner, inner], plane)
     solver.start_records(RECORDS, False)
     return solver
 

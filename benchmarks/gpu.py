@@ -20,7 +20,7 @@ from typing import Any
 
 from lithowave.backends import make_backend
 from lithowave.bench import run_benchmarks
-from lithowave.cli.printing import tell_benchmarks
+from lithowave.cli.printing import print_benchmarks
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 
 Record = dict[str, Any]
@@ -108,7 +108,7 @@ def main(words: list[str] | None = None) -> list[Record]:
 
     (largest if arguments.largest else table)(arguments, keep)
     if records:
-        tell_benchmarks(records)
+        print_benchmarks(records)
     return records
 
 

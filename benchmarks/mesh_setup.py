@@ -89,7 +89,7 @@ def common(plan: Any, backend: Any, solver: dict[str, Any]) -> dict[str, Any]:
 def measure(elements: int, solver: dict[str, Any], backend: Any) -> dict[str, Any]:
     """Seconds of the plan, of what `check` tells beyond it, and of the tables; the most memory until now."""
     method, simulation = load_method("spectral_element"), experiment(elements, solver)
-    plan, plan_s = timed(lambda: method.plan(simulation))
+    plan, plan_s = timed(lambda: method.plan(simulation, backend))
     _, lines_s = timed(plan.lines)
     _, tables_s = timed(lambda: method.Solver(plan, simulation, backend))
     told = common(plan, backend, solver)
@@ -103,7 +103,7 @@ def measure_tetrahedra(elements: int, solver: dict[str, Any], backend: Any) -> d
     from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 
     method, simulation = load_method("discontinuous_galerkin"), experiment(round(elements / IN_A_CUBE), solver)
-    plan, plan_s = timed(lambda: method.plan(simulation))
+    plan, plan_s = timed(lambda: method.plan(simulation, backend))
     _, lines_s = timed(plan.lines)
     kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
     tables, tables_s = timed(lambda: ElementTables(backend, plan, kernels.layout, kernels.pack_faces))

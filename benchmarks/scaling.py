@@ -32,7 +32,7 @@ from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.parallel.halo import Halo, device_of, require_own_device
+from lithowave.parallel.halo import Halo, device_index, require_own_device
 from lithowave.parallel.ranks import Ranks, make_ranks
 from lithowave.solvers import METHODS, load_method
 from scaling_model import (
@@ -48,7 +48,7 @@ from scaling_model import (
 )
 
 Record = dict[str, Any]
-ALONE = {"alone": (True, True)}
+SINGLE_RANK = {"alone": (True, True)}
 WAYS = {"overlapped": (True, False), "waited": (False, False), "silent": (True, True)}  # halo.overlap, halo.silent
 WARM, FEWEST, MOST = 6, 4, 5000  # steps
 SPACING = {"finite_difference": 100.0, "spectral_element": 400.0, "discontinuous_galerkin": 400.0}
@@ -149,10 +149,11 @@ def measure(arguments: argparse.Namespace, ranks: Ranks) -> Record:
         whole = tuple(n * count for n, count in zip(arguments.size, parts, strict=True))
     simulation = Simulation.model_validate(description(arguments, whole, ranks.size))
     method, compute = load_method(arguments.method), simulation.compute
-    plan = method.plan(simulation, ranks)
-    backend = make_backend(compute.backend, compute.precision, arguments.threads, lambda count: device_of(ranks, count))
+    backend = make_backend(
+        compute.backend, compute.precision, arguments.threads, lambda count: device_index(ranks, count)
+    )
     require_own_device(ranks, backend)
-    plan = plan.on(backend, simulation)
+    plan = method.plan(simulation, backend, ranks)
     with CountingHalo(ranks, backend, compute.transport) as halo:
         solver = method.Solver(plan, simulation, backend, halo)
         noise = importlib.import_module(f"{METHODS[arguments.method]}.measure").fill_with_noise
@@ -180,7 +181,7 @@ def take_turns(
     arguments: argparse.Namespace, halo: CountingHalo, clockwork: Clockwork
 ) -> tuple[dict[str, list[float]], int]:
     """Seconds of a step in each way, one for each round; and the steps in which each was taken."""
-    ways = ALONE if halo.alone else WAYS
+    ways = SINGLE_RANK if halo.alone else WAYS
     for halo.overlap, halo.silent in ways.values():  # compile, and capture graphs
         clockwork(WARM)
     halo.overlap, halo.silent = next(iter(ways.values()))

@@ -97,11 +97,13 @@ def tetrahedra(backend: str, elements: float) -> dict[str, Any]:
 def with_steps(description: dict[str, Any], steps: int) -> Any:
     """The simulation, as long as this number of steps."""
     import lithowave
-    from lithowave.parallel.ranks import ALONE
+    from lithowave.backends import make_backend
     from lithowave.solvers import load_method
 
     simulation = lithowave.Simulation(**description | {"duration": 1.0})
-    made = load_method(simulation.solver.method).plan(simulation, ALONE)
+    compute = simulation.compute
+    backend = make_backend(compute.backend, compute.precision, compute.threads)
+    made = load_method(simulation.solver.method).plan(simulation, backend)
     return simulation.with_overrides({"duration": steps * made.schedule.time_step})
 
 
@@ -180,12 +182,11 @@ def compare_plans(chosen: argparse.Namespace) -> tuple[list[dict[str, Any]], boo
 def built(simulation: Any) -> dict[str, str]:
     """Hashes of all arrays of a plan and of its solver on the CPU, by name."""
     from lithowave.backends import make_backend
-    from lithowave.parallel.ranks import ALONE
     from lithowave.solvers import load_method
 
     method = load_method(simulation.solver.method)
     backend = make_backend("cpu", "single")
-    plan = method.plan(simulation, ALONE).on(backend, simulation)
+    plan = method.plan(simulation, backend)
     solver = method.Solver(plan, simulation, backend)
     return dict(hashes(plan, "plan", set())) | dict(hashes(solver, "solver", set()))
 

@@ -14,22 +14,22 @@ import dataclasses
 
 from lithowave.backends import make_backend
 from lithowave.bench import measure_bandwidth
+from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
-from lithowave.solvers.finite_difference.bench_cases import STEP_WORDS
+from lithowave.solvers.finite_difference.fields import step_words
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.timing import call_time
 
 VELOCITY_WORDS = 13
 
 
-def parse(text: str) -> tiles.Arrangement:
+def parse(text: str) -> tiles.TileLayout:
     inside, edge, *numbers = text.split(",")
-    shapes = (tiles.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
-    return tiles.Arrangement(*shapes, *map(int, numbers))
+    shapes = (tiles.TileShape(*map(int, shape.split("x"))) for shape in (inside, edge))
+    return tiles.TileLayout(*shapes, *map(int, numbers))
 
 
-def name(how: tiles.Arrangement) -> str:
+def name(how: tiles.TileLayout) -> str:
     inside, edge = (f"{shape.columns}x{shape.rows}x{shape.rows_of_thread}" for shape in (how.inside, how.edge))
     return f"{inside},{edge},{how.slots},{how.chunk},{how.blocks}"
 
@@ -61,7 +61,7 @@ def main() -> None:
             grid_update.DIRECT = parse(text)
         else:
             table[key] = parse(text)
-        solver.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
+        solver.step.kernels = backend.kernels("lithowave.solvers.finite_difference", order=arguments.order)
         try:
             velocity, stress = (call_time(half, backend) for half in (solver.update_velocity, solver.update_stress))
             step = call_time(lambda: (solver.update_stress(), solver.update_velocity()), backend)
@@ -69,11 +69,11 @@ def main() -> None:
         except Exception as error:  # a shape that does not fit is no reason to stop
             print(f"{text:>28}: {type(error).__name__}: {str(error)[:150]}")
             continue
-        bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
+        bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, step_words() - VELOCITY_WORDS)]
         print(
             f"{text:>28}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
             f"ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, "
-            f"{rate * STEP_WORDS * item / copy:.2f} of the limit without layers",
+            f"{rate * step_words() * item / copy:.2f} of the limit without layers",
             flush=True,
         )
 

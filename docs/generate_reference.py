@@ -1,8 +1,8 @@
-"""Write the parts of the documentation that follow from the package: ``python docs/generate_reference.py``.
+"""Write the generated parts of the documentation: ``python docs/generate_reference.py``.
 
-It writes `simulation_file.md` from the JSON schema, and what stands between ``<!-- name -->`` and
-``<!-- end of name -->``: the commands in `command_line.md`, and in `verification.md` and the README the
-results that the test suite has recorded in `verification/results.json` (with LITHOWAVE_WRITE_FIGURES=1).
+It writes `simulation_file.md` from the JSON schema, `python_reference.md` from docstrings, and the text between
+``<!-- name -->`` and ``<!-- end of name -->``: the commands in `command_line.md`, and in `verification.md` and the
+README the results that the test suite has recorded in `verification/results.json` (with LITHOWAVE_WRITE_FIGURES=1).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from command_pages import commands_text
 from lithowave.description.schema import simulation_schema
 from lithowave.description.template import template_text
 from lithowave.description.units import unit_names
+from python_pages import python_page
 from results_table import results_table, shallow_table
 
 DOCS = Path(__file__).resolve().parent
@@ -28,39 +29,42 @@ PREFACE = """\
 
 <!-- Written by docs/generate_reference.py; do not edit by hand. -->
 
-A simulation is described by one YAML file. `lithowave init` writes a commented one that runs as it stands; it
-is printed [at the end of this page](#a-file-with-every-key). The same names make the Python objects:
-`lw.Simulation(domain={...}, material={...}, ...)` takes what the file holds.
+One YAML file describes a simulation. `lithowave init` writes a commented file that can be run unchanged; it
+is printed [at the end of this page](#a-file-with-every-key). Python objects have the same names:
+`lw.Simulation(domain={...}, material={...}, ...)` accepts the content of the file ([Python
+reference](python_reference.md)).
 
-The file is read strictly. An unknown key, a wrong unit, a number out of range, a source outside the domain, a
-grid that is too coarse: each is refused before any work, with the line in the file, what stands there, what
-is allowed and, where there is one, the nearest valid name. All problems are told at once.
+lithowave validates the file before the run starts. Unknown keys, wrong units, values out of range, sources outside the
+domain and grids that are too coarse are errors. lithowave reports all errors together, each with its line number, the
+value, the allowed values and, for unknown keys, the closest valid key.
 
-**Axes.** x points East, y North, z Up. The flat surface is z = 0 and depth is negative z. Vectors are ordered
-East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz. With `domain.topography` z = 0 is the level that heights
-count from; `depth` of sources and receivers, and the burial of stations, count from the surface where they are.
+**Axes.** x points East, y North, z Up. The flat surface is z = 0, and depths are negative values of z. Vectors are
+ordered East, North, Up; symmetric tensors xx, yy, zz, xy, xz, yz. With `domain.topography`, z = 0 is the reference
+level of elevations; the `depth` of sources and receivers, and the burial of stations, are relative to the surface above
+them.
 
-**Methods.** `solver.method` is `finite_difference`, `spectral_element` or `discontinuous_galerkin`. A key that the
-tables give to some of them only is refused with the others; those of `boundaries.layer` are without effect, which is
-told. Where `--set` replaces the method, the keys `order`, `coefficients`, `passes`, `degree`, `local_time_steps` and
-`refine_sources` of the file are left out.
+**Methods.** `solver.method` is `finite_difference`, `spectral_element` or `discontinuous_galerkin`. If the tables
+restrict a key to some methods, lithowave rejects it with the other methods; unused keys of `boundaries.layer` only
+cause a warning. If `--set` changes the method, lithowave ignores the keys `order`, `coefficients`, `passes`, `degree`,
+`local_time_steps` and `refine_sources` of the file.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).
 
-**Units.** A plain number is in SI units. Text may carry a unit: `"15 km"`, `"2.7 g/cm^3"`, `"5 Hz"`.
+**Units.** A number without a unit is in SI units. A string may contain a unit: `"15 km"`, `"2.7 g/cm^3"`, `"5 Hz"`.
 
 UNITS
 
-**Editors.** An editor that knows YAML schemas completes and checks the file: the first line that `lithowave
-init` writes points to the schema that is installed with the package.
+**Editors.** An editor with support for YAML schemas completes keys and checks the file: the first line of the file
+that `lithowave init` writes refers to the schema that is installed with the package.
 
-In the tables below, a key without a default is required or, where the section says so, one of several.
+In the tables below, an empty default means that the key is optional and not set, or that it is one of several
+alternatives as described in the text of the section.
 """
 
 EPILOGUE = """\
 ## A file with every key
 
-This is what `lithowave init` writes.
+`lithowave init` writes this file.
 
 ```yaml
 TEMPLATE```
@@ -68,10 +72,10 @@ TEMPLATE```
 
 # What replaces descriptions that are written for readers of the code.
 DESCRIPTIONS = {
-    "Simulation": "The keys at the top of the file.",
+    "Simulation": "The top-level keys of the file.",
     "TimeFunction": (
-        "Exactly one of the shapes below. For a moment tensor the shape is the moment *rate*, with unit "
-        "area; for a force it is the amplitude, a factor to the force."
+        "Exactly one of the following shapes. For a moment tensor, the shape is the moment *rate*, with unit "
+        "area; for a force, it is the amplitude by which the force is multiplied."
     ),
 }
 DIMENSIONS = ("length", "time", "frequency", "speed", "density", "pressure", "force", "moment", "angle")
@@ -122,6 +126,13 @@ def _references(entry: dict[str, Any], many: bool = False) -> Iterator[tuple[str
     # One item or a list of them: the list is the general case.
     found = {name: is_list for choice in alternatives for name, is_list in choice}
     yield from found.items()
+
+
+def _file_sections() -> dict[str, str]:
+    """A link to the section of the simulation file for the name of each of its classes."""
+    return {
+        name: f"[`{title}`](simulation_file.md#{anchor(title)})" for title, name, _ in _groups(simulation_schema())
+    }
 
 
 def _section(title: str, name: str, group: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -188,7 +199,7 @@ def _value(entry: dict[str, Any], titles: dict[str, str]) -> str:
         return "`true`, `false`"
     if kind == "string":
         return "file or folder" if entry.get("format") == "path" else "text"
-    return {"integer": "whole number", "number": "number"}[kind] + _range(entry)
+    return {"integer": "integer", "number": "number"}[kind] + _range(entry)
 
 
 def _range(entry: dict[str, Any]) -> str:
@@ -243,7 +254,9 @@ def generated_pages() -> dict[Path, str]:
     shallow = json.loads((ROOT / "benchmarks" / "results" / "h200_shallow_sources.json").read_text(encoding="utf-8"))
     verification = DOCS / "verification.md"
     pages[verification] = with_part(pages[verification], "shallow", shallow_table(shallow["errors"]))
-    return {DOCS / "simulation_file.md": simulation_page(), **pages}
+    pages[DOCS / "simulation_file.md"] = simulation_page()
+    pages[DOCS / "python_reference.md"] = python_page(_file_sections())
+    return pages
 
 
 if __name__ == "__main__":

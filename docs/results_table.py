@@ -1,4 +1,4 @@
-"""The table of verification results, from what the test suite has recorded."""
+"""The table of verification results, from the records of the test suite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Results = Mapping[str, Mapping[str, Any]]
 
 
 def number(value: float) -> str:
-    """Two digits, with an exponent where there would be many zeros."""
+    """Return two digits, with an exponent for very small and very large values."""
     return (
         f"{value:.2g}"
         if 1e-3 <= abs(value) < 1e3
@@ -18,17 +18,17 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A fraction as a percentage with two digits."""
+    """Return a fraction as a percentage with two digits."""
     return f"{float(f'{100 * value:.2g}'):g}%" if value >= 1e-5 else number(value)
 
 
 def largest(results: Results, prefix: str, key: str) -> float | None:
-    """Largest of an entry over all results whose name begins so; None where nothing is recorded."""
+    """Return the largest value of an entry over all results with this prefix, or None if there is none."""
     found = [float(entry[key]) for name, entry in results.items() if name.startswith(prefix) and key in entry]
     return max(found) if found else None
 
 
-# (what is measured, prefix of the records, entry, how it is written, what the tests demand)
+# (what is measured, prefix of the records, entry, format, limit that the tests require)
 ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     (
         "full space, moment tensor and force off the grid, order 4, 10 points per wavelength: error",
@@ -42,35 +42,35 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     ("the same at order 8: error", "loh1_order_8", "relative_l2", percent, "≤ 4%"),
     (
-        "C-PML of ten cells, vp/vs = 4, grazing waves: energy left when the waves have gone, of its peak",
+        "C-PML of ten cells, vp/vs = 4, grazing waves: energy after the waves have left, relative to its peak",
         "absorbing_layers", "energy_left", number, "≤ 1e-6",
     ),
     (
         "the same after 20,000 steps",
-        "absorbing_layers", "energy_at_end", number, "no growth in their second half",
+        "absorbing_layers", "energy_at_end", number, "no growth in the second half",
     ),
     (
-        "seismograms beside the layers against those of a much larger box: difference",
+        "seismograms next to the layers compared with those of a much larger box: difference",
         "layers_against_large_box", "relative_l2", percent, "≤ 1%",
     ),
     (
-        "reciprocity of two forces, at the surface too: difference",
+        "reciprocity of two forces, also at the surface: difference",
         "reciprocity", "relative_l2", number, "≤ 1e-4",
     ),
     (
-        "source moved across a cell in ten steps: change of the error",
+        "source moved across a cell in ten increments: change of the error",
         "source_across_a_cell", "change", percent, "≤ 0.5%",
     ),
     (
-        "closed box, strong contrast, 400 steps: drift of the energy",
+        "closed box, strong contrast, 400 steps: energy drift",
         "energy_closed_box", "drift", number, "≤ 1e-10",
     ),
     (
-        "Rayleigh waves at order 4, 10 points per wavelength: error of the speed, any vp/vs",
+        "Rayleigh waves at order 4, 10 points per wavelength: error of the velocity, all vp/vs",
         "rayleigh_speed_order_4", "error", percent, "≤ 0.3%",
     ),
     (
-        "memory a grid point at order 4, layers aside, bytes",
+        "memory per grid point at order 4, excluding absorbing layers, bytes",
         "memory", "bytes_per_point_order_4", number, "≤ 56",
     ),
     (
@@ -83,8 +83,8 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     ("strain at receivers, 7 points per wavelength: error", "element_strain", "relative_l2", percent, "≤ 2%"),
     (
-        "P and S waves through straight, deformed and curved elements, degrees 2 to 5: how far the order stays below "
-        "degree + 1",
+        "P and S waves through straight, deformed and curved elements, degrees 2 to 5: degree + 1 minus the observed "
+        "order",
         "element_order", "below", number, "≤ 0.3",
     ),
     ("P and S waves at degree 8, 2 x 2 x 2 elements: error", "decay_with_the_degree", "at_degree_8", number, "≤ 1e-6"),
@@ -93,20 +93,21 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "loh1_degree_4", "relative_l2", percent, "≤ 1%",
     ),
     (
-        "waves in anisotropic solids (tilted axis; 21 moduli): error of the phase speeds",
+        "waves in anisotropic solids (tilted axis; 21 moduli): error of the phase velocities",
         "christoffel", "speed", number, "≤ 1e-4",
     ),
     ("the same: error of the polarizations", "christoffel", "polarization", number, "≤ 1e-4"),
     (
-        "records less than a wavelength from Stacey's sides against those of a much larger box: difference",
+        "seismograms less than a wavelength from Stacey boundaries compared with those of a much larger box: "
+        "difference",
         "element_sides_stacey", "all", percent, "—",
     ),
     (
         "the same with the damping layer",
-        "element_sides_layer", "all", percent, "≤ a twentieth of Stacey's",
+        "element_sides_layer", "all", percent, "≤ 1/20 of the above",
     ),
     (
-        "spectral elements in a closed box, strong contrast, single precision, 50,000 steps: drift of the energy",
+        "spectral elements in a closed box, strong contrast, single precision, 50,000 steps: energy drift",
         "element_energy", "drift", number, "≤ 1e-3",
     ),
     ("the same in double precision, 400 steps", "element_rounding_energy", "drift", number, "≤ 1e-12"),
@@ -115,16 +116,16 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "element_reciprocity", "relative_l2", number, "≤ 1e-10",
     ),
     (
-        "limit of the time step below the true one, by",
+        "spectral elements: estimated limit of the time step below the exact one by",
         "element_time_step", "below", percent, "0 to 30%",
     ),
     (
-        "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: how far the observed order "
-        "stays below the order",
+        "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: order minus the observed "
+        "order",
         "tetrahedra_order", "below", number, "≤ 0.3",
     ),
     (
-        "the three waves of a rock of 21 moduli against Christoffel's equation, order 5: observed order",
+        "the three waves in a rock with 21 moduli compared with the Christoffel equation, order 5: observed order",
         "tetrahedra_christoffel_5", "order", number, "≥ 4.7",
     ),
     (
@@ -136,24 +137,24 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "loh1_tetrahedra", "relative_l2", percent, "≤ 1.5%",
     ),
     (
-        "water over rock, reflected and transmitted waves before the critical angle: error of the coefficients",
+        "water over rock, reflected and transmitted waves below the critical angle: error of the coefficients",
         "fluid_solid_steep", "error", percent, "≤ 0.5%",
     ),
     (
-        "the same beyond the critical angle of P waves, with their phases",
+        "the same beyond the critical angle of P waves, including phases",
         "fluid_solid_beyond_critical", "error", percent, "≤ 0.5%",
     ),
-    ("Scholte wave, 15 points per wavelength: error of the speed", "scholte_speed", "error", percent, "≤ 0.5%"),
+    ("Scholte wave, 15 points per wavelength: error of the velocity", "scholte_speed", "error", percent, "≤ 0.5%"),
     (
-        "the three methods on one half-space, records at the surface: largest difference of two",
+        "the three methods in a half-space, seismograms at the surface: largest difference between two methods",
         "three_methods", "largest", percent, "≤ 2.5%",
     ),
 )  # fmt: skip
 
 
 def results_table(results: Results) -> str:
-    """The table in Markdown, of the rows that have been measured."""
-    lines = ["| what | measured | the tests demand |", "| --- | --- | --- |"]
+    """Return the table in Markdown, with the rows that have been measured."""
+    lines = ["| test | measured | required |", "| --- | --- | --- |"]
     for what, prefix, key, written, limit in ROWS:
         value = largest(results, prefix, key)
         if value is not None:
@@ -162,7 +163,7 @@ def results_table(results: Results) -> str:
 
 
 def shallow_table(errors: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """The errors of `benchmarks/shallow_sources.py`: a row for each depth, a column for each method and order."""
+    """Return the errors of `benchmarks/shallow_sources.py`: one row per depth, one column per method and order."""
     titles = [
         f"{name.replace('_', ' ')}, {'degree' if name == 'spectral_element' else 'order'} {order}"
         for name, order in (key.split(":") for key in errors)

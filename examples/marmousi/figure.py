@@ -1,6 +1,6 @@
-"""The shot gather of a run over the section below: ``python examples/marmousi/figure.py [RUN FOLDER]``.
+"""Draw the shot gather of a run above the section: ``python examples/marmousi/figure.py [RUN FOLDER]``.
 
-The folder is out/marmousi unless given; marmousi.png is written into it.
+The default folder is out/marmousi; the script writes marmousi.png to it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 import lithowave as lw
 from lithowave.output.figures import style
 
-GAIN = 1.5  # samples are drawn times (time)^GAIN: waves weaken as they spread
-CLIP = 99.0  # percent of the samples are within the scale,
-NEAR = 700.0  # m, of those further than this from the source: beside it motion is far stronger
+GAIN = 1.5  # samples are multiplied by time**GAIN to compensate geometrical spreading
+CLIP = 99.0  # percentage of the samples within the color scale,
+NEAR = 700.0  # m; samples closer to the source than this are not counted
 
 
 def draw(simulation: lw.Simulation, run: lw.Seismograms, path: Path) -> None:
-    """Vertical velocity over place and time, and the speed of P waves in the section."""
+    """Draw the vertical velocity versus position and time, and the P-wave velocity of the section."""
     x, time = run.positions[:, 0] / 1000, run.time
     gather = np.asarray(run.data)[:, 2] * time**GAIN
     source = simulation.point_sources()[0].position
@@ -41,7 +41,7 @@ def draw(simulation: lw.Simulation, run: lw.Seismograms, path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Draw it."""
+    """Draw the figure of a run."""
     path = folder / "marmousi.png"
     draw(lw.Simulation.from_file(folder / "simulation.yaml"), lw.load_seismograms(folder), path)
     print(path)

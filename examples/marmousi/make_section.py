@@ -1,4 +1,4 @@
-"""A section of the layout of Marmousi2: ``python make_section.py`` writes vp, vs and rho.segy beside this file.
+"""Write a section with the layout of Marmousi2: ``python make_section.py`` writes vp, vs and rho.segy here.
 
 17 km long and 3.5 km deep under 450 m of water: beds that dip and are broken by faults, an anticline, and gas at its
 crest. Speeds are in km/s, the density in g/cm^3, as in the files of Marmousi2 itself.
@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 
 LENGTH, DEPTH = 17000.0, 3500.0  # m
-STEP, SAMPLE = 12.5, 5.0  # m, from trace to trace and from sample to sample
+STEP, SAMPLE = 12.5, 5.0  # m, between traces and between samples
 SEA_FLOOR = 450.0  # m
 WATER = (1500.0, 0.0, 1010.0)  # vp and vs, m/s, and density, kg/m3
-SLOWEST = 800.0  # m/s, S waves in the softest bed
-BEDS = (60.0, 170.0)  # m, thinnest and thickest
+SLOWEST = 800.0  # m/s, minimum S-wave velocity of the beds
+BEDS = (60.0, 170.0)  # m, minimum and maximum thickness
 ANTICLINE = (8900.0, 2100.0, 520.0)  # x of the crest, width, height, m
 FAULTS = ((3300.0, 58.0, 130.0), (5600.0, 63.0, 170.0), (11300.0, -60.0, 150.0), (13400.0, -56.0, 120.0))
 # of each: x at the sea floor, m, dip in degrees (negative: to the West), throw, m
 DIP = 0.035  # of the beds, down to the East
-GAS = (650.0, 900.0, 1000.0)  # half its length, m, and the beds that hold it, by their depth before folding, m
+GAS = (650.0, 900.0, 1000.0)  # half-length, m, and depth range of its beds before folding, m
 
 
 def section() -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-    """x (n,) and depth (m,), m, and vp, vs (m/s) and density (kg/m3) there, (n, m)."""
+    """Return x (n,) and depth (m,) in m, and vp, vs (m/s) and density (kg/m3) on this grid, (n, m)."""
     x = np.arange(0.0, LENGTH + STEP / 2, STEP)
     depth = np.arange(0.0, DEPTH + SAMPLE / 2, SAMPLE)
     along, below = np.meshgrid(x, depth - SEA_FLOOR, indexing="ij")
@@ -37,7 +37,7 @@ def section() -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
 
 
 def unfolded(x: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Depth, m, below the sea floor before folds and faults; near the sea floor there are none."""
+    """Return the depth below the sea floor before folding and faulting, m, which do not affect the sea floor."""
     grown = 1 - np.exp(-((below / 600) ** 2))
     moved = ANTICLINE[2] * np.exp(-(((x - ANTICLINE[0]) / ANTICLINE[1]) ** 2)) - DIP * (x - LENGTH / 2)
     for place, dip, throw in FAULTS:
@@ -47,7 +47,7 @@ def unfolded(x: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def bed_values(before: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """vp, vs and density of the beds at depths before folding, m: faster downwards, alternating from bed to bed."""
+    """Return vp, vs and density of the beds at depths before folding, m: increasing with depth, alternating by bed."""
     random = np.random.default_rng(2)
     bottoms = np.cumsum(random.uniform(*BEDS, 60))
     middles = bottoms - np.diff(bottoms, prepend=0.0) / 2
@@ -59,7 +59,7 @@ def bed_values(before: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def write(path: Path, x: np.ndarray, depth: np.ndarray, values: np.ndarray) -> None:
-    """A SEG-Y file, one trace for each x: CDP coordinates, and in place of an interval thousandths of a metre."""
+    """Write a SEG-Y file with one trace per x, CDP coordinates, and the spacing in mm as the sample interval."""
     import segyio
 
     spec = segyio.spec()
@@ -72,7 +72,7 @@ def write(path: Path, x: np.ndarray, depth: np.ndarray, values: np.ndarray) -> N
             file.header[number] = {
                 field.TRACE_SEQUENCE_FILE: number + 1,
                 field.CDP: number + 1,
-                field.SourceGroupScalar: -10,  # coordinates in decimetres
+                field.SourceGroupScalar: -10,  # coordinates in decimeters
                 field.CDP_X: round(10 * place),
                 field.TRACE_SAMPLE_COUNT: len(depth),
                 field.TRACE_SAMPLE_INTERVAL: interval,

@@ -1,6 +1,6 @@
-"""The shot gather of a run over the ground below: ``python examples/salt/figure.py [RUN FOLDER]``.
+"""Draw the shot gather of a run above the model: ``python examples/salt/figure.py [RUN FOLDER]``.
 
-The folder is out/salt unless given; salt.png is written into it.
+The default folder is out/salt; the script writes salt.png to it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import lithowave as lw
 from lithowave.output.figures import style
 
-GAIN = 1.5  # samples are drawn times (time)^GAIN: waves weaken as they spread
-CLIP = 99.0  # percent of the samples are within the scale,
-NEAR = 700.0  # m, of those further than this from the source: beside it motion is far stronger
+GAIN = 1.5  # samples are multiplied by time**GAIN to compensate geometrical spreading
+CLIP = 99.0  # percentage of the samples within the color scale,
+NEAR = 700.0  # m; samples closer to the source than this are not counted
 COLORS = {
     "water": "#d7e9f7", "zone_1": "#f4ead5", "zone_2": "#e9d8b4",
     "zone_3": "#d9c295", "zone_4": "#c4a877", "salt": "#d98a8f",
@@ -24,7 +24,7 @@ COLORS = {
 
 
 def draw(run: lw.Seismograms, path: Path) -> None:
-    """Vertical velocity over place and time, and the section through the ground below the cable."""
+    """Draw the vertical velocity versus position and time, and the section of the model below the cable."""
     x, time = run.positions[:, 0] / 1000, run.time
     gather = np.asarray(run.data)[:, 2] * time**GAIN
     scale = np.percentile(np.abs(gather[np.abs(run.positions[:, 0]) > NEAR]), CLIP)
@@ -48,7 +48,7 @@ def draw(run: lw.Seismograms, path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Draw it."""
+    """Draw the figure of a run."""
     path = folder / "salt.png"
     draw(lw.load_seismograms(folder), path)
     print(path)

@@ -1,7 +1,7 @@
-"""The mesh of this example: ``python make_mesh.py`` writes salt.msh beside this file.
+"""Generate the mesh of this example: ``python make_mesh.py`` writes salt.msh to this directory.
 
-    python make_mesh.py --elements 60000       # a coarser one
-    python make_mesh.py --gmsh                 # the same ground by Gmsh, elements larger where waves are faster
+    python make_mesh.py --elements 60000       # a coarser mesh
+    python make_mesh.py --gmsh                 # mesh the same model with Gmsh, with element sizes by wave speed
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import geometry
 import numpy as np
 
 from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 
 ELEMENTS = 450_000
-TOLERANCE = 0.02  # of their number
+TOLERANCE = 0.02  # relative deviation of the number of elements
 TRIALS = 6
-ORDER = 5  # at which the resolved frequency is told
+ORDER = 5  # order for which the resolved frequency is printed
 PIECES = 12  # tetrahedra of a cube
 
 
 def salt_mesh(size: float) -> TetrahedralMesh:
-    """The mesh from cubes of an edge of `size`, m, where waves are slowest.
+    """Return the mesh from cubes with the edge `size`, m, in the layer with the lowest wave speed.
 
-    The layers are flat while the salt is cut out of them, so that vertices of the horizons can move in these to where
-    the salt begins. Then all are bent.
+    The layers are flat while the salt is cut out of them, so that vertices of the horizons can move within the horizons
+    to the edge of the salt. Then all layers are deformed.
     """
     speeds = np.array([geometry.SLOWEST[name] for name in geometry.LAYERS])
     thicknesses = -np.diff(geometry.LEVELS)
@@ -44,7 +44,7 @@ def salt_mesh(size: float) -> TetrahedralMesh:
 
 
 def sized(elements: int) -> TetrahedralMesh:
-    """The mesh whose number of elements comes nearest to the one wanted."""
+    """Return a mesh with approximately the given number of elements."""
     volume = np.prod([high - low for low, high in (geometry.X, geometry.Y, (geometry.BOTTOM, 0.0))])
     size = (PIECES * volume / elements) ** (1 / 3)
     found = []
@@ -58,10 +58,10 @@ def sized(elements: int) -> TetrahedralMesh:
 
 
 def summary(mesh: TetrahedralMesh) -> str:
-    """What the mesh resolves, and what limits the time step."""
+    """Return the resolved frequency and the limit of the time step as text."""
     slowest, fastest = (np.array(list(speeds.values())) for speeds in (geometry.SLOWEST, geometry.FASTEST))
     edges = np.cbrt(PIECES * mesh.volumes())
-    # Of all but one element in a hundred: Gmsh makes a few that are much larger than asked for.
+    # The largest 1% of the elements are excluded: Gmsh generates a few that are much larger than requested.
     frequency = ORDER * float(np.quantile(slowest[mesh.materials] / edges, 0.01))
     times = 2000 * mesh.insphere_radii() / fastest[mesh.materials]
     counts = zip(mesh.groups, np.bincount(mesh.materials, minlength=len(mesh.groups)), strict=True)
@@ -73,7 +73,7 @@ def summary(mesh: TetrahedralMesh) -> str:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the mesh file."""
     parser = argparse.ArgumentParser(description="Make the mesh of the salt example.")
     parser.add_argument("--elements", type=int, default=ELEMENTS, help=f"about so many tetrahedra ({ELEMENTS})")
     parser.add_argument("--gmsh", action="store_true", help="by Gmsh: pip install gmsh")

@@ -1,6 +1,6 @@
-"""The ground of this example meshed by Gmsh: elements in proportion to the speed of the slowest wave, the salt's too.
+"""Mesh the model of this example with Gmsh: element sizes are proportional to the minimum wave speed, also in the salt.
 
-Gmsh (GPL) is no part of lithowave: ``pip install gmsh``.
+Gmsh (GPL) is not part of lithowave: ``pip install gmsh``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOLERANCE, TRIALS = 0.03, 3
 
 
 def gmsh_mesh(elements: int) -> TetrahedralMesh:
-    """A mesh of about so many elements. SystemExit: Gmsh is not installed."""
+    """Return a mesh with approximately the given number of elements. SystemExit: Gmsh is not installed."""
     try:
         import gmsh
     except ImportError:
@@ -51,14 +51,14 @@ def gmsh_mesh(elements: int) -> TetrahedralMesh:
 
 
 def materials(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Number of the material at points (n,)."""
+    """Return the index of the material at points (n,)."""
     layers = range(1, len(geometry.LAYERS))
     found = sum((z < geometry.interface(number, x, y)).astype(np.int64) for number in layers)
     return np.where(geometry.salt(x, y, z) < 0, len(geometry.LAYERS), found)
 
 
 def slowest_speeds() -> tuple[list[np.ndarray], np.ndarray]:
-    """Speed [x, y, z], m/s, of the slowest wave, and the axes of the grid, m."""
+    """Return the minimum wave speed on a grid, [x, y, z], m/s, and the axes of the grid, m."""
     ends = (geometry.X, geometry.Y, (geometry.BOTTOM, 0.0))
     axes = [np.linspace(*end, round((end[1] - end[0]) / step) + 1) for end, step in zip(ends, GRID, strict=True)]
     places = np.meshgrid(*axes, indexing="ij")
@@ -68,7 +68,7 @@ def slowest_speeds() -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def build(gmsh: Any) -> None:
-    """The box, cut by the sea floor and the horizons as B-splines, and by the salt as a solid through its sections."""
+    """Create the box, split by the sea floor and the horizons (B-splines) and by the salt (a solid)."""
     occ = gmsh.model.occ
     extents = [high - low for low, high in (geometry.X, geometry.Y)]
     box = occ.addBox(geometry.X[0], geometry.Y[0], geometry.BOTTOM, *extents, -geometry.BOTTOM)
@@ -77,7 +77,7 @@ def build(gmsh: Any) -> None:
     solid = occ.addThruSections(wires, makeSolid=True)
     occ.fragment([(3, box)], [*tools, *solid])
     occ.synchronize()
-    # What sticks out of the box goes, and what was left of curves and surfaces in no volume.
+    # Remove everything outside the box, and curves and surfaces that belong to no volume.
     kept = set(gmsh.model.getBoundary(gmsh.model.getEntities(3), combined=False, oriented=False))
     loose = [surface for surface in gmsh.model.getEntities(2) if surface not in kept]
     occ.remove(loose, recursive=True)

@@ -15,7 +15,7 @@ from typing import Any
 from lithowave.version import __version__
 
 _HOMES = {
-    "Simulation": "description.simulation",
+    "Simulation": "runnable",
     "Domain": "description.domain",
     "GeographicOrigin": "description.domain",
     "Boundaries": "description.boundaries",
@@ -50,6 +50,8 @@ _HOMES = {
     "plot_run": "output.figures",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",
+    "Result": "run.launch",
+    "Callback": "run.callback",
     "LithowaveError": "errors",
     "LithowaveWarning": "errors",
     "InputError": "errors",

@@ -24,8 +24,8 @@ from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run.launch import run_simulation
 from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
+from lithowave.solvers.common.timing import best_time
 from lithowave.solvers.interface import BenchTask
-from lithowave.solvers.timing import best_time
 
 BANDWIDTH_ELEMENTS = 48_000_000
 
@@ -61,7 +61,7 @@ def run_benchmarks(
     unless given. json_path : the records are written there as a JSON list. tell : takes a line for each size that does
     not fit into the memory, and is left out.
     orders, options : of finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
-    simulation, layer_cells, receivers, steps (see `Setting` there); of spectral elements degrees and deterministic; of
+    simulation, layer_cells, receivers, steps (see `BenchSettings`); of spectral elements degrees and deterministic; of
     discontinuous Galerkin orders.
     """
     sizes, cases, orders = (None if one is None else list(one) for one in (sizes, cases, orders))
@@ -78,7 +78,7 @@ def run_benchmarks(
             for task in own.make_tasks(device, wanted, sizes, **given):
                 try:
                     records.append(measure_task(task, bandwidth))
-                except NoRoomError as error:
+                except TaskTooLargeError as error:
                     if tell:
                         tell(f"{task.name}, {precision} is left out: {error}")
     if json_path is not None:
@@ -157,7 +157,7 @@ def measure_bandwidth(backend: Any) -> dict[str, float]:
     }
 
 
-class NoRoomError(Exception):
+class TaskTooLargeError(Exception):
     """A grid or mesh does not fit into the memory."""
 
 
@@ -166,16 +166,16 @@ def measure_task(task: BenchTask, bandwidth: dict[str, float]) -> Record:
 
     Raises
     ------
-    NoRoomError : the arrays do not fit into the memory.
+    TaskTooLargeError : the arrays do not fit into the memory.
     """
     needed, free = task.plan.memory_bytes(task.backend), task.backend.free_memory()
     if needed > free:
-        raise NoRoomError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
+        raise TaskTooLargeError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
     try:
         rate, measured = measure_run(task) if task.case == "run" else measure_steps(task)
     except ResourceError as error:
         if isinstance(error.__cause__, MemoryError):
-            raise NoRoomError(str(error)) from error
+            raise TaskTooLargeError(str(error)) from error
         raise
     return complete(task, rate, bandwidth, measured)
 

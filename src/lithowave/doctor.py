@@ -34,7 +34,6 @@ REQUIRED = (
 )
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
-    "netCDF4": ("writing material models as NetCDF in Python; lithowave reads them without it", "formats"),
     "segyio": ("SEG-Y seismograms and sections", "formats"),
     "meshio": ("meshes of hexahedra from Gmsh, meshes from VTU", "meshes"),
     "mpi4py": ("runs on several ranks", "mpi"),
@@ -51,7 +50,7 @@ SECONDS = 10.0
 TEXT = {"encoding": "utf-8", "errors": "replace"}  # of the output of other programs
 
 
-def examine() -> dict[str, Any]:
+def run_diagnostics() -> dict[str, Any]:
     """Look at everything.
 
     Returns
@@ -84,7 +83,7 @@ def examine() -> dict[str, Any]:
         "disk": {"folder": os.getcwd(), "free_bytes": shutil.disk_usage(".").free},
         "gpu": gpu,
         "mpi": examine_mpi(),
-        "transport": run_transport(gpu),
+        "transport": available_transports(gpu),
         "programs": {name: shutil.which(name) for name in ("ffmpeg", "git")},
         "problems": problems,
     }
@@ -307,7 +306,7 @@ def launcher_version(told: str) -> str | None:
     return lines[0] if lines else None
 
 
-def run_transport(gpu: dict[str, Any]) -> dict[str, Any]:
+def available_transports(gpu: dict[str, Any]) -> dict[str, Any]:
     """By what a run on several devices would exchange messages, in the order in which it looks for a way.
 
     ``nccl`` : the version of NCCL that CuPy has, None without one. ``ways`` : those that work here, of ``peer`` (within
@@ -333,7 +332,7 @@ def output_of(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def examination_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def diagnostics_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What was found as (name, text), for reading."""
     from lithowave.output.hdf5 import readable_size
 

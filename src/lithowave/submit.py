@@ -20,9 +20,9 @@ from lithowave.run.status import FINISHED, run_state
 
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5
-LEAST_TIME, SETUP_TIME, ROUNDED_TIME = 900, 600, 300  # s
+MIN_TIME, SETUP_TIME, ROUNDED_TIME = 900, 600, 300  # s
 GPU_THREADS = 4  # cores beside a GPU
-MOST_PER_NODE = 8  # GPUs that a node is taken to have at most, where nothing is said
+MAX_GPUS_PER_NODE = 8  # GPUs that a node is taken to have at most, where nothing is said
 REQUEUES = 50
 CHECKPOINT_SPEED = 2e8  # B/s at which a checkpoint is written, at least
 TIME = re.compile(r"\d+(:\d\d(:\d\d)?)?|\d+-\d+(:\d\d(:\d\d)?)?")
@@ -93,7 +93,7 @@ STOP = {
 
 
 @dataclass(frozen=True)
-class Request:
+class JobRequest:
     """What is asked of the cluster; None leaves it to `make_script`.
 
     ranks : processes on CPUs. gpus : with a rank each. threads : cores for each rank. time : as Slurm has it.
@@ -127,7 +127,7 @@ class Request:
         return -(-self.size // self.per_node)
 
 
-def make_script(simulation: Simulation, file: Path, request: Request, arguments: Sequence[str] = ()) -> str:
+def make_script(simulation: Simulation, file: Path, request: JobRequest, arguments: Sequence[str] = ()) -> str:
     """A script for ``sbatch``; for a survey an array of jobs, one for each shot that is not finished.
 
     Parameters
@@ -188,7 +188,7 @@ def submit_script(script: str) -> str:
     return done.stdout.strip()
 
 
-def _refuse_contradictions(simulation: Simulation, request: Request) -> None:
+def _refuse_contradictions(simulation: Simulation, request: JobRequest) -> None:
     for name in ("ranks", "gpus", "ranks_per_node", "threads"):
         value = getattr(request, name)
         if value is not None and value < 1:
@@ -204,7 +204,7 @@ def _refuse_contradictions(simulation: Simulation, request: Request) -> None:
         raise InputError("--gpus", "is missing, but compute.backend is cuda", "say how many GPUs a run gets")
     if request.gpus and simulation.compute.backend == "cpu":
         raise InputError("--gpus", "GPUs are asked for, but compute.backend is cpu", "--set compute.backend=cuda helps")
-    if request.gpus and request.gpus > MOST_PER_NODE and request.ranks_per_node is None:
+    if request.gpus and request.gpus > MAX_GPUS_PER_NODE and request.ranks_per_node is None:
         allowed = f"{request.gpus} GPUs are on several nodes: say how many each has"
         raise InputError("--ranks-per-node", "is missing", allowed)
     if request.gpus and request.gpus % request.per_node:
@@ -225,25 +225,25 @@ def _shots_to_do(simulation: Simulation) -> list[int]:
     return numbers
 
 
-def _cores(request: Request) -> int:
+def _cores(request: JobRequest) -> int:
     """Cores for each rank where nobody says: the nodes are taken to be like this machine."""
     share = max(1, usable_cores() // request.per_node)
     return min(share, GPU_THREADS) if request.gpus else share
 
 
-def _predicted_time(report: CheckReport, request: Request, threads: int) -> str:
+def _predicted_time(report: CheckReport, request: JobRequest, threads: int) -> str:
     """The time to ask for: what this machine would take, scaled by cores or GPUs, and a margin."""
     if report.loop_s is None or (request.gpus and report.backend != "cuda"):
         why = "there is no GPU here to measure" if request.gpus else "; ".join(report.problems) or "it was not measured"
         raise InputError("--time", f"cannot be predicted on this machine ({why})", "give it, e.g. --time 2:00:00")
     share = 1.0 / request.size if request.gpus else (report.threads or 1) / (request.size * threads)
-    seconds = max(LEAST_TIME, TIME_MARGIN * report.loop_s * share + SETUP_TIME)
+    seconds = max(MIN_TIME, TIME_MARGIN * report.loop_s * share + SETUP_TIME)
     minutes = math.ceil(seconds / ROUNDED_TIME) * ROUNDED_TIME // 60
     return f"{minutes // 60}:{minutes % 60:02d}:00"
 
 
 def _directives(
-    simulation: Simulation, request: Request, report: CheckReport, name: str, numbers: list[int], lead: int
+    simulation: Simulation, request: JobRequest, report: CheckReport, name: str, numbers: list[int], lead: int
 ) -> list[str]:
     arrays = (report.memory_bytes - PROCESS_BYTES) / request.nodes
     memory = MEMORY_MARGIN * (arrays + PROCESS_BYTES * request.per_node)
@@ -282,7 +282,7 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
-def _origin(report: CheckReport, request: Request) -> str:
+def _origin(report: CheckReport, request: JobRequest) -> str:
     total = f"{report.plan.get('steps', '?')} steps; one process would take {report.memory_bytes / 1e9:.2f} GB"
     if report.loop_s is None:
         return f"The dry run: {total}."

@@ -18,7 +18,8 @@ from lithowave.run.check import check_simulation
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "examples" / "chino_hills" / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")), *sorted(DOCS.glob("*.md"))]
+TOP_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 LARGEST_PICTURE = 300_000
 
 
@@ -56,7 +57,41 @@ def test_generated_pages_are_current(reference) -> None:
     old = [
         named(p) for p, text in reference.generated_pages().items() if p.read_text(encoding="utf-8") != text
     ]
-    assert old == [], "python docs/generate_reference.py writes them anew"
+    assert old == [], "run python docs/generate_reference.py"
+
+
+def test_every_public_name_is_in_the_python_reference() -> None:
+    headings = re.findall(r"^### (\w+)$", (DOCS / "python_reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for name in lw.__all__ if not name.startswith("_")} <= set(headings)
+
+
+def test_a_public_class_is_documented_with_its_methods(reference) -> None:
+    page = importlib.import_module("python_pages").python_page({"Domain": "[section](simulation_file.md#domain)"})
+    assert "lw.Domain(x, y, z, crs, topography)" in page and "Keys and arguments: [section]" in page
+    assert "#### Simulation.from_file" in page and "* `overrides`: entries that replace" in page
+    assert re.search(r"^\* `origin_delay`: Origin time", page, re.MULTILINE)
+    assert "model_dump" not in page and "PendingCopy" not in page
+
+
+def test_every_page_is_in_the_navigation_and_on_the_home_page() -> None:
+    navigation = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = {page.name for page in DOCS.glob("*.md")}
+    assert set(navigation) == pages and len(navigation) == len(pages)
+    home = set(re.findall(r"\]\((\w+\.md)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    assert pages - home == {"index.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """`folder/file.py` is a path in the repository or in the package; `file.py` may be in any folder."""
+    sources = [path for top in ("src", "tests", "docs", "benchmarks", "examples") for path in (ROOT / top).rglob("*")]
+    names = {path.name for path in sources}
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:[\w.]+/)*\w+\.(?:py|cu|cuh|pyi))`", text):
+        candidates = (ROOT / path, ROOT / "src" / "lithowave" / path, page.parent / path)
+        assert any(place.exists() for place in candidates) if "/" in path else path in names, path
+    for folder in re.findall(r"`((?:tests|benchmarks|docs|examples|src)/[\w/]+)`", text):
+        assert (ROOT / folder).is_dir(), folder
 
 
 def test_a_page_without_marks_is_noticed(reference) -> None:
@@ -67,7 +102,7 @@ def test_a_page_without_marks_is_noticed(reference) -> None:
         reference.with_part("a page", "x", "new")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"https?://", target):
@@ -77,6 +112,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{target} is not there"
         assert page.parent != DOCS or DOCS in file.parents, f"{target} is not part of the site"
         assert not anchor or anchor in anchors(file), f"{target}: no such heading"
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == lw.__version__ and citation["cff-version"] == "1.2.0"
+    assert citation["authors"] == [{"name": "The lithowave developers"}]
 
 
 def test_pictures_are_small() -> None:
@@ -186,9 +227,8 @@ def test_the_shot_at_sea_takes_about_a_minute(page: Path, tmp_path: Path) -> Non
 
 def typed_commands(page: Path) -> list[list[str]]:
     """The lithowave commands in the indented blocks of a page, in words."""
-    lines = re.findall(
-        r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # continued lines
+    lines = re.findall(r"^ {4}(?:\.venv/bin/)?(lithowave .*)$", text, re.MULTILINE)
     return [shlex.split(line, comments=True) for line in lines]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from lithowave.errors import OutputError
 from lithowave.output.checkpoint import FILE_NAME, open_checkpoint, write_checkpoint
-from lithowave.output.hdf5 import Piece, changing, creating, open_file, preallocate, replacing
+from lithowave.output.hdf5 import ContiguousDataset, changing, creating, open_file, preallocate, replacing
 from lithowave.output.paged import PAGE, PagedFile
 
 
@@ -53,7 +53,7 @@ def test_a_large_array_is_not_held_in_memory(tmp_path):
         preallocate(file, "large", (1 << 30,), np.float64)
     with open_file(tmp_path / "a.h5") as file:
         assert file["large"].shape == (1 << 30,)
-        assert Piece.of(file["large"]).start > 0
+        assert ContiguousDataset.of(file["large"]).start > 0
     assert (tmp_path / "a.h5").stat().st_blocks * 512 < 1 << 20
 
 
@@ -93,7 +93,7 @@ def test_a_piece_without_a_place_is_not_taken_for_the_beginning(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("chunked", (10,), "f4", chunks=(5,))
     with open_file(tmp_path / "a.h5") as file, pytest.raises(ValueError, match="no place"):
-        Piece.of(file["chunked"])
+        ContiguousDataset.of(file["chunked"])
 
 
 def state(value):

@@ -25,6 +25,7 @@ from lithowave.solvers.clock import Clock
 from lithowave.solvers.discontinuous_galerkin.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from reference_backend import CPU
 from small_run import lithowave, report_of, settings
 
 SMALL = """\
@@ -158,7 +159,8 @@ def test_an_instability_is_told() -> None:
         while not clock.finished:
             solver.advance(clock.step)
             clock.tick()
-            watch.check(solver, clock)
+            if watch.due(clock):
+                watch(solver, clock)
     text = str(found.value)
     assert "250% of the stability limit" in text and "insphere radius" in text and "in element" in text
 
@@ -210,7 +212,7 @@ def test_a_run_takes_what_was_predicted(tmp_path: Path, changes: dict[str, Any])
     method = load_method("discontinuous_galerkin")
 
     def arrays() -> tuple[DiscontinuousGalerkinPlan, DiscontinuousGalerkinSolver]:
-        made = method.plan(simulation)
+        made = method.plan(simulation, CPU)
         return made, DiscontinuousGalerkinSolver(made, simulation, backend)
 
     arrays()
@@ -224,9 +226,9 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
     bare = lw.Simulation.from_text(SMALL, tmp_path)
     changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
     full = bare.with_overrides(changes)
-    made = load_method("discontinuous_galerkin").plan(full)
+    made = load_method("discontinuous_galerkin").plan(full, CPU)
     needs = [memory_needed(one, made, backend).main for one in (bare, full)]
-    assert needs[1] > needs[0] + 100 * made.raster_point_count(full.output.snapshots[0])
+    assert needs[1] > needs[0] + 100 * made.snapshot_point_count(full.output.snapshots[0])
 
 
 # --- what is refused
@@ -275,7 +277,6 @@ def test_bad_input_is_told_with_its_line(
 
 
 def test_the_same_without_a_fault_runs(meshed: Path) -> None:
-    # Other tests compile the kernels of order 2.
-    lithowave("run", meshed, *settings("solver.order=2", "solver.max_frequency=1.5"))
+    lithowave("run", meshed, *settings("solver.order=2", "solver.max_frequency=1.5"))  # compiled by other tests
     assert np.abs(lw.load_seismograms(meshed.parent / "out").data).max() > 0
     assert report_of(meshed.parent / "out")["plan"]["faces"] == {"free": 72, "absorbing": 264}

@@ -254,7 +254,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
 def test_tables_are_plain_without_a_terminal_and_folded_on_one(monkeypatch, capsys):
     rows = [("name", "a value " * 30, "red"), ("longer name", "[0] stays as it is", "")]
-    printing.tell_rows(rows)
+    printing.print_rows(rows)
     plain = capsys.readouterr().out
     assert plain.splitlines() == [
         "       name  " + ("a value " * 30).strip(),
@@ -264,7 +264,7 @@ def test_tables_are_plain_without_a_terminal_and_folded_on_one(monkeypatch, caps
     monkeypatch.setattr(
         printing, "console", lambda: Console(file=screen, force_terminal=True, width=60, markup=False)
     )
-    printing.tell_rows(rows)
+    printing.print_rows(rows)
     assert len(screen.getvalue().splitlines()) > 4 and "[0] stays" in screen.getvalue()
 
 
@@ -487,7 +487,7 @@ def test_doctor_asks_the_mpi_library_in_a_process_of_its_own(monkeypatch):
 def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
     def told(count, peer_copies=False):
         gpu = {"cupy": {"device_count": count}, "kernels": {"peer_copies": peer_copies}}
-        return doctor._transport_text(doctor.run_transport(gpu))
+        return doctor._transport_text(doctor.available_transports(gpu))
 
     nccl = SimpleNamespace(available=True, get_version=lambda: 22804)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(nccl=nccl)))
@@ -501,7 +501,7 @@ def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
     nccl.available = False
     assert "messages by main memory and MPI; CuPy has no NCCL (compute.transport: host)" in told(2)
     assert told(0).startswith("no CUDA device")
-    assert doctor.run_transport({"cupy": None, "kernels": None})["ways"] == []
+    assert doctor.available_transports({"cupy": None, "kernels": None})["ways"] == []
 
 
 def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:

@@ -16,6 +16,7 @@ from lithowave.solvers.finite_difference.kernels import tiling
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.points import line_weights
+from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities
 
 PULSE = {"gaussian": {"sigma": 0.1, "delay": 0.6}}
@@ -45,8 +46,8 @@ def test_memory_of_a_point() -> None:
 
 def test_planned_memory_is_what_the_solver_holds() -> None:
     the_plan, solver = make(half_space(50.0, [0, 0, -400], []))
-    arrays = [*solver.fields_by_name.values(), solver.lam, solver.compliance, solver.density]
-    arrays += [array for kind in solver.memory.values() for array in kind]
+    arrays = [*solver.fields_by_name.values(), *solver.material.arrays.values()]
+    arrays += [array for kind in solver.step.memory.values() for array in kind]
     assert sum(array.nbytes for array in arrays) == the_plan.memory_bytes()
 
 
@@ -123,11 +124,11 @@ def test_largest_stable_step_is_stable_and_a_larger_one_is_not() -> None:
     growth = {}
     for fraction in (0.999, 1.02):
         simulation = half_space(50.0, [0, 0, -300], [], boundaries={"sides": "rigid", "bottom": "rigid"})
-        limit = plan(simulation).schedule.limit
+        limit = plan(simulation, CPU).schedule.limit
         simulation = simulation.with_overrides({"output.sampling_interval": None, "solver.safety": 1.0})
         the_plan, solver = make(simulation)
         scale = fraction * limit / the_plan.schedule.time_step
-        solver.ratio = solver.backend.scalar(float(solver.ratio) * scale)
+        solver.step.ratio = solver.backend.scalar(float(solver.step.ratio) * scale)
         generator = np.random.default_rng(3)
         halo = the_plan.halo
         for name in ("vx", "vy", "vz"):
@@ -158,12 +159,12 @@ def test_time_step_divides_the_sampling_interval() -> None:
         ({"boundaries": {"x_max": "rigid"}, "domain": {"x": [-800, 1630], "y": [-800, 1200], "z": [-1200, 0]}},
          "rigid face lies between grid points"),
         ({"boundaries": {"sides": "rigid"}, "domain": {"x": [-100, 140], "y": [-800, 1200], "z": [-1200, 0]}},
-         "extent holds 5 grid points"),
+         "extent has 5 grid points"),
     ],
 )  # fmt: skip
 def test_what_the_method_cannot_do_is_refused(changes: dict, text: str) -> None:
     with pytest.raises(InputError, match=text):
-        plan(half_space(60.0, [0, 0, -300], [], **changes))
+        plan(half_space(60.0, [0, 0, -300], [], **changes), CPU)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 16, 64])

@@ -16,7 +16,6 @@ from cuda_devices import emulate
 from lithowave.errors import InstabilityError
 from lithowave.run.launch import run_simulation
 from lithowave.solvers import load_method
-from lithowave.weak import weak_call
 from small_run import SMALL
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -78,19 +77,3 @@ def test_a_run_frees_what_it_made(
         run_simulation(simulation, tmp_path / "failed")
     del caught
     assert found and not living(found)
-
-
-def test_a_weak_call_does_not_keep_the_object() -> None:
-    class Counter:
-        total = 0
-
-        def add(self, number: int) -> None:
-            self.total += number
-
-    counter = Counter()
-    counter.call = weak_call(counter.add, 3)
-    counter.call()
-    reference = weakref.ref(counter)
-    assert counter.total == 3
-    del counter
-    assert reference() is None

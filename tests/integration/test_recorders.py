@@ -12,12 +12,14 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
+from lithowave.description.acquisition import Acquisition
 from lithowave.errors import OutputError
 from lithowave.output import recorders
 from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import load_snapshots
+from lithowave.solvers.clock import Clock
 from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
@@ -157,20 +159,20 @@ def test_strain_is_treated_as_stress_is(
     writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)
     solver, recorder = Oscillation(staggered), SeismogramRecorder(writer, schedule, output, 1)
     recorder.capacity = 7
-    recorder.start(solver)
+    recorder.prepare(solver)
     assert solver.with_stress is True
     for solver.now in range(1, 82):
-        clock = SimpleNamespace(step=solver.now)
+        clock = Clock(Oscillation.step, 81, solver.now)
         assert recorder.due(clock)
-        recorder.write(solver, clock)
+        recorder(solver, clock)
         if solver.now == stop:
             recorder.flush(solver)
             state = recorder.state()
             recorder.close()
             recorder = SeismogramRecorder(SeismogramWriter.resume(writer.path), schedule, output, 1)
-            recorder.start(solver)
+            recorder.prepare(solver)
             recorder.restore(state, clock)
-    recorder.finish(solver)
+    recorder.finish(solver, clock)
     recorder.close()
     read = load_seismograms(tmp_path)
     smoothing = np.cos(1.5 * Oscillation.step) if staggered else 1.0  # of the mean of two
@@ -187,8 +189,8 @@ def test_strain_takes_room_as_stress_does() -> None:
     schedule = SimpleNamespace(sample_count=100)
 
     def size(**output: bool) -> int:
-        compute, receivers = SimpleNamespace(precision="single"), [None] * 3
-        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, receiver_list=lambda: receivers)
+        compute, acquisition = SimpleNamespace(precision="single"), Acquisition((), ((None,) * 3,))
+        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, acquisition=acquisition)
         return output_bytes(simulation, schedule, [])
 
     assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4
@@ -226,7 +228,7 @@ def assert_same_output(first: Path, second: Path) -> None:
 @pytest.mark.parametrize("sizes", [(2,), (5,), (3, 2), (4, 1), (1, 3)])
 def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes, asked) -> None:
     """Receivers shared by two ranks, blocks of five records, and runs that go on on other numbers of ranks."""
-    monkeypatch.setattr(recorders, "MOST_RECORDS", 5)
+    monkeypatch.setattr(recorders, "MAX_RECORDS", 5)
     simulation = simulation_of([PLANE, VOLUME], peak_motion=not sizes[1:], **asked)
     alone = simulation_of([PLANE, VOLUME], peak_motion=True, **asked)
     part_of_a_run(tmp_path / "one", 1, alone)
@@ -240,7 +242,7 @@ def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes,
 
 def test_all_ranks_ask_for_the_same_at_the_same_steps(tmp_path: Path, monkeypatch) -> None:
     """They hand values around in pairs of calls: one that gathered at another step would take them for others."""
-    monkeypatch.setattr(recorders, "MOST_RECORDS", 4)
+    monkeypatch.setattr(recorders, "MAX_RECORDS", 4)
     asked: dict[int, list[tuple[int, ...]]] = {0: [], 1: [], 2: []}
     part_of_a_run(
         tmp_path / "run", 3, simulation_of([PLANE, VOLUME], stress=True), until=10, beyond=6,

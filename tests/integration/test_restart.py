@@ -13,7 +13,7 @@ from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.output.figures.description import domain_of, read_description
 from lithowave.output.figures.plot import plot_run
 from lithowave.run.launch import restart_run, run_simulation
-from lithowave.run.stop_signals import StopSignals, stop_signals
+from lithowave.run.stop_signals import SignalHandler, stop_signals
 from small_run import (
     EVERYTHING,
     assert_same_results,
@@ -142,7 +142,7 @@ def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_typed_twice_does_not_wait():
-    signals = StopSignals()
+    signals = SignalHandler()
     signals.receive(signal.SIGTERM, None)
     signals.receive(signal.SIGTERM, None)
     assert signals.pending and signals.stopped_by == "SIGTERM"

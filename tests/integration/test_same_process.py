@@ -22,7 +22,7 @@ from lithowave.backends import make_backend
 from lithowave.errors import InputError, InstabilityError
 from lithowave.output.run_folder import LOG
 from lithowave.run.launch import restart_run, run_simulation
-from lithowave.run.status import held
+from lithowave.run.status import is_locked
 from lithowave.solvers import load_method
 from small_run import assert_same_results, log_of, report_of, write_small
 
@@ -98,7 +98,7 @@ def assert_finished(folder: Path, reference: Path) -> None:
 
 
 def assert_released(folder: Path) -> None:
-    assert not held(folder / LOG) and not (folder / "progress.json").exists()
+    assert not is_locked(folder / LOG) and not (folder / "progress.json").exists()
 
 
 def lines_of(folder: Path) -> list[str]:

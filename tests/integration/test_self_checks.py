@@ -16,7 +16,7 @@ from lithowave.errors import LithowaveWarning, SelfCheckError
 from lithowave.run.launch import run_simulation
 from lithowave.run.onsets import Onsets
 from lithowave.solvers import load_method
-from lithowave.solvers.source_amplitudes import SourceAmplitudes
+from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
 from small_run import SMALL, log_of, report_of
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -44,16 +44,22 @@ def failure(simulation: lw.Simulation, folder: Path) -> str:
     return text
 
 
-def nothing(*_: Any) -> None:
+def nothing(*_: Any) -> list:
     """In place of a method that is to fail."""
+    return []
 
 
-INJECTIONS = {"finite_difference": "inject", "spectral_element": "inject", "discontinuous_galerkin": "_inject"}
+INJECTIONS = {"finite_difference": "step.Step.inject"}
+ELEMENT_SOLVERS = {
+    "spectral_element": "solver.SpectralElementSolver",
+    "discontinuous_galerkin": "solver.DiscontinuousGalerkinSolver",
+}
 
 
 @every_method
 def test_sources_that_move_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    monkeypatch.setattr(load_method(method).Solver, INJECTIONS[method], nothing)
+    target = INJECTIONS.get(method) or f"{ELEMENT_SOLVERS[method]}._injection_launches"
+    monkeypatch.setattr(f"lithowave.solvers.{method}.{target}", nothing)
     text = failure(small(tmp_path, method), tmp_path / "run")
     assert "all velocities are zero, although the source sources[0] has acted since t = 0" in text
 
@@ -105,14 +111,14 @@ def test_what_has_acted_is_compared_with_the_peak_in_the_run() -> None:
 
 @every_method
 def test_seismograms_that_stay_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    monkeypatch.setattr(load_method(method).Solver, "_launch_record", nothing)
+    monkeypatch.setattr(load_method(method).Solver, "record", nothing)
     text = failure(small(tmp_path, method), tmp_path / "run")
     assert "all seismograms are zero, although a P wave has reached a receiver by t = " in text
 
 
 @every_method
 def test_waves_that_have_not_arrived_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    monkeypatch.setattr(load_method(method).Solver, "_launch_record", nothing)
+    monkeypatch.setattr(load_method(method).Solver, "record", nothing)
     with pytest.warns(LithowaveWarning, match=r"first P wave arrives after 0\.08232 s and the run ends at 0\.08 s"):
         run_simulation(small(tmp_path, method, duration=0.08), tmp_path / "run")
     assert report_of(tmp_path / "run")["exit_state"] == "finished"

@@ -14,7 +14,8 @@ import lithowave as lw
 from gmsh_files import write_gmsh
 from hexahedra_boxes import apart, cubes, merged
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.output.snapshots import load_snapshots
 from lithowave.run.launch import restart_run, run_simulation
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver

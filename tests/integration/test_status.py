@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lithowave.run.status import FRESH, run_state
+from lithowave.run.status import HEARTBEAT_TIMEOUT, run_state
 from small_run import lithowave, log_of, report_of, settings, signal_after, spawn, stop_at, write_small
 
 PLAIN = settings("output.snapshots=[]", "output.peak_motion=false")
@@ -80,7 +80,7 @@ def test_a_run_on_another_machine_is_known_by_its_progress(tmp_path):
     report = report_of(folder) | {"host": "another-machine"}
     (folder / "run.json").write_text(json.dumps(report))
     assert (folder / "progress.json").exists() and status(folder)["state"] == "running"
-    long_ago = time.time() - 2 * FRESH
+    long_ago = time.time() - 2 * HEARTBEAT_TIMEOUT
     for name in ("progress.json", "log.txt"):
         os.utime(folder / name, (long_ago, long_ago))
     assert status(folder)["state"] == "lost"

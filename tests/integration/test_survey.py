@@ -15,7 +15,7 @@ import lithowave as lw
 from lithowave.parallel.ranks import Ranks
 from lithowave.shots import run_survey, running
 from lithowave.shots import slots as places_module
-from lithowave.shots.slots import places
+from lithowave.shots.slots import shot_slots
 from mpi_runs import on_ranks
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import LINE, survey_text, write_survey
@@ -131,8 +131,8 @@ def test_shots_of_a_file(tmp_path):
     [
         ("x,y,z\n1,2\n", ":2: shots: the line has 2 columns, the first line 3"),
         ("x,y,z\n1,2,three\n", ":2: z: 'three' is not a finite number"),
-        ("x,y,z,w\n", ":1: shots: 'w' is no column"),
-        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth are no place"),
+        ("x,y,z,w\n", ":1: shots: 'w' is not a column"),
+        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth do not define a position"),
         ("x,y,z\n", "the file has no shot"),
         ("longitude,latitude\n0,100\n", "latitude is -90 to 90"),
         ("x,y,z,scale\n0,0,0,0\n", "must be greater than 0"),
@@ -366,14 +366,14 @@ def test_devices_and_cores_are_shared(monkeypatch):
     automatic = survey().with_overrides({"compute.backend": "auto", "compute.threads": None})
     monkeypatch.setattr(places_module.cpu, "usable_cores", lambda: 8)
     monkeypatch.setattr(places_module, "visible_devices", lambda: ["2", "5"])
-    assert [place.environment["CUDA_VISIBLE_DEVICES"] for place in places(automatic)] == ["2", "5"]
-    crowded = places(automatic.with_overrides({"survey.at_once": 3}))
+    assert [place.environment["CUDA_VISIBLE_DEVICES"] for place in shot_slots(automatic)] == ["2", "5"]
+    crowded = shot_slots(automatic.with_overrides({"survey.at_once": 3}))
     assert [place.environment["CUDA_VISIBLE_DEVICES"] for place in crowded] == ["2", "5", "2"]
     on_cpu = automatic.with_overrides({"compute.backend": "cpu"})
-    assert [(place.environment, place.threads) for place in places(on_cpu)] == [({}, None)]
-    assert [place.threads for place in places(on_cpu.with_overrides({"survey.at_once": 3}))] == [2, 2, 2]
+    assert [(place.environment, place.threads) for place in shot_slots(on_cpu)] == [({}, None)]
+    assert [place.threads for place in shot_slots(on_cpu.with_overrides({"survey.at_once": 3}))] == [2, 2, 2]
     monkeypatch.setattr(places_module, "visible_devices", list)
-    assert [place.threads for place in places(automatic)] == [None]
+    assert [place.threads for place in shot_slots(automatic)] == [None]
 
 
 def test_devices_are_counted_by_the_driver(monkeypatch):
@@ -398,6 +398,6 @@ def test_devices_are_counted_by_the_driver(monkeypatch):
 def test_shots_do_not_take_part_in_the_launcher_of_the_survey(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "1")
-    environment = running._environment(places_module.Place({"CUDA_VISIBLE_DEVICES": "1"}))
+    environment = running._environment(places_module.ShotSlot({"CUDA_VISIBLE_DEVICES": "1"}))
     assert not {"PMI_RANK", "PMI_SIZE"} & set(environment) and environment["CUDA_VISIBLE_DEVICES"] == "1"
     assert (Path(environment["PYTHONPATH"].split(os.pathsep)[0]) / "lithowave").is_dir()

@@ -18,8 +18,8 @@ from fake_ranks import on_ranks
 from lithowave.errors import OutputError
 from lithowave.output import checkpoint as module
 from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint, write_checkpoint
-from lithowave.parallel.ranks import ALONE
-from lithowave.solvers.array_sections import Box, Piece, Rows
+from lithowave.parallel.ranks import SINGLE_RANK
+from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection
 
 WHOLE, ROWS = (7, 6, 11), 23
 FIELD = np.arange(math.prod(WHOLE) * 2, dtype=np.float32).reshape(*WHOLE, 2)
@@ -42,24 +42,25 @@ def cut(count: int, rank: int, parts: int) -> tuple[int, int]:
     return first, end - first
 
 
-def state_of(rank: int, ranks: int, factor: float = 1.0) -> dict[str, Piece]:
+def state_of(rank: int, ranks: int, factor: float = 1.0) -> dict[str, ArraySection]:
     """What a rank has: a slab along the last axis, a slab of a layer that may be empty, some of the rows."""
     first, count = cut(WHOLE[2], rank, ranks)
-    box = Box((0, 0, first), (*WHOLE[:2], count), WHOLE)
+    box = Hyperslab((0, 0, first), (*WHOLE[:2], count), WHOLE)
     begin, length = cut(WHOLE[0], rank, ranks)
     nodes = np.flatnonzero(np.arange(ROWS) % max(1, ranks - 1) == rank)[::-1]  # the last of several has none
     return {
-        "field/velocity": Piece(box, factor * FIELD[:, :, first : first + count]),
-        "layer": Piece(Box((begin,), (length,), WHOLE[:1]), factor * LAYER[begin : begin + length]),
-        "nodes": Piece(Rows(KEYS[nodes]), factor * NODES[nodes]),
+        "field/velocity": ArraySection(box, factor * FIELD[:, :, first : first + count]),
+        "layer": ArraySection(Hyperslab((begin,), (length,), WHOLE[:1]), factor * LAYER[begin : begin + length]),
+        "nodes": ArraySection(RowSelection(KEYS[nodes]), factor * NODES[nodes]),
     }
 
 
-def places_of(rank: int, ranks: int, ghosts: int = 2) -> dict[str, Box | Rows]:
+def places_of(rank: int, ranks: int, ghosts: int = 2) -> dict[str, Hyperslab | RowSelection]:
     """What a rank reads: a slab along the first axis with its neighbours' ends, beyond the domain, too; rows."""
     first, count = cut(WHOLE[0], rank, ranks)
-    field = Box((first - ghosts, 0, 0), (count + 2 * ghosts, *WHOLE[1:]), WHOLE)
-    return {"field/velocity": field, "layer": Box((0,), WHOLE[:1], WHOLE[:1]), "nodes": Rows(KEYS[rank::ranks][::-1])}
+    field = Hyperslab((first - ghosts, 0, 0), (count + 2 * ghosts, *WHOLE[1:]), WHOLE)
+    layer, rows = Hyperslab((0,), WHOLE[:1], WHOLE[:1]), RowSelection(KEYS[rank::ranks][::-1])
+    return {"field/velocity": field, "layer": layer, "nodes": rows}
 
 
 def write(folder: Path, ranks: int = 3, step: int = 120, factor: float = 1.0) -> None:
@@ -68,8 +69,8 @@ def write(folder: Path, ranks: int = 3, step: int = 120, factor: float = 1.0) ->
     )
 
 
-def expected(place: Box | Rows, whole: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    if isinstance(place, Rows):
+def expected(place: Hyperslab | RowSelection, whole: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    if isinstance(place, RowSelection):
         return factor * whole[[int(np.flatnonzero(key == KEYS)[0]) for key in place.keys]]
     padded = np.pad(whole, [(4, 4)] * len(place.shape) + [(0, 0)] * (whole.ndim - len(place.shape)))
     within = tuple(slice(low + 4, low + 4 + count) for low, count in zip(place.first, place.shape, strict=True))
@@ -122,7 +123,7 @@ def test_only_what_is_wanted_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(
         h5py.Dataset, "read_direct", lambda data, values, *parts: taken.append(parts[0]) or read(data, values, *parts)
     )
-    place = Box((1, 0, 3), (2, 6, 2), WHOLE)
+    place = Hyperslab((1, 0, 3), (2, 6, 2), WHOLE)
     values = open_checkpoint(tmp_path, "identity").pieces({"field/velocity": place})["field/velocity"]
     assert np.array_equal(values, FIELD[1:3, :, 3:5])
     assert taken == [(slice(1, 3), slice(0, 6), slice(3, 5))]
@@ -134,7 +135,7 @@ def test_files_without_a_part_of_it_are_passed_by(tmp_path, monkeypatch):
     opened = []
     original = module.open_file
     monkeypatch.setattr(module, "open_file", lambda path: opened.append(path) or original(path))
-    own = {name: piece.place for name, piece in state_of(0, 3).items()}
+    own = {name: piece.selection for name, piece in state_of(0, 3).items()}
     values = open_checkpoint(tmp_path, "identity").pieces(own)
     assert np.array_equal(values["field/velocity"], FIELD[:, :, :3])
     assert [path.name for path in opened] == ["checkpoint.h5", "rank_0000.h5"]
@@ -144,19 +145,20 @@ def test_nothing_wanted_is_nothing_found(tmp_path):
     write(tmp_path, 3)
     found = open_checkpoint(tmp_path, "identity")
     nothing = np.zeros(0, np.int64)
-    places = {"nodes": Rows(nothing), "none": Rows(nothing), "field/velocity": Box((7, 0, 0), (0, 6, 11), WHOLE)}
-    values = found.pieces(places | {"no layer": Box((0,), (0,), (0,))})
+    field = Hyperslab((7, 0, 0), (0, 6, 11), WHOLE)
+    places = {"nodes": RowSelection(nothing), "none": RowSelection(nothing), "field/velocity": field}
+    values = found.pieces(places | {"no layer": Hyperslab((0,), (0,), (0,))})
     assert {name: len(one) for name, one in values.items()} == {
         "nodes": 0, "none": 0, "field/velocity": 0, "no layer": 0
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "place", [Rows(np.array([int(KEYS[0]), 10_000])), Rows(np.array([-1])), Box((0,), (3,), (3,))]
+    "place", [RowSelection(np.array([int(KEYS[0]), 10_000])), RowSelection(np.array([-1])), Hyperslab((0,), (3,), (3,))]
 )
 def test_what_is_in_no_file_is_missed(tmp_path, place):
     write(tmp_path)
-    name = "nodes" if isinstance(place, Rows) else "unknown"
+    name = "nodes" if isinstance(place, RowSelection) else "unknown"
     with pytest.raises(OutputError, match=f"the checkpoint lacks values of {name}"):
         open_checkpoint(tmp_path, "identity").pieces({name: place})
 
@@ -269,7 +271,7 @@ def killed_at(folder: Path, place: Callable, count: int, behind: bool) -> None:
 
     setattr(os if place is os.replace else module, place.__name__, killing)
     try:
-        write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", ALONE)
+        write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", SINGLE_RANK)
     finally:
         os._exit(0)
 
@@ -327,11 +329,11 @@ def test_the_names_are_on_the_disk_before_the_checkpoint_is(tmp_path, monkeypatc
 
 def test_pieces_that_do_not_fit_their_place_are_refused(tmp_path):
     for name, piece in {
-        "box": Piece(Box((0, 0), (3, 2), (3, 2)), np.zeros((3, 3))),
-        "rows": Piece(Rows(np.arange(4)), np.zeros((3, 2))),
+        "box": ArraySection(Hyperslab((0, 0), (3, 2), (3, 2)), np.zeros((3, 3))),
+        "rows": ArraySection(RowSelection(np.arange(4)), np.zeros((3, 2))),
     }.items():
         with pytest.raises(ValueError, match=name):
             write_checkpoint(tmp_path, common(), {name: piece}, "identity")
     write(tmp_path)
     with pytest.raises(ValueError, match="keys occur twice"):
-        open_checkpoint(tmp_path, "identity").pieces({"nodes": Rows(KEYS[[1, 2, 1]])})
+        open_checkpoint(tmp_path, "identity").pieces({"nodes": RowSelection(KEYS[[1, 2, 1]])})

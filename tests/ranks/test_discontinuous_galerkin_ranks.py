@@ -19,17 +19,24 @@ from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.migration import balanced_parts, merged
 from lithowave.mesh.shared_faces import find_shared_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import Solver, plan
-from lithowave.solvers.discontinuous_galerkin.clusters import smoothed
+from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import (
+    element_work,
+    graph_parts,
+    partition_elements,
+    step_cost,
+)
 from lithowave.solvers.discontinuous_galerkin.meshing import built_box, make_model, split_box
 from lithowave.solvers.discontinuous_galerkin.partition_report import partition_report
-from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, graph_parts, step_cost
-from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, find_places, place_points
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, model_clusters
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.elements.point_location import require_located, resolve_owners
 from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
+from reference_backend import CPU
 
 GAUSSIAN = {"gaussian": {"sigma": 0.05, "delay": 0.1}}
 # Water over two rocks, in five clusters. Sources and receivers in the middle, where ranks meet, whatever their number.
@@ -80,13 +87,13 @@ def simulation(**changes: Any) -> lw.Simulation:
 
 @lru_cache
 def whole_plan() -> DiscontinuousGalerkinPlan:
-    return plan(simulation())
+    return plan(simulation(), CPU)
 
 
 @lru_cache
 def part_plans(size: int) -> list[DiscontinuousGalerkinPlan]:
     """The plans of all ranks."""
-    return on_ranks(size, lambda ranks: plan(simulation(), ranks))
+    return on_ranks(size, lambda ranks: plan(simulation(), CPU, ranks))
 
 
 # ---------------------------------------------------------------------------------------------- parts of a mesh
@@ -141,16 +148,16 @@ def test_all_ranks_have_the_same_work(size: int) -> None:
     assert (sizes.sum(axis=0) == whole_plan().clustering.sizes).all()
     # In every cluster, as ranks meet whenever one begins a step.
     assert (sizes.max(axis=0) < 1.05 * sizes.mean(axis=0) + 12).all()
-    for one, share in zip(plans, partition_report(simulation(), size, "cpu"), strict=True):
+    for one, share in zip(plans, partition_report(simulation(), plan(simulation(), CPU), size, "cpu"), strict=True):
         assert share.units == pytest.approx(one.element_count, abs=12)
         assert share.neighbors == len(one.shared.counts())
 
 
 def test_a_rank_of_eight_has_an_eighth_of_the_memory() -> None:
     changes = {"solver__max_frequency": 6.0}
-    whole = plan(simulation(**changes))
+    whole = plan(simulation(**changes), CPU)
     backend = make_backend("cpu", "double", 1)
-    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), ranks)):
+    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), CPU, ranks)):
         assert part.memory_bytes(backend) < 1.3 / 8 * whole.memory_bytes(backend)
         assert part.plan_bytes() < 1.3 / 8 * whole.plan_bytes()
 
@@ -205,29 +212,33 @@ def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
     mesh, size = whole_plan().mesh, 3
     near = mesh.vertices[np.abs(mesh.vertices[:, :2]).max(axis=1) < 250]  # where ranks meet
     points = np.concatenate([near, [[0, 0, 7.0], [50.0, 60.0, -330.0], [9000, 0, 0]]])
-    every = find_places(mesh, points)
+    every = locate_points(mesh, points)
     holders = np.bincount(every.point, minlength=len(points))
     for tolerance, missing in ((TOLERANCE, [len(points) - 3, len(points) - 1]), (1.0, [len(points) - 1])):
-        def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance) -> Any:
-            return place_points(part_plans(size)[ranks.rank].mesh, points, tolerance, ranks, everywhere)
+        def place(ranks: Ranks, everywhere: bool, tolerance: float = tolerance, first: int = missing[0]) -> Any:
+            found = resolve_owners(locate_points(part_plans(size)[ranks.rank].mesh, points, tolerance), ranks)
+            names = [f"point {index}" for index in range(len(points))]
+            with pytest.raises(InputError, match=f"^receivers: point {first} at "):
+                require_located(found, ranks, names, points, "receivers")
+            return found if everywhere else found.first_only()
 
         found = on_ranks(size, lambda ranks: place(ranks, True))
-        rows = np.concatenate([one.places.point for one in found])
+        rows = np.concatenate([one.locations.point for one in found])
         moved = len(points) - 3 if tolerance == 1.0 else -1
         counts = holders + (np.arange(len(points)) == moved)
         np.testing.assert_array_equal(np.bincount(rows, minlength=len(points)), counts)
         for one in found:
-            np.testing.assert_array_equal(one.missing, missing)
-            np.testing.assert_array_equal(one.holders, counts[one.places.point])
+            np.testing.assert_array_equal(one.sharing, counts[one.locations.point])
         # Each in one element: that of lowest key, whatever number of ranks there is.
-        single = place_points(mesh, points, tolerance, ALONE, everywhere=False).places
+        single = resolve_owners(locate_points(mesh, points, tolerance), SINGLE_RANK).first_only().locations
         chosen = on_ranks(size, lambda ranks: place(ranks, False))
-        points_of = np.concatenate([one.places.point for one in chosen])
+        points_of = np.concatenate([one.locations.point for one in chosen])
         order = np.argsort(points_of)
         np.testing.assert_array_equal(points_of[order], single.point)
-        keys = [part.mesh.element_keys[one.places.element] for part, one in zip(part_plans(size), chosen, strict=True)]
+        meshes = [part.mesh for part in part_plans(size)]
+        keys = [own.element_keys[one.locations.element] for own, one in zip(meshes, chosen, strict=True)]
         np.testing.assert_array_equal(np.concatenate(keys)[order], mesh.element_keys[single.element])
-    assert sum(len(np.unique(one.places.point)) for one in found) > len(points)
+    assert sum(len(np.unique(one.locations.point)) for one in found) > len(points)
 
 
 def test_clusters_are_smoothed_across_ranks() -> None:
@@ -235,7 +246,7 @@ def test_clusters_are_smoothed_across_ranks() -> None:
     mesh = tetrahedral_box((0, 9), (0, 1), (-1, 0), 1.0).along_curve()
     raw = np.where(mesh.element_keys == mesh.element_keys.min(), 0, 8)
     neighbors = np.where(mesh.neighbors >= 0, mesh.neighbors // 4, -1)
-    expected = smoothed(raw, neighbors)
+    expected = limit_cluster_jumps(raw, neighbors)
     assert set(expected) == set(range(9))
     part = balanced_parts(mesh.element_vertices().mean(axis=1), np.ones(mesh.element_count), 5)
 
@@ -243,7 +254,8 @@ def test_clusters_are_smoothed_across_ranks() -> None:
         own = mesh.part(np.flatnonzero(part == ranks.rank))
         shared = find_shared_faces(own, ranks)
         across = shared.connected(own).neighbors
-        return smoothed(raw[part == ranks.rank], np.where(across >= 0, across // 4, -1), shared)[: own.element_count]
+        neighbors = np.where(across >= 0, across // 4, -1)
+        return limit_cluster_jumps(raw[part == ranks.rank], neighbors, shared)[: own.element_count]
 
     for rank, found in enumerate(on_ranks(5, smooth)):
         np.testing.assert_array_equal(found, expected[part == rank])
@@ -254,30 +266,31 @@ def test_the_division_that_costs_least_is_taken() -> None:
     pytest.importorskip("pymetis")
     model = make_model(simulation())
     cluster = model_clusters(simulation(), model).cluster
-    best = step_cost(model, cluster, divided(model, cluster, 4, "cpu", graph=True), 4, "cpu")
+    best = step_cost(model, cluster, partition_elements(model, cluster, 4, "cpu", graph=True), 4, "cpu")
     assert best < 0.92 * step_cost(model, cluster, graph_parts(model, cluster, 4), 4, "cpu")
     ideal = element_work(model, cluster).sum() * 2 ** cluster.max() / 4
     assert ideal < best < 1.2 * ideal
     # Where messages take as long as many updates, few elements of small time steps are not parted.
-    costs = [step_cost(model, cluster, divided(model, cluster, 7, name), 7, "cuda") for name in ("cuda", "cpu")]
+    parts = [partition_elements(model, cluster, 7, name) for name in ("cuda", "cpu")]
+    costs = [step_cost(model, cluster, part, 7, "cuda") for part in parts]
     assert costs[0] <= costs[1]
 
 
 def test_one_rank_has_one_part_in_a_step() -> None:
     """One graph on a device; on several ranks messages stand between the parts."""
     backend = make_backend("cpu", "double", 1)
-    assert len(Solver(whole_plan(), simulation(), backend)._program(0, True)) == 1
+    assert len(Solver(whole_plan(), simulation(), backend)._step_launches(0, True)) == 1
     exchange = Exchange()
     lengths = run_on_ranks(
         3, lambda ranks, common: make_solver(ranks, common, backend, {}),
-        lambda solver: len(solver._program(0, True)), exchange,
+        lambda solver: len(solver._step_launches(0, True)), exchange,
     )  # fmt: skip
     assert min(lengths) > 3
 
 
 def test_too_many_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="columns that can be parted.*start fewer ranks"):
-        on_ranks(40, lambda ranks: plan(simulation(), ranks))
+        on_ranks(40, lambda ranks: plan(simulation(), CPU, ranks))
 
 
 # ------------------------------------------------------------------------------------------- solvers on threads
@@ -288,7 +301,7 @@ STEPS = 3
 
 def make_solver(ranks: Ranks, exchange: Exchange, backend: Any, changes: Any) -> Solver:
     made = simulation(**changes)
-    return Solver(plan(made, ranks), made, backend, ThreadHalo(ranks, backend, exchange))
+    return Solver(plan(made, backend, ranks), made, backend, ThreadHalo(ranks, backend, exchange))
 
 
 def advanced(solver: Solver, begin: int = 0, end: int = STEPS) -> Solver:
@@ -299,7 +312,7 @@ def advanced(solver: Solver, begin: int = 0, end: int = STEPS) -> Solver:
 
 def by_keys(states: list[dict[str, Any]], name: str = "coefficients") -> np.ndarray:
     """Values of all ranks, by their keys."""
-    keys = np.concatenate([state[name].place.keys for state in states])
+    keys = np.concatenate([state[name].selection.keys for state in states])
     assert len(np.unique(keys)) == len(keys)
     return np.concatenate([state[name].values for state in states])[np.argsort(keys)]
 
@@ -350,7 +363,7 @@ def test_what_is_sent_is_what_the_report_tells() -> None:
         return make_solver(ranks, common, backend, {})
 
     run_on_ranks(size, make, lambda solver: advanced(solver, 0, 1), exchange)
-    report = partition_report(simulation(), size, "cpu")
+    report = partition_report(simulation(), plan(simulation(), CPU), size, "cpu")
     assert [exchange.sent[rank] for rank in range(size)] == [share.sent_values for share in report]
 
 
@@ -374,8 +387,8 @@ def test_a_state_is_taken_up_by_another_number_of_ranks() -> None:
 
     def go_on(solver: Solver) -> dict[str, Any]:
         taken = {}
-        for name, place in solver.state_places().items():
-            keys = np.sort(np.concatenate([state[name].place.keys for state in early]))
+        for name, place in solver.state_selections().items():
+            keys = np.sort(np.concatenate([state[name].selection.keys for state in early]))
             rows = np.searchsorted(keys, place.keys)
             np.testing.assert_array_equal(keys[rows], place.keys)
             taken[name] = by_keys(early, name)[rows]

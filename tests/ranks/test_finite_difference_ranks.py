@@ -14,7 +14,7 @@ import pytest
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
-from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid, layer_line
+from lithowave.mesh.blocks import BlockPartition, best_blocks, cut_grid, layer_line
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import plan
 from mpi_runs import largest_difference, on_ranks, write_description
@@ -174,7 +174,7 @@ def test_layers_that_cost_more_make_outer_blocks_smaller() -> None:
 
 
 def test_neighbors_are_all_around() -> None:
-    blocks = Blocks(grid(), ((0, 20, 40, 60), (0, 25, 50), (0, 20, 40)))
+    blocks = BlockPartition(grid(), ((0, 20, 40, 60), (0, 25, 50), (0, 20, 40)))
     for rank in range(blocks.size):
         near = dict(blocks.neighbors(rank))
         for other, step in itertools.product(range(blocks.size), itertools.product((-1, 0, 1), repeat=3)):
@@ -187,10 +187,10 @@ def test_a_rank_of_eight_needs_an_eighth_of_the_memory() -> None:
     changes = {"domain": {"x": [0, 18_000], "y": [0, 18_000], "z": [-12_000, 0]}}
     simulation = Simulation.model_validate(BASIN | changes)
     backend = make_backend("cpu", "single", 1)
-    alone = plan(simulation).on(backend, simulation).memory_bytes(backend)
+    alone = plan(simulation, backend).memory_bytes(backend)
     for rank in range(8):
         ranks = SimpleNamespace(rank=rank, size=8)
-        own = plan(simulation, ranks).on(backend, simulation)
+        own = plan(simulation, backend, ranks)
         assert own.memory_bytes(backend) <= 1.3 / 8 * alone and own.plan_bytes() == 0
 
 

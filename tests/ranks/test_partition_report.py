@@ -14,10 +14,11 @@ import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.mesh.blocks import products_of_three
 from lithowave.run.check import _too_many_ranks, check_simulation
-from lithowave.run.memory import MemoryNeed
-from lithowave.run.scaling_estimate import TRANSPORTS, Partition, divide, transport_of
-from lithowave.solvers import METHODS, load_method, load_partition_report
-from lithowave.solvers.workload import RankShare
+from lithowave.run.memory import MemoryRequirement
+from lithowave.run.scaling_estimate import TRANSPORTS, ScalingEstimate, estimate_scaling, transport_of
+from lithowave.solvers import METHODS, load_method
+from lithowave.solvers.common.workload import RankWorkload
+from reference_backend import CPU
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 
@@ -47,7 +48,7 @@ def simulation(method: str = "finite_difference", **changes: Any) -> lw.Simulati
     return lw.Simulation(**(content | changes))
 
 
-def partition(shares: list[RankShare], alone: float, transport: str, **changes: Any) -> Partition:
+def partition(shares: list[RankWorkload], alone: float, transport: str, **changes: Any) -> ScalingEstimate:
     """Of given shares, each on a device of its own."""
     sent = 4 * max(share.sent_values for share in shares)
     entries = {
@@ -56,7 +57,7 @@ def partition(shares: list[RankShare], alone: float, transport: str, **changes: 
         "own_device": True, "speed": 1.0, "transport": TRANSPORTS[transport], "shares": shares, "alone_work": alone,
         "value_bytes": 4,
     }  # fmt: skip
-    return Partition(**(entries | changes))
+    return ScalingEstimate(**(entries | changes))
 
 
 # --- the model
@@ -71,18 +72,18 @@ def test_time_and_efficiency_by_hand() -> None:
     """Two ranks of 600 and 450 units, 1000 on one, which takes 1 s a step: rank 0 works 0.6 s."""
     link = TRANSPORTS["nccl"]
     values = round(0.3 * link.bandwidth / 4)  # 0.3 s under way, of which 0.4 x 0.6 s and 0.4 x 0.45 s are hidden
-    shares = [RankShare(1, 600.0, 0, values), RankShare(1, 450.0, 0, values)]
+    shares = [RankWorkload(1, 600.0, 0, values), RankWorkload(1, 450.0, 0, values)]
     found = partition(shares, 1000.0, "nccl").timed(loop_s=10.0, steps=10)
     assert found.alone_s == 1.0 and found.exchange_s == pytest.approx(0.3)
     assert found.exposed_s == pytest.approx(0.3 - 0.18) and found.step_s == pytest.approx(0.6 + 0.06)
     assert found.efficiency == pytest.approx(1.0 / (2 * 0.66)) and found.loop_s == pytest.approx(6.6)
-    hidden = partition([RankShare(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
+    hidden = partition([RankWorkload(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
     assert hidden.efficiency == pytest.approx(1.0) and hidden.exposed_s == 0.0
     assert dict(hidden.lines())["exchange"].endswith("hidden") and "100.0%" in dict(hidden.lines())["efficiency"]
 
 
 def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:
-    shares = [RankShare(1, 500.0, 1, 0)] * 2
+    shares = [RankWorkload(1, 500.0, 1, 0)] * 2
     found = partition(shares, 1000.0, "mpi", own_device=False, speed=0.5).timed(10.0, 10)
     assert found.step_s == pytest.approx(1.0 + TRANSPORTS["mpi"].latency_s), "on a CPU nothing is hidden"
     assert found.efficiency == pytest.approx(1.0, rel=1e-4)
@@ -103,10 +104,10 @@ def test_what_messages_travel_by() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_shares_make_up_the_whole(method: str, ranks: int) -> None:
-    case, report = simulation(method), load_partition_report(method)
-    plan = load_method(method).plan(case)
-    shares = report.partition_report(case, ranks, "cpu")
-    (alone,) = report.partition_report(case, 1, "cpu")
+    case, package = simulation(method), load_method(method)
+    plan = package.plan(case, CPU)
+    shares = package.partition_report(case, plan, ranks, "cpu")
+    (alone,) = package.partition_report(case, plan, 1, "cpu")
     assert len(shares) == ranks and sum(share.units for share in shares) == plan.unit_total == alone.units
     assert alone.neighbors == alone.sent_values == 0
     assert sum(share.work for share in shares) >= alone.work * (1 - 1e-9)
@@ -159,7 +160,7 @@ def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
     for number in ("1", "0", "-3"):
         assert f"--ranks: {number} is out of range" in lithowave("check", file, f"--ranks={number}", status=2)
     text = lithowave("check", file, "--ranks", "100", status=2)
-    assert "100 ranks for 23 x 23 x 14 points" in text and "Traceback" not in text
+    assert "23 x 23 x 14 points cannot be partitioned among 100 ranks" in text and "Traceback" not in text
     text = lithowave("check", file, "--ranks", "3", *settings("compute.parts=[2,2,1]"), status=2)
     assert "compute.parts: 2 x 2 x 1 parts for 3 ranks" in text
 
@@ -220,8 +221,8 @@ def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device has what its rank needs; main memory beside it is told, too."""
     case = simulation()
     device = SimpleNamespace(own_memory=True, name="cuda", dtype=np.dtype(np.float32), threads=1)
-    plan = load_method("finite_difference").plan(case)
-    found = divide(case, plan, device, MemoryNeed(10_000_000, 80_000_000), 8, 5_000_000)
+    plan = load_method("finite_difference").plan(case, CPU)
+    found = estimate_scaling(case, plan, device, MemoryRequirement(10_000_000, 80_000_000), 8, 5_000_000)
     share = found.most_units / plan.unit_total
     assert found.device_memory_bytes == pytest.approx(share * 80_000_000 + 2 * found.sent_bytes, abs=2)
     assert found.memory_bytes == pytest.approx(share * 10_000_000 + 2 * found.sent_bytes + 5_000_000, abs=2)

@@ -17,10 +17,10 @@ import pytest
 from fake_ranks import on_ranks as on_threads
 from lithowave.errors import MissingPackageError, ResourceError
 from lithowave.parallel import ranks as ranks_module
-from lithowave.parallel.halo import device_of, require_own_device
-from lithowave.parallel.ranks import ALONE, launched, make_ranks
+from lithowave.parallel.halo import device_index, require_own_device
+from lithowave.parallel.ranks import SINGLE_RANK, launched, make_ranks
 from lithowave.parallel.watchdog import Watchdog
-from lithowave.run.stop_signals import StopSignals, Wishes
+from lithowave.run.stop_signals import SignalHandler, SignalRequests
 from lithowave.solvers.clock import Clock
 from mpi_runs import on_ranks, rank_command, write_description
 
@@ -60,7 +60,7 @@ def test_launchers_are_known_by_what_they_leave(no_launcher, monkeypatch, enviro
         monkeypatch.setenv(name, value)
     assert launched() == several
     if not several:
-        assert make_ranks() is ALONE
+        assert make_ranks() is SINGLE_RANK
 
 
 def test_without_mpi4py_the_extra_is_named(no_launcher, monkeypatch) -> None:
@@ -71,7 +71,7 @@ def test_without_mpi4py_the_extra_is_named(no_launcher, monkeypatch) -> None:
 
 
 def test_an_mpiexec_of_another_mpi_is_found_out(no_launcher, monkeypatch) -> None:
-    class Lonely(ALONE.__class__):
+    class Lonely(SINGLE_RANK.__class__):
         pass
 
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "3")
@@ -85,7 +85,7 @@ def test_each_rank_needs_a_device(monkeypatch) -> None:
     """By what the devices are, not by their numbers: a launcher may show each rank one device only."""
 
     def tell(ranks: Any, devices: int) -> tuple[int, bool]:
-        number = device_of(ranks, devices)
+        number = device_index(ranks, devices)
         backend = SimpleNamespace(own_memory=True, shared=False, identity=f"0:{number}:0")
         require_own_device(ranks, backend)
         return number, backend.shared
@@ -114,8 +114,8 @@ def test_wishes_are_granted_on_all_ranks_at_one_step() -> None:
     """One rank gets the signal; all find out at the same step, and which signal it was."""
 
     def work(ranks: Any) -> tuple[int, str | None]:
-        signals, clock = StopSignals(), Clock(0.01, 200)
-        wishes = Wishes(signals, ranks, interval=0.02)
+        signals, clock = SignalHandler(), Clock(0.01, 200)
+        wishes = SignalRequests(signals, ranks, interval=0.02)
         while not clock.finished:
             time.sleep(0.001 * (1 + ranks.rank))
             clock.tick()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fake_ranks import on_ranks
 from fake_solver import SHAPE, STEPS, part_of_a_run, simulation_of
 from lithowave.cli import app
-from lithowave.cli.app import conclude
+from lithowave.cli.run_summary import print_run_summary
 from lithowave.errors import OutputError
 from lithowave.output import joining, recorders
 from lithowave.output.figures.movie import snapshot_files
@@ -83,7 +83,7 @@ def test_large_planes_are_written_in_parts_too(tmp_path, monkeypatch, plane, int
     """Vertical ones are stored two points thick, and a single snapshot without the axis of time."""
     simulation = simulation_of([{"interval": interval, "plane": {plane: 0.0}, "fields": FIELDS}])
     monkeypatch.setattr(joining, "BLOCK_POINTS", block)
-    monkeypatch.setattr(recorders, "MOST_GATHERED", 10)
+    monkeypatch.setattr(recorders, "MAX_GATHERED_POINTS", 10)
     for size in (1, 3):
         part_of_a_run(tmp_path / str(size), size, simulation)
     one, several = (tmp_path / size / "snapshots" / f"plane_{plane}_0.vtkhdf" for size in "13")
@@ -176,10 +176,10 @@ def test_the_command_joins_and_removes(tmp_path, kept_apart, whole):
 
 def test_whoever_ran_it_is_told_what_to_type(tmp_path, capsys, kept_apart):
     done = Result(tmp_path, {"unit": "points", "rate_points_per_s": 1e6, "wall_s": 3.0})
-    conclude(done)
+    print_run_summary(done)
     assert "join" not in capsys.readouterr().out
     part_of_a_run(tmp_path, 2, simulation_of([VOLUME]))
-    conclude(done)
+    print_run_summary(done)
     assert f"join:    lithowave join {tmp_path} " in capsys.readouterr().out
 
 

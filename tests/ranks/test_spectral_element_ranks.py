@@ -15,7 +15,7 @@ from fake_ranks import on_ranks as on_threads
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import layered_box, plan_box
+from lithowave.mesh.hexahedral_box import layered_box, plan_box
 from lithowave.mesh.numbering import number_faces, number_points
 from lithowave.mesh.partition import bisect_grid, face_neighbors, partition_graph
 from lithowave.mesh.shared_points import shared_points
@@ -25,6 +25,7 @@ from lithowave.solvers.spectral_element import plan as make_plan
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from mpi_runs import largest_difference, on_ranks, write_description
+from reference_backend import CPU
 from slow_variants import slow_except
 from verification_tools import relative_l2
 
@@ -148,7 +149,7 @@ def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: 
         elements = np.bincount(own.ravel(), minlength=own_count).astype(float)
         border.combine(elements, ranks)
         np.testing.assert_array_equal(elements[own], around[numbers[mesh.element_ids]])
-        return own_count - len(border.of_lower_ranks)
+        return own_count - len(border.owned_by_lower_ranks)
 
     assert sum(on_threads(parts, work)) == count
 
@@ -164,8 +165,8 @@ def simulation(**changes: Any) -> lw.Simulation:
 @pytest.mark.parametrize("parts", [2, 4])
 def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     described = simulation(boundaries={"absorption": "layer", "layer": {"elements": 2}})
-    whole = make_plan(described)
-    plans = on_threads(parts, lambda ranks: make_plan(described, ranks))
+    whole = make_plan(described, CPU)
+    plans = on_threads(parts, lambda ranks: make_plan(described, CPU, ranks))
     summaries = [plan.summary() for plan in plans]
     assert all(one == summaries[0] for one in summaries)
     assert all(plan.lines() == plans[0].lines() and plan.unit_total == whole.unit_total for plan in plans)
@@ -177,18 +178,18 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     keys = whole.point_keys()
     order = np.argsort(keys)
     for plan in plans:
-        own = np.setdiff1d(np.arange(plan.total_points), plan.border.of_lower_ranks)
+        own = np.setdiff1d(np.arange(plan.total_points), plan.border.owned_by_lower_ranks)
         place = order[np.searchsorted(keys[order], plan.point_keys()[own])]
         np.testing.assert_array_equal(keys[place], plan.point_keys()[own])
         assert not mass[place].any()
-        mass[place] = plan.survey.mass[own]
-    np.testing.assert_allclose(mass, whole.survey.mass, rtol=1e-12)
+        mass[place] = plan.element_statistics.mass[own]
+    np.testing.assert_allclose(mass, whole.element_statistics.mass, rtol=1e-12)
 
 
 def test_a_part_takes_its_part_of_the_memory() -> None:
     described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
-    whole = make_plan(described)
-    plans = on_threads(8, lambda ranks: make_plan(described, ranks))
+    whole = make_plan(described, CPU)
+    plans = on_threads(8, lambda ranks: make_plan(described, CPU, ranks))
     assert max(plan.plan_bytes() for plan in plans) <= 1.3 / 8 * whole.plan_bytes()
     assert max(plan.memory_bytes() for plan in plans) <= 1.4 / 8 * whole.memory_bytes()  # and what is exchanged
 
@@ -196,8 +197,8 @@ def test_a_part_takes_its_part_of_the_memory() -> None:
 @pytest.mark.parametrize("read", [False, True])
 def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
     described = read_layers(tmp_path) if read else simulation()
-    shares = partition_report(described, 3, "cpu")
-    plans = on_threads(3, lambda ranks: make_plan(described, ranks))
+    shares = partition_report(described, make_plan(described, CPU), 3, "cpu")
+    plans = on_threads(3, lambda ranks: make_plan(described, CPU, ranks))
     for share, plan in zip(shares, plans, strict=True):
         sent = 3 * sum(len(points) for points in plan.border.with_rank.values())
         assert (share.units, share.neighbors, share.sent_values) == (
@@ -212,7 +213,7 @@ def test_too_many_ranks_are_refused_on_all() -> None:
 
     def work(ranks: Any) -> None:
         with pytest.raises(InputError, match="start fewer ranks"):
-            make_plan(small, ranks)
+            make_plan(small, CPU, ranks)
         told.append(ranks.rank)
 
     on_threads(64, work)
@@ -268,7 +269,7 @@ def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool)
         return emulated_cuda("double")
 
     def work(ranks: Any) -> tuple[np.ndarray, np.ndarray]:
-        plan, own = make_plan(described, ranks), backend()
+        plan, own = make_plan(described, CPU, ranks), backend()
         halo = Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own)
         solver = SpectralElementSolver(plan, described, own, halo)
         for step in range(6):

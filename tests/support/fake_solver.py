@@ -11,13 +11,13 @@ import numpy as np
 
 import lithowave as lw
 from fake_ranks import on_ranks
+from lithowave.description.acquisition import Acquisition
 from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
-from lithowave.run.launch import take_first
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 STEP, STEPS, RECEIVERS = 0.01, 24, 5
 SHAPE = (6, 5, 4)  # nx, ny, nz
@@ -49,30 +49,30 @@ class FakeSolver:
         phase = np.sin(0.3 * self.now * (1.0 + self.receiver_numbers)) * self.weights
         self.kept[slot] = {"velocity": np.outer(phase, np.arange(1, 4)), "stress": np.outer(phase, np.arange(1, 7))}
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         block = {name: np.stack([self.kept[slot][name] for slot in range(count)]) for name in ("velocity", "stress")}
-        return Coming({}, lambda _: block)
+        return PendingFields({}, lambda _: block)
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         flat = {"x": (1, *SHAPE[1:]), "y": (SHAPE[0], 1, SHAPE[2]), "z": (*SHAPE[:2], 1)}
         shape = SHAPE if selection.plane is None else flat[selection.plane.axis]
-        return Raster((1.0, 2.0, 3.0), (10.0, 20.0, 30.0), shape)
+        return SnapshotGrid((1.0, 2.0, 3.0), (10.0, 20.0, 30.0), shape)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
-        owners = np.random.default_rng(self.size).integers(0, self.size, int(np.prod(raster.shape)))
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
+        owners = np.random.default_rng(self.size).integers(0, self.size, int(np.prod(snapshot.shape)))
         owners[7] = -1  # outside the mesh
         if self.size == 4:
             owners[owners == 2] = 3  # a rank without points
         return np.flatnonzero(owners == self.rank)[::-1]
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        points, now = self.raster_points(raster), self.now
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        points, now = self.snapshot_points(snapshot), self.now
         components = {"velocity": (3,), "stress": (6,), "pressure": ()}
         values = {}
         for name in names:
             pattern = np.arange(1.0, 1.0 + int(np.prod(components[name]))).reshape(components[name])
             values[name] = np.multiply.outer(np.cos(0.1 * now + points), pattern).astype(np.float32)
-        return Coming({}, lambda _: values)
+        return PendingFields({}, lambda _: values)
 
     def start_peaks(self) -> None:
         self.most = np.zeros(2)
@@ -94,8 +94,7 @@ def simulation_of(snapshots: Any, **output: Any) -> Any:
     return SimpleNamespace(
         output=lw.Output(snapshots=snapshots, **output),
         compute=SimpleNamespace(precision="double"),
-        receiver_list=lambda: receivers,
-        point_sources=list,
+        acquisition=Acquisition((), (tuple(receivers),)),
     )
 
 
@@ -115,7 +114,7 @@ def part_of_a_run(
     def work(ranks: Ranks) -> list[tuple[str, ...]]:
         checkpoint = open_checkpoint(folder, "identity")
         own = FakeSolver(ranks.rank, ranks.size)
-        solver = GatheredSolver(own, ranks, RECEIVERS)
+        solver = GatheredSolver(own, ranks, simulation.acquisition)
         output = simulation.output
         clock = Clock(STEP, STEPS + record_lag(output.quantity, output.tensors))
         recorders = make_recorders(simulation, SCHEDULE, solver, folder, {"title": "fake"}, checkpoint)
@@ -124,14 +123,15 @@ def part_of_a_run(
                 clock.step = own.now = checkpoint.step
                 for number, recorder in enumerate(recorders):
                     recorder.restore(checkpoint.common.get(f"recorder{number}", {}), clock)
-            take_first(recorders, solver, clock)
+            for recorder in recorders:
+                recorder.start(solver, clock)
             end = clock.steps if until is None else until + beyond
             while clock.step < end:
                 own.now += 1
                 clock.tick()
                 for recorder in recorders:
                     if recorder.due(clock):
-                        recorder.write(solver, clock)
+                        recorder(solver, clock)
                 each_step(ranks.rank, recorders)
                 if clock.step == until:
                     common = {"clock": {"step": np.array(clock.step), "time": np.array(clock.time)}}
@@ -143,7 +143,7 @@ def part_of_a_run(
                     write_checkpoint(folder, common, {}, "identity", ranks)
             if until is None:
                 for recorder in recorders:
-                    recorder.finish(solver)
+                    recorder.finish(solver, clock)
             return [recorder.remarks for recorder in recorders]
         finally:
             for recorder in recorders:

@@ -10,7 +10,8 @@ import numpy as np
 
 from lithowave.backends import make_backend
 from lithowave.description.anisotropy import isotropic_stiffness, speed_range
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.shapes import lattice, shape_tables
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.spectral_element.faces import face_points
@@ -113,7 +114,7 @@ def drive(solver: SpectralElementSolver, field: Field, steps: int, held: np.ndar
     step = solver.plan.schedule.time_step
     start_from(solver, field(-0.5 * step), field(0.5 * step))
     for number in range(steps):
-        solver.move()
+        solver.update_displacement()
         solver.displacement[held, :3] = field((number + 0.5) * step)[held]
         solver.add_forces()
     return (steps - 0.5) * step

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
+from lithowave.description.acquisition import Acquisition
 from lithowave.description.time_functions import Gaussian
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, split_hexahedra
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, smoothed
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, limit_cluster_jumps
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
@@ -77,7 +78,7 @@ def small_plan(
 def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.ndarray:
     """Clusters from 0 to `most`, all of them used."""
     raw = np.random.default_rng(seed).choice([0, most, most + 2, most + 3], mesh.element_count)
-    found = smoothed(raw, element_neighbors(mesh))
+    found = limit_cluster_jumps(raw, element_neighbors(mesh))
     assert set(found) >= set(range(min(most, 2)))
     return np.minimum(found, most)
 
@@ -85,7 +86,7 @@ def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.n
 def layered_clusters(mesh: TetrahedralMesh, width: float, most: int = 2) -> np.ndarray:
     """Clusters that rise with depth, one in each `width`, m."""
     depth = -mesh.element_vertices()[..., 2].max(axis=1)
-    return smoothed(np.clip(depth / width, 0, most).astype(np.int64), element_neighbors(mesh))
+    return limit_cluster_jumps(np.clip(depth / width, 0, most).astype(np.int64), element_neighbors(mesh))
 
 
 def element_neighbors(mesh: TetrahedralMesh) -> np.ndarray:
@@ -142,9 +143,8 @@ def momentum(plan: DiscontinuousGalerkinPlan, values: np.ndarray) -> np.ndarray:
 def experiment(sources: Sequence[Any] = (), receivers: Sequence[Sequence[float]] = ()) -> Any:
     """What a solver asks of a simulation."""
     named = [SimpleNamespace(name=f"R{number}", position=place) for number, place in enumerate(receivers)]
-    positions = np.array([one.position for one in sources], float).reshape(-1, 3)
     return SimpleNamespace(
-        point_sources=lambda: list(sources), receiver_list=lambda: named, source_positions=positions, domain=None,
+        acquisition=Acquisition((tuple(sources),), (tuple(named),)), domain=None,
         output=SimpleNamespace(peak_motion=False), resolved_frequency=None,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from lithowave.backends import make_backend
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, one_step
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, single_cluster
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import make_plan
@@ -34,7 +34,7 @@ def make_solver(
     def clusters(limits: np.ndarray, _: np.ndarray) -> Clustering:
         limit = float(limits.min())
         steps = int(np.ceil(duration / (SAFETY * limit)))
-        return one_step(limits, Schedule(duration / steps, limit, steps, 2))
+        return single_cluster(limits, Schedule(duration / steps, limit, steps, 2))
 
     plan = make_plan(MeshedModel(mesh, materials, kinds, None), order, clusters, precision)
     return DiscontinuousGalerkinSolver(plan, None, make_backend(backend, precision, None))

@@ -25,8 +25,9 @@ def relative_l2(values: np.ndarray, exact: np.ndarray) -> float:
 def make(simulation: lw.Simulation) -> tuple[Any, Any]:
     """Plan and solver, for tests that look inside."""
     method, compute = load_method(simulation.solver.method), simulation.compute
-    plan = method.plan(simulation)
-    return plan, method.Solver(plan, simulation, make_backend(compute.backend, compute.precision, compute.threads))
+    backend = make_backend(compute.backend, compute.precision, compute.threads)
+    plan = method.plan(simulation, backend)
+    return plan, method.Solver(plan, simulation, backend)
 
 
 def velocities(simulation: lw.Simulation) -> tuple[np.ndarray, np.ndarray]:

@@ -246,14 +246,14 @@ def test_a_lost_device_leaves_the_last_checkpoint(
 def test_memory_that_runs_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(backend: Any) -> None:
         def field(*_: Any) -> None:
-            raise ResourceError("the memory of the CUDA device does not suffice: 1.00 GB were asked for, ...")
+            raise ResourceError("the memory of the CUDA device is insufficient: 1.00 GB were requested, ...")
 
         backend.field = field
 
     emulate(monkeypatch, full)
     folder = tmp_path / "run"
     text = lithowave("run", write_small(tmp_path), "--output", folder, "--backend", "cuda", status=1)
-    assert "1.00 GB were asked for" in text
+    assert "1.00 GB were requested" in text
     report = report_of(folder)
     assert (report["exit_state"], report["failed_at_step"], report["backend"]) == ("failed", 0, "cuda")
 
@@ -336,7 +336,7 @@ from lithowave.solvers import load_method
 
 simulation = lw.Simulation.from_file(sys.argv[1])
 method, backend = load_method(simulation.solver.method), make_backend("cuda", "single")
-solver = method.Solver(method.plan(simulation), simulation, backend)
+solver = method.Solver(method.plan(simulation, backend), simulation, backend)
 solver.advance(0)
 backend.synchronize()
 """

@@ -12,9 +12,10 @@ import pytest
 from lithowave.backends import nvrtc
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.errors import KernelBuildError, ResourceError
+from lithowave.solvers import METHODS
 
 SOLVERS = Path(nvrtc.__file__).parents[1] / "solvers"
-KERNELS = Path(__file__).parents[1] / "support" / "kernels"
+KERNELS = Path(__file__).parents[1] / "support" / "sample_kernels"
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 SINGLE = np.dtype(np.float32)
 
@@ -212,11 +213,9 @@ def is_compiled_here(number: int, file: str, defines: dict, capability: tuple[in
 def variants() -> list:
     """Every (package, file, definitions, capability) that a solver may launch."""
     found = [("lithowave.backends", "probe.cu", {"REAL": "float"}, (0, 0))]
-    for launches in sorted(SOLVERS.glob("*/launches.py")):
-        package = f"lithowave.solvers.{launches.parent.name}"
-        module = importlib.import_module(f"{package}.launches")
-        known = [(package, *variant) for variant in module.variants()]
-        assert {file for _, file, _, _ in known} == {path.name for path in launches.parent.glob("*.cu")}
+    for method, package in METHODS.items():
+        known = [(package, *variant) for variant in importlib.import_module(f"{package}.launches").variants()]
+        assert {file for _, file, _, _ in known} == {path.name for path in (SOLVERS / method).glob("*.cu")}
         found += known
     chosen = [
         (package, file, defines, capability)

@@ -18,8 +18,9 @@ from lithowave.backends.cuda_source import kernel_signatures
 from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
-from lithowave.solvers.finite_difference.arguments import ARGUMENTS, FIELDS
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.cpml import axis_layers
+from lithowave.solvers.finite_difference.fields import FIELDS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
@@ -67,19 +68,19 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
         for name, values in arrays.items():
             solver.backend.assign(solver.fields_by_name[name], values)
     for name, low, high in (("lam", 1e10, 4e10), ("compliance", 2e-11, 9e-11), ("density", 1800.0, 3000.0)):
-        values = first.backend.download(getattr(first, name)).astype(float).copy()
+        values = first.backend.download(first.material.arrays[name]).astype(float).copy()
         random = generator.uniform(low, high, values.shape)
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
         for solver in solvers:
-            solver.backend.assign(getattr(solver, name), values)
+            solver.backend.assign(solver.material.arrays[name], values)
     layers = [axis_layers(first.grid, axis, first.plan.layer, first.plan.schedule.time_step) for axis in range(3)]
-    for kind, arrays in first.memory.items():
+    for kind, arrays in first.step.memory.items():
         for axis, array in enumerate(arrays):
             values = 1e-3 * generator.standard_normal(array.shape) * (1e7 if kind == "velocity" else 1.0)
             used = (np.abs(layers[axis].half[0]) + np.abs(layers[axis].node[0])) > 0  # others have no memory
             values *= np.repeat(used, 3, axis=0) if axis == 0 else used[(..., *[None] * axis)]
             for solver in solvers:
-                solver.backend.assign(solver.memory[kind][axis], values)
+                solver.backend.assign(solver.step.memory[kind][axis], values)
 
 
 def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver, tolerance: float) -> None:
@@ -108,10 +109,10 @@ def test_updates(kind: str, engine: str, case: str, order: int, precision: str) 
     cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=order)
     for solver in (cuda, cpu):
-        solver.step_stress(solver.fields_by_name, solver.parts.stress)
+        solver.step.advance_stress(solver.fields_by_name, solver.step.regions.stress)
     assert_same_state(cuda, cpu, rounding(precision))
     for solver in (cuda, cpu):
-        solver.step_velocity(solver.fields_by_name, solver.parts.velocity)
+        solver.step.advance_velocity(solver.fields_by_name, solver.step.regions.velocity)
     assert_same_state(cuda, cpu, 3 * rounding(precision))
 
 
@@ -171,15 +172,15 @@ def test_one_pass_is_refused_where_it_is_not_possible() -> None:
     pulse = {"gaussian": {"sigma": 0.1, "delay": 0.5}}
     moment = {"position": [0, 0, 0], "moment_tensor": {"xy": 1e15}, "time_function": pulse}
     simulation = lw.Simulation(**description, sources=[moment])
-    assert plan(simulation).on(make_device("emulated", "single"), simulation).passes == "one"
+    assert plan(simulation, make_device("emulated", "single")).passes == "one"
     with pytest.raises(InputError, match=r"solver.passes: one pass is not possible here: it needs a CUDA device"):
-        plan(simulation).on(make_backend("cpu", "single", 1), simulation)
+        plan(simulation, make_backend("cpu", "single", 1))
     force = {"position": [0, 0, 0], "force": [0, 0, 1e9], "time_function": pulse}
     pushed = lw.Simulation(**description, sources=[force])
     with pytest.raises(InputError, match="a force acts inside the box"):
-        plan(pushed).on(make_device("emulated", "single"), pushed)
+        plan(pushed, make_device("emulated", "single"))
     automatic = pushed.with_overrides({"solver.passes": "auto"})
-    assert plan(automatic).on(make_device("emulated", "single"), automatic).passes == "two"
+    assert plan(automatic, make_device("emulated", "single")).passes == "two"
 
 
 @pytest.fixture(params=DEVICES)
@@ -219,9 +220,9 @@ def test_inject(twins: Any) -> None:
             backend.upload(amplitude, np.float64),
         )  # fmt: skip
         row = backend.upload(np.array([2]), np.int64)
-        kernel.inject(*fields, *lists, row)
+        kernel.inject(tuple(fields), *lists, row)
         kernel.count_step(row)
-        kernel.inject(*fields, *lists, row)
+        kernel.inject(tuple(fields), *lists, row)
         results.append([backend.download(field).copy() for field in fields] + [backend.download(row)])
     for value, expected in zip(*results, strict=True):
         assert closeness(value, expected) < 1e-6
@@ -239,7 +240,7 @@ def test_sample(twins: Any) -> None:
         index = backend.upload(places(backend, fields[0], 4, begin[-1]), np.int64)
         slot = backend.upload(np.array([2]), np.int64)
         weights = backend.upload(weight, np.float64), backend.upload(begin, np.int64)
-        kernel.sample(*fields, number, index, *weights, out, slot)
+        kernel.sample(tuple(fields), number, index, *weights, out, slot)
         results.append(backend.download(out).copy())
     assert closeness(results[0], results[1]) < 1e-12
     assert np.all(results[0][[0, 1, 3]] == 0) and np.abs(results[0][2]).max() > 1
@@ -288,7 +289,7 @@ def test_boxes_go_into_a_buffer_and_come_back(twins: Any) -> None:
             rows.append((number, k * plane + j * pitch + i, *shape, at, plane, pitch))
             at += int(np.prod(shape))
         table, buffer = backend.upload(np.array(rows), np.int64), backend.zeros(at)
-        kernel.pack(*fields, table, buffer)
+        kernel.pack(tuple(fields), table, buffer)
         packed = backend.download(buffer).copy()
         expected = np.concatenate([
             backend.download(fields[number])[tuple(slice(f, f + n) for f, n in zip(first, shape, strict=True))].ravel()
@@ -296,7 +297,7 @@ def test_boxes_go_into_a_buffer_and_come_back(twins: Any) -> None:
         ])  # fmt: skip
         assert np.array_equal(packed, expected)
         backend.assign(buffer, -2.0 * packed)
-        kernel.unpack(*fields, table, buffer)
+        kernel.unpack(tuple(fields), table, buffer)
         results.append([backend.download(field).copy() for field in fields])
     for value, expected in zip(*results, strict=True):
         assert np.array_equal(value, expected)

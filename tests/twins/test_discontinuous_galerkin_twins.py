@@ -13,15 +13,16 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
+from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
-from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS, named_arguments
+from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
-from lithowave.solvers.discontinuous_galerkin.places import find_places
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
+from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.rasters import surface_grid
+from lithowave.solvers.elements.snapshot_grids import surface_grid
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
     ORDER,
@@ -203,7 +204,7 @@ def test_fields_at_points_are_those_of_the_polynomials(pair: Callable[[str], lis
     vertices = plan.mesh.vertices
     places = np.concatenate([np.random.default_rng(3).uniform(20, 280, (30, 3)) * [1, 1, -1], vertices[[0, 30]]])
     values = np.random.default_rng(4).normal(size=(plan.element_count, 9, mode_count(ORDER)))
-    every = find_places(plan.mesh, places)
+    every = locate_points(plan.mesh, places)
     at = np.einsum("kn,nqk->nq", basis_values(plan.order, every.reference), values[every.element])
     expected = np.array([at[every.point == point].mean(axis=0) for point in range(len(places))])
     for backend in pair(precision)[precision == "single" :]:  # for time not on the CPU too
@@ -260,20 +261,20 @@ def whole_run(
         solver.advance(step)
         solver.update_peaks()
     selection = SimpleNamespace(plane=None, stride=1, fields=("velocity",))
-    raster = solver.raster(selection)
+    snapshot = solver.snapshot_grid(selection)
     found = {f"peak {name}": values for name, values in solver.peaks().items()}
     for names in (("velocity",), ("velocity", "stress", "pressure")):
-        found |= {f"{len(names)} {name}": values for name, values in solver.fields(raster, names).wait().items()}
+        found |= {f"{len(names)} {name}": values for name, values in solver.fields(snapshot, names).wait().items()}
     found |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     return found | {"largest": np.array(solver.largest_velocity()), "coefficients": solver.host_coefficients()}, solver
 
 
 def values_of(solver: DiscontinuousGalerkinSolver) -> dict[str, np.ndarray]:
     """The state as it is read back on one rank."""
-    state, places = solver.state(), solver.state_places()
+    state, places = solver.state(), solver.state_selections()
     assert state.keys() == places.keys()
     for name, piece in state.items():
-        np.testing.assert_array_equal(piece.place.keys, places[name].keys)
+        np.testing.assert_array_equal(piece.selection.keys, places[name].keys)
     return {name: piece.values for name, piece in state.items()}
 
 
@@ -329,7 +330,7 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments
     with pytest.raises(TypeError, match="inject takes 7 arguments"):
-        named_arguments("inject", [1, 2])
+        named_arguments(ARGUMENTS, "inject", [1, 2])
 
 
 def test_high_orders_have_room_for_what_they_share() -> None:

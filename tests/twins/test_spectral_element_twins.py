@@ -12,22 +12,26 @@ from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
-from lithowave.solvers.spectral_element.elements import Kind
-from lithowave.solvers.spectral_element.launches import BLOCKS, STRIDES, arrangement, line_table
+from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
+from lithowave.solvers.spectral_element.elements import ElementKind
+from lithowave.solvers.spectral_element.launches import STRIDES, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
 
 KINDS = [
-    Kind(shape, anisotropic, varying)
+    ElementKind(shape, anisotropic, varying)
     for shape in ("affine", "trilinear", "triquadratic")
     for anisotropic, varying in ((False, False), (False, True), (True, False))
 ]
-USUAL = (Kind("affine", False, False), Kind("trilinear", False, True), Kind("triquadratic", True, False))
+USUAL = (
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True), ElementKind("triquadratic", True, False)
+)  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
 
-def solvers(device: str, kind: Kind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
+def solvers(device: str, kind: ElementKind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
     plan = synthetic_plan((3, 4, 3), degree, precision, kind, **more)
     made = [SpectralElementSolver(plan, None, backend) for backend in (
         make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
@@ -40,7 +44,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
     states = [solver.state() for solver in made]
     limit = SINGLE if precision == "single" else DOUBLE
     for name, piece in states[0].items():
-        np.testing.assert_array_equal(states[1][name].place.keys, piece.place.keys)
+        np.testing.assert_array_equal(states[1][name].selection.keys, piece.selection.keys)
         for first in range(0, piece.values.shape[1], 3):  # displacements and momenta have scales of their own
             found, expected = (state[name].values[:, first : first + 3] for state in reversed(states))
             assert closeness(found, expected.astype(float)) < limit, (name, first)
@@ -48,7 +52,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", slow_except(USUAL, KINDS), ids=str)
-def test_steps_of_every_kind(device: str, kind: Kind) -> None:
+def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "single")
     for step in range(3):
         for solver in made:
@@ -61,7 +65,7 @@ def test_steps_of_every_kind(device: str, kind: Kind) -> None:
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("degree", BLOCKS)
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
-    made = solvers(device, Kind("triquadratic", False, True), degree, precision)
+    made = solvers(device, ElementKind("triquadratic", False, True), degree, precision)
     for step in range(2):
         for solver in made:
             solver.advance(step)
@@ -70,7 +74,7 @@ def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_colours_give_the_same_in_every_run(device: str) -> None:
-    kind = Kind("trilinear", False, True)
+    kind = ElementKind("trilinear", False, True)
     results = []
     for seed in (0, 5):
         made = solvers(device, kind, 4, "single", deterministic=True)
@@ -87,10 +91,10 @@ def test_colours_give_the_same_in_every_run(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_records_and_the_watch(device: str, precision: str) -> None:
-    made = solvers(device, Kind("trilinear", False, True), 4, precision)
+    made = solvers(device, ElementKind("trilinear", False, True), 4, precision)
     found = []
     for solver in made:
-        solver.records_of.samples = placed(solver)
+        solver.receivers = placed(solver)
         solver.start_records(2, stress=True)
         for step in range(2):
             solver.advance(step)
@@ -101,12 +105,11 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
 
 
 def placed(solver: SpectralElementSolver) -> Any:
-    from lithowave.solvers.spectral_element.samples import PlacedSamples
-
     random = np.random.default_rng(3)
     vertices = solver.plan.mesh.vertices
     inside = vertices.mean(axis=0) + 0.2 * np.ptp(vertices, axis=0) * random.uniform(-1, 1, (7, 3))
-    return PlacedSamples(solver, np.concatenate([inside, vertices[[0, 20]]]))
+    positions = np.concatenate([inside, vertices[[0, 20]]])
+    return HexahedralSamples(solver, solver.plan.locate(positions, solver.plan.inside_tolerance).first_only())
 
 
 def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
@@ -118,7 +121,7 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
 
 @pytest.mark.parametrize("degree", BLOCKS)
 def test_every_line_is_differentiated_once_and_banks_rarely_meet(degree: int) -> None:
-    own, n, table = arrangement(degree), degree + 1, line_table(degree)
+    own, n, table = device_layout("cuda", degree), degree + 1, line_table(degree)
     lines = own.elements * n * n
     plane, element = STRIDES[degree]
     planes = np.add.outer(element * np.arange(own.elements), plane * np.arange(n))

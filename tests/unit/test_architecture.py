@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import lithowave
+from lithowave.solvers import METHODS
+
 SOURCE = Path(__file__).parents[2] / "src" / "lithowave"
 DEVICES = {"cupy", "mpi4py", "numba", "llvmlite"}
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -17,6 +20,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 def module_name(path: Path) -> str:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in FILES}
 
 
 def imports(path: Path) -> set[str]:
@@ -34,7 +40,8 @@ def imports(path: Path) -> set[str]:
             if node.level:
                 parents = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*parents, base] if base else parents)
-            found.update({base, *(f"{base}.{alias.name}" for alias in node.names)})
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found.update(names if names <= MODULES.keys() else {base, *names})
         for child in ast.iter_child_nodes(node):
             visit(child)
 
@@ -54,23 +61,64 @@ def offenders(folder: str, forbidden: set[str], allowed: set[str] = frozenset())
     return found
 
 
+def import_graph() -> dict[str, set[str]]:
+    """For each module of the package, the modules that it imports, also inside functions."""
+    graph = {name: imports(path) & MODULES.keys() - {name} for name, path in MODULES.items()}
+    graph["lithowave"] |= {f"lithowave.{home}" for home in lithowave._HOMES.values()}  # loaded by name
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules each of which imports, directly or through others, all others of its group."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        found, waiting = set(), [start]
+        while waiting:
+            new = graph[waiting.pop()] - found
+            found |= new
+            waiting += new
+        reached[start] = found
+    groups = {frozenset(other for other in reached[name] if name in reached[other]) for name in graph}
+    return sorted(sorted(group) for group in groups if group)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert circles(import_graph()) == []
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"e"}}
+    assert circles(graph) == [["a", "b", "c"], ["e"]]
+    lazy = import_graph()
+    assert "lithowave.run.launch" in lazy["lithowave.runnable"]  # which it imports inside a function
+    assert "lithowave.output.seismograms" not in lazy["lithowave.output.waveforms"]  # for type checking only
+
+
 def test_the_description_knows_no_device_and_no_solver() -> None:
-    bad = DEVICES | {f"lithowave.{part}" for part in ("backends", "solvers", "output", "mesh", "cli")}
+    parts = ("backends", "parallel", "solvers", "output", "mesh", "run", "shots", "cli", "runnable")
+    bad = DEVICES | {f"lithowave.{part}" for part in parts}
     for folder in ("description/", "readers/"):
         assert offenders(folder, bad) == []
-    # Simulation.run and .check hand over to run.py and check.py when they are called; nothing else may.
-    bad = {"lithowave.run", "lithowave.shots"}
-    assert offenders("description/", bad, {"description/simulation.py"}) == []
 
 
 def test_backends_know_no_mesh_and_no_description() -> None:
-    bad = {f"lithowave.{part}" for part in ("description", "readers", "mesh", "solvers", "output", "run")}
-    assert offenders("backends/", bad) == []
+    parts = ("description", "readers", "mesh", "solvers", "parallel", "output", "run", "shots", "cli")
+    assert offenders("backends/", {f"lithowave.{part}" for part in parts}) == []
 
 
 def test_solvers_know_neither_devices_nor_outputs() -> None:
-    bad = {f"lithowave.{part}" for part in ("run", "output", "cli")} | {"cupy", "mpi4py"}
+    bad = {f"lithowave.{part}" for part in ("run", "shots", "output", "cli")} | {"cupy", "mpi4py"}
     assert offenders("solvers/", bad) == []
+
+
+def test_shared_parts_of_solvers_know_no_method() -> None:
+    methods = {f"lithowave.solvers.{name}" for name in METHODS}
+    assert len(methods) == 3
+    assert offenders("solvers/elements/", methods) == []
+    assert offenders("solvers/common/", methods | {"lithowave.solvers.elements"}) == []
+    for name in METHODS:
+        assert offenders(f"solvers/{name}/", methods - {f"lithowave.solvers.{name}"}) == []
+    assert offenders("solvers/finite_difference/", {"lithowave.solvers.elements"}) == []
 
 
 def test_one_package_knows_mpi_and_nccl() -> None:
@@ -80,8 +128,15 @@ def test_one_package_knows_mpi_and_nccl() -> None:
     assert offenders("parallel/", others) == []
 
 
-def test_outputs_do_not_know_methods() -> None:
-    assert offenders("output/", {"lithowave.solvers.finite_difference", "lithowave.run.launch"}) == []
+def test_outputs_know_neither_methods_nor_the_loop() -> None:
+    methods = {f"lithowave.solvers.{name}" for name in ("finite_difference", "spectral_element")}
+    bad = methods | {"lithowave.solvers.discontinuous_galerkin", "lithowave.run", "lithowave.shots", "lithowave.cli"}
+    assert offenders("output/", bad) == []
+
+
+def test_a_run_knows_no_survey_and_no_command_line() -> None:
+    assert offenders("run/", {"lithowave.shots", "lithowave.cli", "lithowave.runnable"}) == []
+    assert offenders("shots/", {"lithowave.cli", "lithowave.runnable"}) == []
 
 
 def test_meshes_need_only_numpy() -> None:
@@ -98,6 +153,27 @@ def test_only_the_command_line_prints() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
                 printing.append(f"{name}:{node.lineno}")
     assert [place for place in printing if not place.startswith("description/schema.py")] == []
+
+
+def test_devices_are_told_apart_by_backends() -> None:
+    """No `if cuda` outside the backends; a job is submitted for the device that the user has named."""
+    found = []
+    for path in FILES:
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("backends/") or name == "submit.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and "value='cuda'" in ast.dump(node):
+                found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+def test_nothing_global_changes() -> None:
+    found = [
+        f"{path.name}:{node.lineno}" for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Global)
+    ]  # fmt: skip
+    assert found == []
 
 
 def test_methods_are_told_apart_in_one_place() -> None:

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import make_schedule
-from lithowave.solvers.discontinuous_galerkin.arrangement import (
+from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
+from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps, make_clusters, raw_clusters
+from lithowave.solvers.discontinuous_galerkin.element_layout import (
     ALIKE,
     FASTER,
     SLOWER,
-    Layout,
+    BlockLayout,
     make_arrangement,
     make_links,
 )
-from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.clusters import make_clusters, raw_clusters, smoothed
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from tetrahedra_plans import (
@@ -125,7 +125,7 @@ def test_smoothing_takes_no_more_than_it_must() -> None:
     mesh = box((3, 3, 3))
     neighbors = element_neighbors(mesh)
     raw = random.integers(0, 7, mesh.element_count)
-    found = smoothed(raw, neighbors)
+    found = limit_cluster_jumps(raw, neighbors)
     # The largest allowed clusters: the least over all elements of their own and how many faces away they are.
     distance = np.full((len(raw), len(raw)), 99)
     np.fill_diagonal(distance, 0)
@@ -147,7 +147,7 @@ def test_blocks_and_links(lanes: int) -> None:
     mesh = box((3, 2, 2))
     neighbors, cluster = element_neighbors(mesh), random_clusters(mesh, 3)
     anisotropic = np.random.default_rng(0).random(mesh.element_count) < 0.05
-    made = make_arrangement(Layout(lanes, True), cluster, neighbors, anisotropic)
+    made = make_arrangement(BlockLayout(lanes, True), cluster, neighbors, anisotropic)
     np.testing.assert_array_equal(made.slots[made.place], np.arange(mesh.element_count))
     assert (made.slots >= 0).sum() == mesh.element_count
     for group in made.groups:
@@ -196,7 +196,7 @@ def graded_plan(cluster: Any, kinds: tuple[str, ...] = ("absorbing",), step: flo
 
 
 def local_clusters(plan: DiscontinuousGalerkinPlan) -> np.ndarray:
-    return smoothed(raw_clusters(plan.limits, plan.limits.min(), 4), element_neighbors(plan.mesh))
+    return limit_cluster_jumps(raw_clusters(plan.limits, plan.limits.min(), 4), element_neighbors(plan.mesh))
 
 
 def element_of(plan: DiscontinuousGalerkinPlan, relation: int) -> int:
@@ -252,8 +252,8 @@ def test_waves_are_those_of_one_step(parts: int, limit: float) -> None:
     sizes = [(1 / parts, 0.25 / parts), (1 / parts, 1 / parts)]
     mesh = split_hexahedra(layered_box((0, 3), (0, 3), [0, -1, -3], sizes)).local()
     materials = ElementMaterials.isotropic(*(np.full(mesh.element_count, value) for value in (VP, VS, RHO)))
-    one_step = small_plan(mesh, materials, ORDER)
-    plans = [small_plan(mesh, materials, ORDER, cluster=local_clusters(one_step)), one_step]
+    single_cluster = small_plan(mesh, materials, ORDER)
+    plans = [small_plan(mesh, materials, ORDER, cluster=local_clusters(single_cluster)), single_cluster]
     assert plans[0].clustering.count == 2
     points, weights = tetrahedron_rule(ORDER + 2)
     vertices = mesh.element_vertices()

@@ -8,16 +8,10 @@ import pytest
 from lithowave.errors import InputError
 from lithowave.mesh.tetrahedra import EDGES, FACES, TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.parallel.ranks import ALONE
-from lithowave.solvers.discontinuous_galerkin import places as module
-from lithowave.solvers.discontinuous_galerkin.places import (
-    ON_GROUND,
-    TOLERANCE,
-    Places,
-    find_places,
-    place_points,
-    require_places,
-)
+from lithowave.parallel.ranks import SINGLE_RANK
+from lithowave.solvers.discontinuous_galerkin import point_location as module
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, require_located, resolve_owners
 from tetrahedra_plans import box
 
 
@@ -33,11 +27,11 @@ def barycentric(mesh: TetrahedralMesh, positions: np.ndarray) -> np.ndarray:
     return found
 
 
-def check(mesh: TetrahedralMesh, positions: np.ndarray) -> Places:
+def check(mesh: TetrahedralMesh, positions: np.ndarray) -> PointLocations:
     """All elements of all points, and the reference coordinates there."""
     every = barycentric(mesh, positions)
     expected = np.argwhere(every.min(axis=2) > -1e-7)
-    found = find_places(mesh, positions)
+    found = locate_points(mesh, positions)
     np.testing.assert_array_equal(np.column_stack([found.point, found.element]), expected)
     np.testing.assert_allclose(found.reference, every[found.point, found.element, 1:], atol=1e-9)
     vertices = mesh.element_vertices(found.element)
@@ -86,20 +80,20 @@ def test_sizes_may_differ_much() -> None:
 
 def test_parts_and_single_points(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     positions = np.random.default_rng(3).uniform([0, 0, -3], [3, 3, 0], (50, 3))
-    whole = find_places(mesh, positions)
+    whole = locate_points(mesh, positions)
     monkeypatch.setattr(module, "PAIRS", 7)
-    parts = find_places(mesh, positions)
+    parts = locate_points(mesh, positions)
     for name in ("point", "element", "reference"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     for n in (0, 17):
-        np.testing.assert_array_equal(find_places(mesh, positions[n]).element, whole.element[whole.point == n])
-    assert len(find_places(mesh, np.zeros((0, 3))).point) == 0
-    assert len(find_places(mesh, [[9.0, 9.0, 9.0]]).point) == 0
+        np.testing.assert_array_equal(locate_points(mesh, positions[n]).element, whole.element[whole.point == n])
+    assert len(locate_points(mesh, np.zeros((0, 3))).point) == 0
+    assert len(locate_points(mesh, [[9.0, 9.0, 9.0]]).point) == 0
 
 
 def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
-    found = find_places(mesh, mesh.vertices)
-    first = place_points(mesh, mesh.vertices, TOLERANCE, ALONE, everywhere=False).places
+    found = locate_points(mesh, mesh.vertices)
+    first = resolve_owners(locate_points(mesh, mesh.vertices, TOLERANCE), SINGLE_RANK).first_only().locations
     np.testing.assert_array_equal(first.point, np.arange(len(mesh.vertices)))
     for n in range(0, len(mesh.vertices), 7):
         keys = mesh.element_keys[found.element[found.point == n]]
@@ -109,7 +103,7 @@ def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
 def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh) -> None:
     inside, above, far = [1.3, 1.4, -0.7], [1.3, 1.4, 0.1], [1.3, 1.4, 8.0]
     corner = [3.05, 3.05, 0.05]
-    found = find_places(mesh, np.array([above, inside, far, corner]), ON_GROUND)
+    found = locate_points(mesh, np.array([above, inside, far, corner]), SURFACE_TOLERANCE)
     np.testing.assert_array_equal(found.missing(4), [2])
     np.testing.assert_array_equal(np.unique(found.point, return_counts=True)[1], [1, 1, 1])
     vertices = mesh.element_vertices(found.element)
@@ -122,10 +116,10 @@ def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh
 
 def test_errors_name_the_point(mesh: TetrahedralMesh) -> None:
     positions = np.array([[1.0, 1, -1], [5, 0.5, -1], [6, 0, 0]])
-    found = place_points(mesh, positions, TOLERANCE, ALONE)
+    found = resolve_owners(locate_points(mesh, positions, TOLERANCE), SINGLE_RANK)
     with pytest.raises(InputError) as caught:
-        require_places(found.missing, ["A", "B", "C"], positions, "receivers")
+        require_located(found, SINGLE_RANK, ["A", "B", "C"], positions, "receivers")
     text = str(caught.value)
     assert "receivers" in text and "B at (5, 0.5, -1) m" in text and "and 1 more" in text
-    found = place_points(mesh, positions[:1], TOLERANCE, ALONE)
-    require_places(found.missing, ["A"], positions[:1], "receivers")
+    found = resolve_owners(locate_points(mesh, positions[:1], TOLERANCE), SINGLE_RANK)
+    require_located(found, SINGLE_RANK, ["A"], positions[:1], "receivers")

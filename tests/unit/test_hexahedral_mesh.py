@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, curved
+from lithowave.mesh.hexahedral_box import layered_box, plan_box
 from lithowave.mesh.numbering import FACES, exterior_faces, number_faces
 from lithowave.solvers.spectral_element.geometry import bad_elements, gll_positions, reference_nodes, shape_functions
 from lithowave.solvers.spectral_element.gll import gll_points
@@ -41,6 +42,12 @@ X, Y = (-100.0, 700.0), (50.0, 850.0)
 @pytest.fixture(params=BOXES)
 def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
     return layered_box(X, Y, *BOXES[request.param])
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_elements_are_counted_before_they_are_built(box: str) -> None:
+    plan = plan_box(X, Y, *BOXES[box])
+    assert plan.element_count == plan.build().element_count
 
 
 def face_corners(mesh: HexahedralMesh, faces: np.ndarray) -> np.ndarray:
@@ -218,7 +225,7 @@ def test_no_displacement_leaves_the_elements_trilinear() -> None:
 
 def test_a_curved_mesh_cannot_be_curved_again() -> None:
     mesh = curved(layered_box(X, Y, *BOXES["straight"]), bend)
-    with pytest.raises(ValueError, match="27 nodes already"):
+    with pytest.raises(ValueError, match="already have 27 nodes"):
         curved(mesh, bend)
 
 

@@ -11,6 +11,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.solvers import load_method
+from reference_backend import CPU
 
 SE, DG, FD = "spectral_element", "discontinuous_galerkin", "finite_difference"
 ROCK = {"vp": 5000.0, "vs": 2800.0, "rho": 2600.0}
@@ -42,7 +43,7 @@ def described(method=SE, *, solver=None, receivers=None, size=3000.0, duration=5
 
 
 def warnings_of(simulation):
-    found = load_method(simulation.solver.method).plan(simulation).warnings(simulation)
+    found = load_method(simulation.solver.method).plan(simulation, CPU).warnings(simulation)
     return [text for text in found if not text.startswith("sources[")]  # receivers near sources have their own tests
 
 
@@ -126,7 +127,7 @@ def test_layers_thinner_than_the_elements_make_flat_elements(method):
     thin = layered((0, SOFT), (-1000, ROCK), (-1100, SOFT), (-1600, ROCK), method=method)
     [text] = about(warnings_of(thin), "material.layers")
     assert "material.layers[1]: 100 m thick, less than the elements there" in text and "time step is about 0.1" in text
-    heights = load_method(method).plan(thin).summary()["element_size_m"]
+    heights = load_method(method).plan(thin, CPU).summary()["element_size_m"]
     assert heights[0] <= 100.0 + 1e-6
     assert about(warnings_of(described(method)), "material.layers") == []
 
@@ -203,7 +204,7 @@ def test_several_ranks_report_what_one_does(tmp_path, method):
         plan = load_method(method).plan
 
         def warnings(ranks, simulation=simulation, plan=plan):
-            return plan(simulation, ranks).warnings(simulation)
+            return plan(simulation, CPU, ranks).warnings(simulation)
 
         for found in on_ranks(3, warnings):
             assert len(found) == len(expected) == 2 and found[0] == expected[0]

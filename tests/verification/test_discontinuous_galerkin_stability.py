@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cuda_devices import make_device
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import periodic_box, split_hexahedra, tetrahedral_box
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
-from lithowave.solvers.discontinuous_galerkin.clusters import raw_clusters, smoothed
+from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps, raw_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.stability import COURANT, stable_time_steps
 from tetrahedra_plans import ORDER, element_neighbors, energy, make_solver, noise, small_plan
@@ -81,7 +81,7 @@ def test_local_steps_are_as_stable_as_one_step(step: float, stable: bool) -> Non
     cubes = layered_box((0, 3), (0, 3), [0, -0.5, -1.5, -3.5], [(1, 0.25), (1, 0.5), (1, 1)])
     mesh = split_hexahedra(cubes, "six").local()
     limits = stable_time_steps(ORDER, mesh.insphere_radii(), np.ones(mesh.element_count))
-    cluster = smoothed(raw_clusters(limits, limits.min(), 9), element_neighbors(mesh))
+    cluster = limit_cluster_jumps(raw_clusters(limits, limits.min(), 9), element_neighbors(mesh))
     assert set(cluster) == {0, 1}
     assert (growth(mesh, ORDER, 2.0, step, cluster=cluster) < 1.0) == stable
 

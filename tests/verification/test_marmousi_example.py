@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.run.check import check_simulation
-from lithowave.solvers.element_description import element_layers, element_size
+from lithowave.solvers.elements.element_description import element_layers, element_size
 from water_waves import explosion_velocities
 
 pytest.importorskip("segyio")

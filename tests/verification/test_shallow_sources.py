@@ -12,7 +12,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.run.check import check_simulation
-from lithowave.solvers.spread_sources import unit_ball
+from lithowave.solvers.elements.spread_sources import unit_ball
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "shallow_sources.py"
 

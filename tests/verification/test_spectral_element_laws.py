@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lithowave.description.anisotropy import isotropic_stiffness, thomsen_stiffness
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from lithowave.verification.plane_waves import PlaneWave, pressure_wave, shear_wave
@@ -117,7 +118,7 @@ def largest_frequency(solver: SpectralElementSolver) -> float:
         solver.displacement[:-1, :3] = u
         solver.momentum[:] = 0
         solver.add_forces()
-        after = -solver.momentum[:-1, :3] / plan.survey.mass[:, None]
+        after = -solver.momentum[:-1, :3] / plan.element_statistics.mass[:, None]
         square = np.linalg.norm(after) / np.linalg.norm(u)
         u = after / np.linalg.norm(after)
     return math.sqrt(square)

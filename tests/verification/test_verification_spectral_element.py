@@ -9,7 +9,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.solvers.spectral_element import sources
-from lithowave.solvers.spectral_element.places import symmetric
+from lithowave.solvers.spectral_element.point_location import symmetric
 from lithowave.verification.full_space import full_space_force, full_space_moment
 from slow_variants import slow_except
 from verification_tools import ABSORBING_TOP, draw, make, record, relative_l2, traces_against, velocities

@@ -7,8 +7,6 @@ Exit status: 0 when everything asked for was done, 1 for a failure on the way, 2
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +18,7 @@ from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.version import __version__
 
-REPORT_IT = (
+BUG_REPORT_HINT = (
     "This is an error in lithowave itself, not in what you typed. Please report it to the developers with "
     "the lines above, the simulation file, and what `lithowave doctor` prints."
 )
@@ -40,16 +38,16 @@ class Commands(TyperGroup):
             failure: LithowaveError = ResourceError(f"there is not enough memory ({error}).")
         except LithowaveError as error:
             failure = error
-        from lithowave.cli.printing import tell_error
+        from lithowave.cli.printing import print_error
 
-        tell_error(failure)
+        print_error(failure)
         raise typer.Exit(2 if isinstance(failure, InputError) else 1)
 
 
 app = typer.Typer(
     cls=Commands,
-    help="Three-dimensional simulation of seismic waves.",
-    epilog="Begin with: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
+    help="Simulate seismic waves in three dimensions.",
+    epilog="First steps: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -57,19 +55,19 @@ app = typer.Typer(
 )
 
 SimulationFile = Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")]
-RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
+RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Replace an entry of the file: solver.order=8; may be repeated."
+        "--set", metavar="KEY=VALUE", help="Replace an entry of the file, for example solver.order=8; may be repeated."
     ),
 ]
-Backend = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu or cuda.")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="single or double.")]
+Backend = Annotated[str | None, typer.Option(metavar="NAME", help="Select the device: auto, cpu or cuda.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Select the precision: single or double.")]
 Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Threads of the CPU backend; default: all cores.")
+    int | None, typer.Option(metavar="N", help="Set the threads of the CPU backend (default: all cores).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def main() -> None:
@@ -86,7 +84,7 @@ def main() -> None:
         import traceback
 
         traceback.print_exc()
-        sys.stderr.write(REPORT_IT + "\n")
+        sys.stderr.write(BUG_REPORT_HINT + "\n")
         _end_all(1)
         sys.exit(1)
 
@@ -105,7 +103,7 @@ def _end_all(status: int) -> None:
         ranks.abort(status)
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"lithowave {__version__}")
         raise typer.Exit
@@ -115,23 +113,23 @@ def _tell_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Three-dimensional simulation of seismic waves."""
+    """Simulate seismic waves in three dimensions."""
 
 
 @app.command()
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file (default: simulation.yaml).")] = Path(
         "simulation.yaml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Write a commented simulation file to begin with; it runs as it stands."""
+    """Write a commented simulation file that can be run unchanged."""
     from shlex import quote
 
-    from lithowave.cli.printing import tell
+    from lithowave.cli.printing import print_text
     from lithowave.description.template import template_text
     from lithowave.output.hdf5 import writing
 
@@ -144,9 +142,9 @@ def init(
         )
     with writing(file):
         file.write_text(template_text(), encoding="utf-8")
-    tell(f"wrote {file}")
-    tell(f"next:  lithowave check {quote(str(file))}    what a run would need")
-    tell(f"       lithowave run {quote(str(file))}")
+    print_text(f"wrote {file}")
+    print_text(f"next:  lithowave check {quote(str(file))}    what a run would need")
+    print_text(f"       lithowave run {quote(str(file))}")
 
 
 @app.command()
@@ -160,16 +158,17 @@ def check(
     measure: Annotated[
         bool,
         typer.Option(
-            "--measure/--no-measure", help="Time this machine for a few seconds, to predict the run's time."
+            "--measure/--no-measure",
+            help="Measure this machine for a few seconds to predict the run time (default: measure).",
         ),
     ] = True,
     ranks: Annotated[
         int | None,
-        typer.Option("--ranks", metavar="N", help="Tell how N ranks of mpiexec would share the run, and how well."),
+        typer.Option("--ranks", metavar="N", help="Report the partition and the load balance for N MPI ranks."),
     ] = None,
 ) -> None:
-    """Tell what a run would need and cost, without running; fails where the run would fail."""
-    from lithowave.cli.printing import json_text, tell, tell_check
+    """Report the requirements and the predicted time of a run; fail if the run would fail."""
+    from lithowave.cli.printing import json_text, print_check_report, print_text
     from lithowave.cli.reading import located, read_simulation
     from lithowave.run.check import check_simulation
     from lithowave.shots import check_survey
@@ -182,9 +181,9 @@ def check(
         else:
             report = check_survey(simulation, measure=measure)
     if as_json:
-        tell(json_text(report.as_dict()))
+        print_text(json_text(report.as_dict()))
     else:
-        tell_check(report)
+        print_check_report(report)
     if not report.runnable:
         raise typer.Exit(1)
 
@@ -196,22 +195,29 @@ def run(
     precision: Precision = None,
     threads: Threads = None,
     changes: Changes = None,
-    output: Annotated[str | None, typer.Option(metavar="DIR", help="The run folder.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Set the run folder (default: output.directory).",
+        ),
+    ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another run in that folder.")
+        bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
     ] = False,
     shot: Annotated[
         str | None,
         typer.Option(
             "--shot",
             metavar="N",
-            help="Of a survey this shot only, from 1; array: the one that SLURM_ARRAY_TASK_ID names.",
+            help="Run only shot N of the survey (1, 2, ..., or 'array': SLURM_ARRAY_TASK_ID; default: all shots).",
         ),
     ] = None,
 ) -> None:
-    """Run a simulation, or all shots of a survey that are not finished."""
+    """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import run_all_shots, run_one_shot
     from lithowave.run.launch import run_simulation
 
@@ -227,36 +233,37 @@ def run(
     if simulation.survey is not None:
         return run_all_shots(simulation, overwrite, located(file, overrides))
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
-    with kept(simulation.output.directory), located(file, overrides):
+    with report_partial_results(simulation.output.directory), located(file, overrides):
         with progress_display(heading, simulation.output.progress_interval) as show:
             result = run_simulation(simulation, overwrite=overwrite, show=show)
-    conclude(result)
+    print_run_summary(result)
 
 
 @app.command()
 def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
-    """Go on with a run that was stopped, from its last checkpoint, on another device, too; or with a survey."""
+    """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.progress import progress_display
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
 
     if is_survey(directory):
         return restart_shots(directory, backend, threads)
-    with kept(directory), progress_display(str(directory)) as show:
+    with report_partial_results(directory), progress_display(str(directory)) as show:
         result = restart_run(directory, show=show, backend=backend, threads=threads)
-    conclude(result)
+    print_run_summary(result)
 
 
 @app.command()
 def status(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
     as_json: AsJson = False,
 ) -> None:
-    """Tell how far a run, or each shot of a survey, is: also while it goes on, and from another machine."""
-    from lithowave.cli.survey import tell_status
+    """Report the state and progress of a run, or of each shot of a survey, from any machine."""
+    from lithowave.cli.survey import print_status
 
-    tell_status(directory, as_json)
+    print_status(directory, as_json)
 
 
 app.command()(submit)
@@ -264,10 +271,10 @@ app.command()(submit)
 
 @app.command()
 def plot(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a survey.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
 ) -> None:
-    """Draw map, record section, traces and wavefield movies of a run, or of each finished shot of a survey."""
-    from lithowave.cli.printing import tell
+    """Draw a map, a record section, traces and movies of a run, or of each finished shot of a survey."""
+    from lithowave.cli.printing import print_text
     from lithowave.cli.reading import require_run
     from lithowave.cli.survey import plot_shots
     from lithowave.output.figures import plot_run
@@ -277,39 +284,39 @@ def plot(
     if is_survey(directory):
         return plot_shots(directory)
     for path in plot_run(directory):
-        tell(str(path))
+        print_text(str(path))
 
 
 @app.command()
 def compare(
     directory: RunDirectory,
-    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the run to compare with.")],
+    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the reference run.")],
     figure: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Draw both runs into this file.")
+        Path | None, typer.Option(metavar="PATH", help="Draw a comparison of both runs to this file.")
     ] = None,
     max_frequency: Annotated[
         float | None,
         typer.Option(
             "--fmax",
             metavar="HZ",
-            help="Low-pass both runs at this frequency, without a change of phase, before anything is compared.",
+            help="Apply a zero-phase low-pass filter at this frequency to both runs before the comparison.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Waveform misfits of one run against another, the reference; with ObsPy also of envelope and phase."""
-    from lithowave.cli.printing import json_text, tell
+    """Compute the waveform misfits of a run relative to a reference run; with ObsPy also envelope and phase misfits."""
+    from lithowave.cli.printing import json_text, print_text
     from lithowave.cli.reading import require_run
     from lithowave.output.compare import compare_runs
 
     for path in (directory, reference):
         require_run(path)
     comparison = compare_runs(directory, reference, max_frequency=max_frequency)
-    tell(json_text(comparison.to_dict()) if as_json else str(comparison))
+    print_text(json_text(comparison.to_dict()) if as_json else str(comparison))
     if figure is not None:
         path = comparison.figure(figure)
         if not as_json:
-            tell(f"figure: {path}")
+            print_text(f"figure: {path}")
 
 
 @app.command()
@@ -319,8 +326,8 @@ def bench(
         typer.Option(
             "--method",
             metavar="NAME",
-            help="finite_difference, spectral_element or discontinuous_galerkin; several with commas or repeated. "
-            "Default: all to which what else is given applies.",
+            help="Select methods: finite_difference, spectral_element or discontinuous_galerkin; separated by commas "
+            "or repeated (default: all methods that support the other options).",
         ),
     ] = None,
     sizes: Annotated[
@@ -328,10 +335,11 @@ def bench(
         typer.Option(
             "--size",
             metavar="N or NXxNYxNZ",
-            help="Grid points, layers included: 200, 300x200x100; several with commas or repeated. Default: 200 on "
-            "a CPU, 512 on a CUDA device. With --method spectral_element elements: 20 on a CPU, 77x77x76 on a CUDA "
-            "device. With --method discontinuous_galerkin cubes of twelve tetrahedra: 16 on a CPU, 43x43x42 on a CUDA "
-            "device; 14 and 42 with local time steps.",
+            help="Set the number of grid points, including absorbing layers: 200, 300x200x100; separated by commas or "
+            "repeated (default: 200 on a CPU, 512 on a CUDA device). With --method spectral_element, the number of "
+            "elements (default: 20 on a CPU, 77x77x76 on a CUDA device). With --method discontinuous_galerkin, the "
+            "number of cubes of twelve tetrahedra (default: 16 on a CPU, 43x43x42 on a CUDA device; 14 and 42 with "
+            "local time stepping).",
         ),
     ] = None,
     orders: Annotated[
@@ -339,54 +347,62 @@ def bench(
         typer.Option(
             "--order",
             metavar="N",
-            help="2, 4, 6 or 8 of finite differences, 2 to 7 of discontinuous Galerkin; several with commas or "
-            "repeated. A method without such an order is left out, or refused if it was named.",
+            help="Set the order: 2, 4, 6 or 8 for finite differences, 2 to 7 for discontinuous Galerkin; separated by "
+            "commas or repeated. Methods without this order are omitted, or rejected if selected by --method.",
         ),
     ] = None,
     degrees: Annotated[
         list[str] | None,
-        typer.Option("--degree", metavar="N", help="2 to 8, of spectral elements; several with commas or repeated."),
+        typer.Option(
+            "--degree", metavar="N",
+            help="Set the degree of spectral elements, 2 to 8; separated by commas or repeated.",
+        ),
     ] = None,
     precisions: Annotated[
         list[str] | None,
-        typer.Option("--precision", metavar="NAME", help="single or double; several with commas or repeated."),
+        typer.Option("--precision", metavar="NAME", help="Select single or double; separated by commas or repeated."),
     ] = None,
     cases: Annotated[
         list[str] | None,
         typer.Option(
             "--case",
             metavar="NAME",
-            help="interior, full or run of finite differences; affine, deformed or trilinear spectral elements; "
-            "global, local or anisotropic of discontinuous Galerkin; several with commas or repeated.",
+            help="Select cases: interior, full or run (finite differences); affine, deformed or trilinear (spectral "
+            "elements); global, local or anisotropic (discontinuous Galerkin); separated by commas or repeated.",
         ),
     ] = None,
     backend: Backend = None,
     threads: Threads = None,
     passes: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="auto, one or two passes over the grid in a step (solver.passes)."),
+        typer.Option(metavar="NAME", help="Set solver.passes: auto, one or two passes over the grid per step."),
     ] = None,
     moduli: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="full or compact: the material in 16 bits a number (compute.moduli)."),
+        typer.Option(metavar="NAME", help="Set compute.moduli: full, or compact for 16 bits per material value."),
     ] = None,
     layer_cells: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Thickness of the layers of full and run; default: 10, on CUDA 16."),
+        typer.Option(
+            metavar="N",
+            help="Set the thickness of absorbing layers in full and run (default: 10, on CUDA 16).",
+        ),
     ] = None,
     receivers: Annotated[
-        int | None, typer.Option(metavar="N", help="Receivers of full and run; default: 18, on CUDA 1000.")
+        int | None,
+        typer.Option(metavar="N", help="Set the number of receivers in full and run (default: 18, on CUDA 1000)."),
     ] = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Spectral elements without atomic adding (compute.deterministic).")
+        bool,
+        typer.Option("--deterministic", help="Set compute.deterministic: spectral elements without atomic additions."),
     ] = False,
     json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the benchmark records to a JSON file.")
     ] = None,
 ) -> None:
-    """Measure kernels, whole steps and runs against the memory bandwidth of this machine or its CUDA device."""
+    """Measure kernels, time steps and runs relative to the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks
-    from lithowave.cli.printing import tell, tell_benchmarks
+    from lithowave.cli.printing import print_benchmarks, print_text
     from lithowave.cli.reading import benchmark_choices
 
     lists = {
@@ -400,10 +416,10 @@ def bench(
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
-    records = run_benchmarks(**choices, json_path=json_path, tell=tell)
-    tell_benchmarks(records)
+    records = run_benchmarks(**choices, json_path=json_path, tell=print_text)
+    print_benchmarks(records)
     if json_path is not None:
-        tell(f"records: {json_path}")
+        print_text(f"records: {json_path}")
 
 
 app.command()(join)
@@ -411,71 +427,14 @@ app.command()(join)
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Tell what this machine offers: devices, drivers, MPI, versions."""
-    from lithowave.cli.printing import json_text, tell, tell_examination
-    from lithowave.doctor import examine
+    """Report the devices, drivers, MPI library and package versions of this machine."""
+    from lithowave.cli.printing import json_text, print_diagnostics, print_text
+    from lithowave.doctor import run_diagnostics
 
-    found = examine()
+    found = run_diagnostics()
     if as_json:
-        tell(json_text(found))
+        print_text(json_text(found))
     else:
-        tell_examination(found)
+        print_diagnostics(found)
     if found["problems"]:
         raise typer.Exit(1)
-
-
-@contextmanager
-def kept(directory: Path) -> Iterator[None]:
-    """When a run fails half-way, also tell what is left of it."""
-    from shlex import quote
-
-    from lithowave.cli.printing import tell_error, tell_note
-
-    try:
-        yield
-    except InputError:
-        raise
-    except LithowaveError as error:
-        tell_error(error)
-        if left_behind(directory, error):
-            tell_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
-            tell_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
-        raise typer.Exit(1) from None
-
-
-def left_behind(directory: Path, error: LithowaveError) -> bool:
-    """Whether a run folder holds the run that failed with this error, not an earlier one."""
-    from lithowave.output.run_folder import read_report
-
-    try:
-        report = read_report(directory)
-    except LithowaveError:
-        return False
-    return report.get("exit_state") == "failed" and report.get("error") == str(error)
-
-
-def conclude(result: Any) -> None:
-    """After a run: where the results are and what to type next."""
-    from shlex import quote
-    from signal import Signals
-
-    from lithowave.cli.printing import tell
-    from lithowave.output.joining import unjoined
-    from lithowave.run.check import duration_text
-    from lithowave.run.progress import rate_key, rate_text
-
-    report, folder = result.report, quote(str(result.directory))
-    if not result.complete:
-        tell(
-            f"stopped by {report['stopped_by']} at step {report['stopped_at_step']}; "
-            "the checkpoint is written"
-        )
-        tell(f"go on:   lithowave restart {folder}")
-        raise typer.Exit(128 + Signals[report["stopped_by"]].value)
-    rate = report[rate_key(report["unit"])]
-    speed = f", {rate_text(rate, report['unit'])}" if rate else ""
-    tell(f"done in {duration_text(report['wall_s'])}{speed}")
-    tell(f"results: {result.directory}")
-    if unjoined(result.directory):
-        tell(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
-    tell(f"next:    lithowave plot {folder}")

@@ -1,4 +1,4 @@
-"""The command that makes one file of what several ranks wrote."""
+"""The command that joins the snapshot parts of several ranks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import typer
 
 
 def join(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the parts when their file is complete.")] = False,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the parts after their file is complete.")] = False,
 ) -> None:
-    """Make one file of each snapshot of which the ranks of a run wrote a part each."""
-    from lithowave.cli.printing import tell
+    """Join the parts of snapshots that the ranks of a run have written into one file each."""
+    from lithowave.cli.printing import print_text
     from lithowave.cli.reading import require_run
     from lithowave.output.joining import join_run
 
     require_run(directory)
-    if not join_run(directory, keep, tell):
-        tell(f"{directory}: nothing to join")
+    if not join_run(directory, keep, print_text):
+        print_text(f"{directory}: nothing to join")

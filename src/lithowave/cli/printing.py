@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.text import Text
 
 from lithowave.errors import LithowaveError, LithowaveWarning
-from lithowave.parallel.ranks import ALONE, Ranks, make_ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks, make_ranks
 
 if TYPE_CHECKING:
     from lithowave.run.check import CheckReport
 
-RANKS_WAIT = 1.0  # seconds that ranks give the first one to tell an error that all of them have
+ERROR_DELAY = 1.0  # seconds that ranks give the first one to tell an error that all of them have
 
 
-class PatientConsole(Console):
+class PipeSafeConsole(Console):
     """A console that falls silent when nobody reads its output any more: a run goes on without."""
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -45,7 +45,7 @@ class PatientConsole(Console):
 def console(*, errors: bool = False, all_ranks: bool = False) -> Console:
     """Standard output or standard error, as they are now; of several ranks only the first one is heard."""
     quiet = not (all_ranks or ranks_here().is_root)
-    return PatientConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True, quiet=quiet)
+    return PipeSafeConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True, quiet=quiet)
 
 
 def ranks_here() -> Ranks:
@@ -53,24 +53,24 @@ def ranks_here() -> Ranks:
     try:
         return make_ranks()
     except LithowaveError:
-        return ALONE
+        return SINGLE_RANK
 
 
-def tell(text: str, style: str = "") -> None:
+def print_text(text: str, style: str = "") -> None:
     """Print a text as it stands."""
     console().print(Text(text, style))
 
 
-def tell_error(error: Exception) -> None:
+def print_error(error: Exception) -> None:
     """Print an error to standard error. Of several ranks each tells its own; the first one, which often has the same,
     ends them all before the others speak."""
     ranks = ranks_here()
     if ranks.size == 1:
-        _tell_marked("error: ", "bold red", str(error))
+        _print_marked("error: ", "bold red", str(error))
         return
     if not ranks.is_root:
-        time.sleep(RANKS_WAIT)
-    _tell_marked(f"rank {ranks.rank} of {ranks.size}: error: ", "bold red", str(error), all_ranks=True)
+        time.sleep(ERROR_DELAY)
+    _print_marked(f"rank {ranks.rank} of {ranks.size}: error: ", "bold red", str(error), all_ranks=True)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def printed_warnings() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, LithowaveWarning):
-                _tell_marked("warning: ", "bold yellow", str(message))
+                _print_marked("warning: ", "bold yellow", str(message))
             else:
                 show_others(message, category, *place, **more)
 
@@ -89,34 +89,34 @@ def printed_warnings() -> Iterator[None]:
         yield
 
 
-def tell_note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a remark to standard error, below an error."""
     console(errors=True).print(Text("       " + text))
 
 
-def _tell_marked(mark: str, style: str, text: str, all_ranks: bool = False) -> None:
+def _print_marked(mark: str, style: str, text: str, all_ranks: bool = False) -> None:
     indented = text.replace("\n", "\n" + " " * len(mark))
     console(errors=True, all_ranks=all_ranks).print(Text.assemble((mark, style), indented))
 
 
-def tell_check(report: CheckReport) -> None:
+def print_check_report(report: CheckReport) -> None:
     """Print a dry run as a table."""
     rows = [(name, value, "") for name, value in report.lines()]
     rows += [("warning", text, "yellow") for text in report.warnings]
     rows += [("PROBLEM", text, "bold red") for text in report.problems]
     if report.title:
-        tell(report.title, "bold")
-    tell_rows(rows)
-    tell(report.verdict, "bold red" if report.problems else "green")
+        print_text(report.title, "bold")
+    print_rows(rows)
+    print_text(report.verdict, "bold red" if report.problems else "green")
 
 
-def tell_rows(rows: list[tuple[str, str, str]]) -> None:
+def print_rows(rows: list[tuple[str, str, str]]) -> None:
     """Print (name, value, style) in two columns; on a terminal long values are broken within theirs."""
     out = console()
     width = max(len(name) for name, _, _ in rows)
     if not out.is_terminal:
         for name, value, _ in rows:
-            tell(f"{name:>{width}}  {value}".rstrip())
+            print_text(f"{name:>{width}}  {value}".rstrip())
         return
     from rich.table import Table
 
@@ -128,18 +128,18 @@ def tell_rows(rows: list[tuple[str, str, str]]) -> None:
     out.print(table, soft_wrap=False)
 
 
-def tell_examination(found: dict[str, Any]) -> None:
+def print_diagnostics(found: dict[str, Any]) -> None:
     """Print what `lithowave doctor` found."""
-    from lithowave.doctor import examination_lines
+    from lithowave.doctor import diagnostics_lines
 
-    tell_rows(
-        [(name, value, "bold red" if name == "PROBLEM" else "") for name, value in examination_lines(found)]
+    print_rows(
+        [(name, value, "bold red" if name == "PROBLEM" else "") for name, value in diagnostics_lines(found)]
     )
     if not found["problems"]:
-        tell("everything that a run on the CPU needs is here", "green")
+        print_text("everything that a run on the CPU needs is here", "green")
 
 
-def tell_benchmarks(records: list[dict[str, Any]]) -> None:
+def print_benchmarks(records: list[dict[str, Any]]) -> None:
     """Print benchmark records as tables, one for each method, and the bandwidths that they are measured against."""
     for method in dict.fromkeys(record["method"] for record in records):
         own = [record for record in records if record["method"] == method]
@@ -147,11 +147,11 @@ def tell_benchmarks(records: list[dict[str, Any]]) -> None:
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for number, row in enumerate(rows):
             line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            tell(line.rstrip(), "bold" if number == 0 else "")
+            print_text(line.rstrip(), "bold" if number == 0 else "")
     measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
     for names, bandwidth in measured.items():
         parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
-        tell(f"memory bandwidth measured beside it ({', '.join(names)}): {', '.join(parts)}")
+        print_text(f"memory bandwidth measured beside it ({', '.join(names)}): {', '.join(parts)}")
 
 
 def _benchmark_unit(record: dict[str, Any]) -> str:

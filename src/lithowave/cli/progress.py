@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.console import Console
 
-from lithowave.cli.printing import console, tell
+from lithowave.cli.printing import console, print_text
 from lithowave.run.check import duration_text
-from lithowave.run.progress import Show, rate_key, rate_text
+from lithowave.run.progress import ProgressCallback, rate_key, rate_text
 
 
 @contextmanager
-def progress_display(heading: str, interval: float = 5.0) -> Iterator[Show]:
+def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCallback]:
     """What a run shall call with its progress.
 
     Parameters
@@ -24,7 +24,7 @@ def progress_display(heading: str, interval: float = 5.0) -> Iterator[Show]:
     terminal.
     """
     out = console()
-    display = Bar(heading, out) if out.is_terminal else Lines(heading, interval)
+    display = ProgressBar(heading, out) if out.is_terminal else ProgressLines(heading, interval)
     lost = False
 
     def show(entries: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ def progress_display(heading: str, interval: float = 5.0) -> Iterator[Show]:
             display.close()
 
 
-class Lines:
+class ProgressLines:
     """A line when the time loop begins, then every so many seconds, and one at the end."""
 
     def __init__(self, heading: str, interval: float) -> None:
@@ -54,13 +54,13 @@ class Lines:
         if not (begins or now >= self.next or entries["step"] == entries["steps"]):
             return
         self.next = now + self.interval
-        tell(begin_text(self.heading, entries) if begins else line_text(entries))
+        print_text(begin_text(self.heading, entries) if begins else line_text(entries))
 
     def close(self) -> None:
         """Nothing is left to do."""
 
 
-class Bar:
+class ProgressBar:
     """A bar with rate, simulated time and time left."""
 
     def __init__(self, heading: str, out: Console) -> None:

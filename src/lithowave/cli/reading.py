@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lithowave.description.base import nearest
+from lithowave.description.refusals import nearest
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import METHODS as METHOD_KEYS
 from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE

@@ -11,7 +11,9 @@ from typing import Any
 
 import typer
 
-from lithowave.cli.printing import json_text, tell, tell_error, tell_note
+from lithowave.cli.printing import json_text, print_error, print_note, print_text
+from lithowave.cli.progress import progress_display
+from lithowave.cli.run_summary import print_run_summary, report_partial_results
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
@@ -41,9 +43,6 @@ def run_one_shot(
     simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
 ) -> None:
     """Run one shot here, with its progress."""
-    from lithowave.cli.app import conclude, kept
-    from lithowave.cli.progress import progress_display
-
     with located:
         number = shot_number(shot)
         single = simulation.shot(number)
@@ -51,33 +50,34 @@ def run_one_shot(
         assert folder is not None
         if run_state(folder).state == FINISHED and not overwrite:
             run_shot(simulation, number)  # refuses the folder of another survey
-            tell(f"shot {number} is finished already, nothing was computed; to repeat it, add --overwrite")
-            tell(f"results: {folder}")
+            print_text(f"shot {number} is finished already, nothing was computed; to repeat it, add --overwrite")
+            print_text(f"results: {folder}")
             return
-        with kept(folder), progress_display(f"{single.title}: to {folder}", single.output.progress_interval) as show:
+        display = progress_display(f"{single.title}: to {folder}", single.output.progress_interval)
+        with report_partial_results(folder), display as show:
             result = run_shot(simulation, number, overwrite=overwrite, show=show)
-    conclude(result)
+    print_run_summary(result)
 
 
 def run_all_shots(simulation: Simulation, overwrite: bool, located: AbstractContextManager[None]) -> None:
     """Run the shots that are not finished."""
-    tell(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
+    print_text(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
     with located:
-        result = run_survey(simulation, overwrite=overwrite, show=tell_event)
-    conclude_survey(result)
+        result = run_survey(simulation, overwrite=overwrite, show=print_shot_event)
+    print_survey_summary(result)
 
 
 def restart_shots(directory: Path, backend: str | None, threads: int | None) -> None:
     """Go on with a survey."""
-    tell(str(directory))
-    conclude_survey(restart_survey(directory, show=tell_event, backend=backend, threads=threads))
+    print_text(str(directory))
+    print_survey_summary(restart_survey(directory, show=print_shot_event, backend=backend, threads=threads))
 
 
-def tell_event(entries: dict[str, Any]) -> None:
+def print_shot_event(entries: dict[str, Any]) -> None:
     """Print that a shot has begun or ended."""
     name = f"shot {entries['shot']} of {entries['shots']}"
     if entries["event"] == "begin":
-        tell(f"{name}: begins")
+        print_text(f"{name}: begins")
         return
     counts = f"{entries['finished']} of {entries['shots']} finished"
     if entries["failed"]:
@@ -85,29 +85,29 @@ def tell_event(entries: dict[str, Any]) -> None:
     if entries["remaining_s"]:
         counts += f", about {duration_text(entries['remaining_s'])} left"
     how = f"finished in {duration_text(entries['seconds'])}" if entries["state"] == "finished" else entries["state"]
-    tell(f"{name}: {how}; {counts}")
+    print_text(f"{name}: {how}; {counts}")
     if entries["error"]:
-        tell_error(LithowaveError(f"{name}: {entries['error']}"))
+        print_error(LithowaveError(f"{name}: {entries['error']}"))
 
 
-def conclude_survey(result: SurveyResult) -> None:
+def print_survey_summary(result: SurveyResult) -> None:
     """After a survey: what is left to do, and with which status to end."""
     folder = quote(str(result.directory))
     finished = sum(shot.state == "finished" for shot in result.shots)
     if result.stopped_by:
-        tell(f"stopped by {result.stopped_by}: {finished} of {len(result.shots)} shots are finished")
-        tell(f"go on:   lithowave restart {folder}")
+        print_text(f"stopped by {result.stopped_by}: {finished} of {len(result.shots)} shots are finished")
+        print_text(f"go on:   lithowave restart {folder}")
         raise typer.Exit(128 + Signals[result.stopped_by].value)
     if result.complete:
-        tell(f"all {finished} shots are finished")
-        tell(f"results: {result.directory}")
-        tell(f"next:    lithowave plot {folder}")
+        print_text(f"all {finished} shots are finished")
+        print_text(f"results: {result.directory}")
+        print_text(f"next:    lithowave plot {folder}")
         return
     failures = result.failures
     missing = ", ".join(map(str, failures)) or "some"
-    tell_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
-    tell_note(f"what each said is in {result.directory}/shot_.../output.txt; lithowave status {folder} tells more")
-    tell_note(f"try those again, with the cause removed: lithowave restart {folder}")
+    print_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
+    print_note(f"what each said is in {result.directory}/shot_.../output.txt; lithowave status {folder} tells more")
+    print_note(f"try those again, with the cause removed: lithowave restart {folder}")
     raise typer.Exit(1)
 
 
@@ -124,18 +124,18 @@ def plot_shots(directory: Path) -> None:
         )  # fmt: skip
     for path in finished:
         for figure in plot_run(path):
-            tell(str(figure))
+            print_text(str(figure))
     if len(finished) < len(shots):
-        tell(f"{len(shots) - len(finished)} of {len(shots)} shots are not finished and have no figures")
+        print_text(f"{len(shots) - len(finished)} of {len(shots)} shots are not finished and have no figures")
 
 
-def tell_status(directory: Path, as_json: bool) -> None:
+def print_status(directory: Path, as_json: bool) -> None:
     """Print how far a run or a survey is."""
     state = state_of(directory)
     if as_json:
-        tell(json_text(state.as_dict()))
+        print_text(json_text(state.as_dict()))
         return
     lines = state.lines() if hasattr(state, "lines") else [state.text()]
-    tell(f"{directory}: {lines[0]}")
+    print_text(f"{directory}: {lines[0]}")
     for line in lines[1:]:
-        tell(f"  {line}")
+        print_text(f"  {line}")

@@ -83,7 +83,7 @@ def stiffness_tensor(stiffness: np.ndarray) -> np.ndarray:
     return stiffness[_ROW_OF[:, :, None, None], _ROW_OF[None, None]]
 
 
-def rotation_to(axis: Sequence[float]) -> np.ndarray:
+def rotation_to(axis: Sequence[float] | np.ndarray) -> np.ndarray:
     """A rotation (3, 3) that turns the z axis to a direction (x, y, z); none at all for the z axis itself.
 
     Raises

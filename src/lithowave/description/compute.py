@@ -1,4 +1,4 @@
-"""On what the simulation is computed."""
+"""The device and the parallel execution of a simulation."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ from typing import Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Count, PositiveDuration
 
 
 class Compute(DescriptionModel):
-    """Device, precision and threads."""
+    """Device, precision, threads and parallel execution."""
 
     backend: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="auto takes the best device that is there; cpu; cuda."
+        default="auto", description="cpu, cuda, or auto: a CUDA device if one is usable, else the CPU."
     )
     precision: Literal["single", "double"] = Field(
         default="single", description="Floating-point precision of the wavefield and of the seismograms."
     )
     moduli: Literal["full", "compact"] = Field(
         default="full",
-        description="compact: 16 bits for a number of the material on a GPU, the same rounded numbers on a CPU "
-        "(finite_difference only).",
+        description="compact: store the material in 16 bits per value on a GPU, and use the same rounded values on a "
+        "CPU (finite_difference only).",
     )
     deterministic: StrictBool = Field(
         default=False,
-        description="true: bitwise the same result in every run; slower on a GPU with spectral_element. "
-        "finite_difference always gives it.",
+        description="true: bitwise identical results in every run; slower on a GPU with spectral_element. The other "
+        "methods always give bitwise identical results.",
     )
     threads: Count | None = Field(
-        default=None, description="Threads of the CPU backend, in each process; null: all cores, shared evenly."
+        default=None,
+        description="Threads of the CPU backend per rank; null: all cores, shared equally by the ranks of a machine.",
     )
     parts: tuple[Count, Count, Count] | None = Field(
         default=None,
-        description="Parts along x, y, z for the ranks of mpiexec (finite_difference only); null: the best found.",
+        description="Numbers of subdomains along x, y, z (finite_difference only); null: automatic.",
     )
     transport: Literal["auto", "peer", "nccl", "host"] = Field(
         default="auto",
-        description="Between CUDA devices: peer copies by the devices' copy engines (one machine), NCCL, or host: "
-        "page-locked main memory and MPI; auto: the first of these that all ranks can use.",
+        description="Communication between CUDA devices. peer: copy engines of the devices (one machine); nccl: NCCL; "
+        "host: page-locked main memory and MPI; auto: the first of these that all ranks can use.",
     )
     overlap: StrictBool = Field(
-        default=True, description="false: messages are not hidden behind work; to measure what that is worth."
+        default=True, description="false: do not overlap communication and computation; for measurements."
     )
     patience: PositiveDuration = Field(
-        default=600.0, description="Time without a step after which ranks take another one for hung and end the run."
+        default=600.0, description="Time without a completed step, s, after which the other ranks end the run."
     )
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     sources = _labelled_sources(simulation)
     found.extend(time_function_warnings(simulation, sources))
     found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
-    receivers = simulation.receiver_list()
+    receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
     if not simulation.sources:
         found.append("sources: there are none, so nothing will move.")
@@ -51,7 +51,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _elevation_warnings(simulation: Simulation, receivers: list[Receiver]) -> Iterator[str]:
+def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Stations whose elevation is not that of the surface on which, or below which, they stand."""
     surface, mesh = simulation.domain.surface, simulation.solver.mesh
     if surface is None:
@@ -66,7 +66,7 @@ def _elevation_warnings(simulation: Simulation, receivers: list[Receiver]) -> It
     entries = [index for index, entry in enumerate(simulation.receivers) if entry.file is not None]
     stations = [
         station for index in entries
-        for station in simulation.receivers[index].receivers(simulation.domain, f"receivers[{index}]")
+        for station in simulation.acquisition.receiver_groups[index]
     ]  # fmt: skip
     if not stations:
         return
@@ -89,7 +89,7 @@ def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSour
     whether it is from a file."""
     labelled = []
     for index, entry in enumerate(simulation.sources):
-        sources = entry.point_sources(simulation.domain, f"sources[{index}]")
+        sources = simulation.acquisition.source_groups[index]
         for source in sources:
             label = f"sources[{index}]" + (f" ({source.name})" if len(sources) > 1 else "")
             labelled.append((label, entry.file is not None, source))
@@ -112,7 +112,7 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
 
 
 def _has_shear(moment: tuple[float, ...]) -> bool:
-    """Whether a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
+    """True if a moment tensor (xx, yy, zz, xy, xz, yz) is more than isotropic."""
     mean = sum(moment[:3]) / 3.0
     others = [abs(part - mean) for part in moment[:3]] + [abs(part) for part in moment[3:]]
     return max(others) > _ROUNDING * max(abs(part) for part in moment)

@@ -1,4 +1,4 @@
-"""The box that is simulated, and its place on the Earth."""
+"""The box of the simulation, and its position on the Earth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, field_validator, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
 from lithowave.readers.surfaces import Surface, read_surface
 
@@ -30,7 +31,7 @@ class GeographicOrigin(DescriptionModel):
 
     @property
     def projection(self) -> str:
-        """PROJ text of the local transverse Mercator: scale 1 on the central meridian, metres, WGS84."""
+        """PROJ text of the local transverse Mercator: scale 1 on the central meridian, meters, WGS84."""
         return (
             f"+proj=tmerc +lat_0={self.latitude!r} +lon_0={self.longitude!r} +k=1 +x_0=0 +y_0=0 "
             "+datum=WGS84 +units=m +no_defs"
@@ -47,10 +48,11 @@ class Ground:
 
 
 class Domain(DescriptionModel):
-    """The box of the simulation: x East, y North, z Up, in metres; the flat free surface is z = 0.
+    """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
 
-    Absorbing layers, if any, are added around the box, so that sources and receivers may be anywhere in it. With a
-    ``topography`` z = 0 is the level that heights count from, and the ground ends at the surface, above or below.
+    Absorbing layers (by default only with finite_difference, never with discontinuous_galerkin) are added outside the
+    box, so sources and receivers may be anywhere in the box. With a ``topography``, z = 0 is the reference level of
+    elevations, and the model extends up to the surface, which may be above or below this level.
     """
 
     x: Interval = Field(description="West and east end of the box, m.")
@@ -60,13 +62,13 @@ class Domain(DescriptionModel):
     )
     crs: GeographicOrigin | None = Field(
         default=None,
-        description="Origin of the local transverse Mercator; needed for geographic sources and receivers.",
+        description="Origin of the local transverse Mercator projection; required for geographic coordinates.",
     )
     topography: InputFile | None = Field(
         default=None,
-        description="File with the height of the surface (not with finite_difference): `elevation` in m on axes x and "
-        "y (NetCDF, HDF5, .npz). If x and y have the same number of points, an .npz or plain HDF5 file names the order "
-        "of the dimensions in an entry axes: [y, x]. Material goes on above z = 0 as its description says.",
+        description="File with the surface elevation (not with finite_difference): `elevation` in m on axes x and "
+        "y (NetCDF, HDF5, .npz). If x and y have the same number of points, an .npz or plain HDF5 file must name the "
+        "order of the dimensions in an entry axes: [y, x]. Above z = 0, the material is evaluated as specified there.",
     )
 
     @field_validator("x", "y", "z", mode="after")
@@ -116,7 +118,7 @@ class Domain(DescriptionModel):
 
     @functools.cached_property
     def surface(self) -> Surface | None:
-        """The surface of the ground; None without a topography."""
+        """The topography; None for a flat surface."""
         return None if self.topography is None else reading(read_surface, self.topography, ("topography",))
 
     def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -142,12 +144,12 @@ class Domain(DescriptionModel):
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """The two ends of each axis, m."""
+        """Lower and upper end of each axis, m."""
         return {"x": self.x, "y": self.y, "z": self.z}
 
     @property
     def centre(self) -> tuple[float, float, float]:
-        """The middle of the box, m."""
+        """Center of the box, m."""
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
     @property

@@ -23,9 +23,10 @@ from lithowave.description.anisotropy import (
     stiffness_from_moduli,
     thomsen_stiffness,
 )
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
 from lithowave.description.media import value_problem
 from lithowave.description.plausibility import unit_question
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Direction, NonNegativeSpeed, Number, PositiveDensity, PositiveSpeed, Pressure
 
 
@@ -43,16 +44,16 @@ def _moduli(value: Any) -> Any:
 
 
 class Anisotropy(DescriptionModel):
-    """Transverse isotropy after Thomsen (1986), Geophysics 51(10), 1954-1966; vp and vs are those along the axis."""
+    """Transverse isotropy after Thomsen (1986), Geophysics 51(10), 1954-1966; vp and vs apply along the axis."""
 
     epsilon: Number = Field(default=0.0, description="P anisotropy: (C11 - C33) / (2 C33).")
     delta: Number = Field(
         default=0.0,
-        description="((C13 + C44)^2 - (C33 - C44)^2) / (2 C33 (C33 - C44)): P waves near the axis.",
+        description="((C13 + C44)^2 - (C33 - C44)^2) / (2 C33 (C33 - C44)): P waves close to the axis.",
     )
     gamma: Number = Field(default=0.0, description="SH anisotropy: (C66 - C44) / (2 C44).")
     axis: Direction = Field(
-        default=(0.0, 0.0, 1.0), description="Direction [x, y, z] of the symmetry axis, of any length."
+        default=(0.0, 0.0, 1.0), description="Direction [x, y, z] of the symmetry axis; its length is not used."
     )
 
     @model_validator(mode="after")
@@ -65,16 +66,16 @@ class Anisotropy(DescriptionModel):
 class ElasticProperties(DescriptionModel):
     """Wave speeds and density of a medium: isotropic with vp^2 > 4/3 vs^2, or with ``anisotropy``.
 
-    In place of vp and vs there may be a ``stiffness``; vp and vs are then the fastest and the slowest phase speed.
+    A ``stiffness`` replaces vp and vs, which are then the maximum and the minimum phase velocity.
     """
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]}
     )
 
-    vp: PositiveSpeed | None = Field(default=None, description="Speed of P waves, m/s.")
+    vp: PositiveSpeed | None = Field(default=None, description="P-wave velocity, m/s.")
     vs: NonNegativeSpeed | None = Field(
-        default=None, description="Speed of S waves, m/s; 0 is a fluid (discontinuous_galerkin only)."
+        default=None, description="S-wave velocity, m/s; 0 denotes a fluid (discontinuous_galerkin only)."
     )
     rho: PositiveDensity = Field(description="Density, kg/m^3.")
     anisotropy: Anisotropy | None = Field(
@@ -82,7 +83,7 @@ class ElasticProperties(DescriptionModel):
     )
     stiffness: Annotated[tuple[Pressure, ...], BeforeValidator(_moduli)] | None = Field(
         default=None,
-        description="In place of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
+        description="Instead of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
         "order xx, yy, zz, yz, xz, xy (not with finite_difference).",
     )
 
@@ -143,7 +144,7 @@ class ElasticProperties(DescriptionModel):
 
     @property
     def is_anisotropic(self) -> bool:
-        """Whether a stiffness is given, or an anisotropy that is not all zero."""
+        """True if a stiffness is given, or an anisotropy that is not all zero."""
         given = self.anisotropy
         return self.stiffness is not None or (
             given is not None and any((given.epsilon, given.delta, given.gamma))
@@ -151,7 +152,7 @@ class ElasticProperties(DescriptionModel):
 
     @property
     def is_fluid(self) -> bool:
-        """Whether there are no S waves: vs is 0."""
+        """True if there are no S waves: vs is 0."""
         return self.vs == 0.0
 
     def stiffness_matrix(self) -> np.ndarray:

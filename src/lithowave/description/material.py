@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.description.refusals import refusal
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
 from lithowave.readers.gridded_model import read_gridded_model
@@ -25,44 +26,45 @@ _KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
 class _Top(DescriptionModel):
     """A base of its own, so that the top is the first key of a layer."""
 
-    top: Length = Field(description="z of the layer's top, m; a point there belongs to this layer.")
+    top: Length = Field(description="z of the top of the layer, m; a point at this depth belongs to this layer.")
 
 
 class Layer(ElasticProperties, _Top):
-    """A flat layer: from its top down to the next layer's top, the last one without end."""
+    """A flat layer, which extends from its top to the top of the next layer; the last layer has no bottom."""
 
 
 class Material(DescriptionModel):
-    """The ground, in exactly one way: layers, homogeneous, a gridded model, a section, groups of a mesh, or a function.
+    """The material in exactly one form: layers, homogeneous, gridded model, section, groups, or function.
 
-    vs = 0 is a fluid, which only discontinuous_galerkin can have in the domain. Densities outside 300 to 25,000 kg/m^3
-    and wave speeds outside 30 to 30,000 m/s most often lack a unit; they are refused unless ``allow_implausible`` is
-    true.
+    vs = 0 denotes a fluid, which only discontinuous_galerkin supports. Densities outside 300 to 25,000 kg/m^3 and wave
+    speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
+    ``allow_implausible`` is true.
 
-    ``function`` (in Python) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of one shape in m, and gives
-    arrays of that shape (or numbers) in m/s, m/s and kg/m^3. It may be asked for points a few grid cells beyond
-    the domain.
+    ``function`` (Python only) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of the same shape in m, and returns
+    arrays of this shape (or numbers) in m/s, m/s and kg/m^3. lithowave may evaluate it at points up to a few grid cells
+    outside the domain.
     """
 
     layers: list[Layer] | None = Field(
-        default=None, description="Flat layers from the top down; the first reaches the top of the domain."
+        default=None, description="Flat layers, from the top down; the first one must reach the top of the domain."
     )
-    homogeneous: ElasticProperties | None = Field(default=None, description="The same everywhere.")
+    homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
     file: InputFile | None = Field(
         default=None,
         description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth). An .npz or plain "
-        "HDF5 file in which two axes have the same number of points names the order in an entry axes: [x, y, z].",
+        "HDF5 file in which two axes have the same number of points must name their order in an entry axes: "
+        "[x, y, z].",
     )
     section: Section | None = Field(
-        default=None, description="Two-dimensional model in SEG-Y files, the same everywhere across it."
+        default=None, description="Two-dimensional model from SEG-Y files, constant across the section."
     )
     groups: dict[str, ElasticProperties] | None = Field(
         default=None,
-        description="With solver.mesh: a name and its properties for each group of elements of the mesh.",
+        description="With solver.mesh: the name and the properties of each group of elements of the mesh.",
     )
     allow_implausible: StrictBool = Field(
         default=False,
-        description="true: accept densities and wave speeds outside the plausible range, such as those of a scaled "
+        description="true: accept densities and wave speeds outside the plausible range, for example of a scaled "
         "model.",
     )
     function: SkipJsonSchema[Callable[..., Any] | None] = Field(
@@ -113,7 +115,7 @@ class Material(DescriptionModel):
 
     @cached_property
     def medium(self) -> Medium:
-        """The medium as a function of position."""
+        """The material as a function of position."""
         if self.function is not None:
             return FunctionMedium(self.function)
         if self.file is not None:

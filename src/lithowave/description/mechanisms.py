@@ -7,14 +7,15 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Moment, PositiveMoment, quantity
 
 MomentTuple = tuple[float, float, float, float, float, float]
 
 
 class MomentTensor(DescriptionModel):
-    """The six components, N m; those left out are zero."""
+    """The six components, N m; omitted components are zero."""
 
     xx: Moment = Field(default=0.0, description="East-East, N m.")
     yy: Moment = Field(default=0.0, description="North-North, N m.")
@@ -36,18 +37,18 @@ class MomentTensor(DescriptionModel):
 
 
 class DoubleCouple(DescriptionModel):
-    """Slip on a plane, after Aki & Richards: it dips to the right of the strike."""
+    """Slip on a fault plane, after Aki & Richards: the plane dips to the right of the strike direction."""
 
     strike: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
         description="Clockwise from North, degrees."
     )
-    dip: quantity("angle", ge=0, le=90) = Field(description="Down from the horizontal, degrees.")  # type: ignore[valid-type]
+    dip: quantity("angle", ge=0, le=90) = Field(description="Angle down from the horizontal, degrees.")  # type: ignore[valid-type]
     rake: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
-        description="Slip of the hanging wall from the strike, upwards positive, degrees."
+        description="Slip direction of the hanging wall relative to the strike, positive upwards, degrees."
     )
-    m0: PositiveMoment | None = Field(default=None, description="Scalar moment, N m; or give mw.")
+    m0: PositiveMoment | None = Field(default=None, description="Scalar moment, N m; alternative to mw.")
     mw: quantity("number", ge=-10, le=11) | None = Field(  # type: ignore[valid-type]
-        default=None, description="Moment magnitude, (log10 m0 - 9.1) / 1.5; or give m0."
+        default=None, description="Moment magnitude, (log10 m0 - 9.1) / 1.5; alternative to m0."
     )
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lithowave.description.base import Problem
+from lithowave.description.refusals import Problem
 from lithowave.errors import InputError
 
 if TYPE_CHECKING:

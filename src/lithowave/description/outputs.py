@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Count, Length, PositiveDuration
 
 Quantity = Literal["displacement", "velocity", "acceleration"]
@@ -66,15 +67,15 @@ class SnapshotPlane(DescriptionModel):
 
 
 class Snapshots(DescriptionModel):
-    """The wavefield on a plane, or in the whole box, at regular times; written as VTKHDF."""
+    """The wavefield on a plane or in the entire box, at regular times; written as VTKHDF."""
 
     interval: PositiveDuration = Field(description="Simulated time between two snapshots, s.")
     plane: SnapshotPlane | None = Field(default=None, description="A plane: {x: ...}, {y: ...} or {z: ...}.")
-    volume: StrictBool = Field(default=False, description="true: the whole box, in place of a plane.")
+    volume: StrictBool = Field(default=False, description="true: the entire box, instead of a plane.")
     fields: Annotated[list[SnapshotField], Field(min_length=1)] = Field(
-        default=["velocity"], description="What is written: velocity, stress, pressure."
+        default=["velocity"], description="Fields to write: velocity, stress, pressure."
     )
-    stride: Count = Field(default=1, description="Every how many-th grid point is written, along each axis.")
+    stride: Count = Field(default=1, description="Write every n-th grid point along each axis.")
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -92,47 +93,47 @@ class Snapshots(DescriptionModel):
 
 
 class Checkpoint(DescriptionModel):
-    """When the state is saved, so that a stopped run can go on."""
+    """When the state is saved, so that a stopped run can be resumed."""
 
     interval: PositiveDuration = Field(description="Simulated time between two checkpoints, s.")
 
 
 class Output(DescriptionModel):
-    """The run folder and what is written into it."""
+    """The run folder and its content."""
 
     directory: Annotated[Path, BeforeValidator(_directory)] | None = Field(
         default=None,
-        description="The run folder, from the folder where the command is given; default: out/title.",
+        description="The run folder, relative to the current directory; default: out/title.",
     )
     sampling_interval: PositiveDuration | None = Field(
         default=None,
-        description="Time between two samples, s; default: a tenth of the shortest period or less, and with segy a "
-        "whole number of microseconds that it can hold.",
+        description="Time between two samples, s; default: at most a tenth of the shortest period, and with segy an "
+        "integer number of microseconds that the format can represent.",
     )
-    quantity: Quantity = Field(default="velocity", description="What the seismograms hold.")
-    stress: StrictBool = Field(default=False, description="true: the six stresses at the receivers as well.")
-    pressure: StrictBool = Field(default=False, description="true: the pressure at the receivers as well.")
+    quantity: Quantity = Field(default="velocity", description="Quantity of the seismograms.")
+    stress: StrictBool = Field(default=False, description="true: also record the six stresses at the receivers.")
+    pressure: StrictBool = Field(default=False, description="true: also record the pressure at the receivers.")
     strain: StrictBool = Field(
-        default=False, description="true: the six strains at the receivers as well (spectral_element only)."
+        default=False, description="true: also record the six strains at the receivers (spectral_element only)."
     )
     formats: list[WaveformFormat] = Field(
-        default=[], description="Formats beside seismograms.h5, which is always written: miniseed, sac, segy."
+        default=[], description="Formats in addition to seismograms.h5, which is always written: miniseed, sac, segy."
     )
     snapshots: Annotated[list[Snapshots], _OneOrMany()] = Field(
         default=[], description="One set of snapshots, or a list of them."
     )
     peak_motion: StrictBool = Field(
         default=False,
-        description="true: maps of peak ground velocity and displacement at the top of the box.",
+        description="true: write maps of peak ground velocity and displacement at the top of the box.",
     )
     checkpoint: Checkpoint | None = Field(
-        default=None, description="Save the state regularly; on SIGTERM and SIGUSR1 it is saved in any case."
+        default=None, description="Save the state regularly; SIGTERM, SIGINT and SIGUSR1 always save it."
     )
     progress_interval: PositiveDuration = Field(
-        default=5.0, description="Time on the clock between two progress reports, s."
+        default=5.0, description="Wall-clock time between two progress reports, s."
     )
 
     @property
     def tensors(self) -> bool:
-        """Whether anything besides motion is recorded at the receivers: stress, pressure or strain."""
+        """True if anything besides motion is recorded at the receivers: stress, pressure or strain."""
         return self.stress or self.pressure or self.strain

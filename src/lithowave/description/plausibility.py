@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.description.base import Problem
+from lithowave.description.refusals import Problem
 from lithowave.description.units import si_unit, with_unit
 
 if TYPE_CHECKING:

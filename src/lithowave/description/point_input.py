@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithowave.description.base import refusal
 from lithowave.description.domain import Domain
+from lithowave.description.refusals import refusal
 
 Point = tuple[float, float, float]
 

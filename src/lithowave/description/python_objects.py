@@ -20,7 +20,7 @@ _CMTSOLUTION = (
 _STATION = (
     '{"network": network.code, "name": station.code, "longitude": station.longitude, "latitude": station.latitude}'
 )
-_OBJECTS = {
+_OBJECTS: dict[tuple[str | int, str], str] = {
     ("sources", "Catalog"): _CMTSOLUTION.format(name="catalog"),
     ("sources", "Event"): _CMTSOLUTION.format(name="event"),
     ("receivers", "Inventory"): f"give receivers=[{_STATION} for network in inventory for station in network]",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.point_input import Point, check_one_place, local_point
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
 
 if TYPE_CHECKING:
@@ -75,12 +76,12 @@ def _stations_file(value: Any, info: ValidationInfo) -> Any:
 class ReceiverLine(DescriptionModel):
     """Equally spaced receivers from ``start`` to ``end``, both included; numbered from 1."""
 
-    prefix: Code = Field(description="Names are the prefix and a number: L001, L002 ...")
+    prefix: Code = Field(description="Names consist of the prefix and a number: L001, L002 ...")
     start: PositionOnSurface = Field(
-        description="The first receiver [x, y, z], m; or [x, y]: all on the surface."
+        description="Position of the first receiver [x, y, z], m; or [x, y]: all receivers on the surface."
     )
-    end: PositionOnSurface = Field(description="The last receiver, as start.")
-    count: PairCount = Field(description="How many receivers, at least 2.")
+    end: PositionOnSurface = Field(description="Position of the last receiver, like start.")
+    count: PairCount = Field(description="Number of receivers, at least 2.")
 
     @model_validator(mode="after")
     def _has_length(self) -> Self:
@@ -91,7 +92,7 @@ class ReceiverLine(DescriptionModel):
 
     @property
     def on_surface(self) -> bool:
-        """Whether the receivers stand on the surface."""
+        """True if the receivers stand on the surface."""
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
@@ -103,15 +104,15 @@ class ReceiverLine(DescriptionModel):
 class ReceiverPlane(DescriptionModel):
     """A grid of receivers on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
 
-    The corners agree in one coordinate. ``counts`` belong to the other two, in the order x, y, z; numbers run
-    fastest along the first of them.
+    The corners have one equal coordinate. ``counts`` are the numbers of receivers along the other two axes, in the
+    order x, y, z; the numbering is fastest along the first of them.
     """
 
-    prefix: Code = Field(description="Names are the prefix and a number: P001, P002 ...")
-    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: all on the surface.")
-    end: PositionOnSurface = Field(description="The opposite corner, as start; of x, y and z one agrees.")
+    prefix: Code = Field(description="Names consist of the prefix and a number: P001, P002 ...")
+    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: all receivers on the surface.")
+    end: PositionOnSurface = Field(description="The opposite corner, like start, with exactly one equal coordinate.")
     counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
-        description="Receivers along the two sides, in the order x, y, z."
+        description="Numbers of receivers along the two sides, in the order x, y, z."
     )
 
     @model_validator(mode="after")
@@ -137,7 +138,7 @@ class ReceiverPlane(DescriptionModel):
 
     @property
     def on_surface(self) -> bool:
-        """Whether the receivers stand on the surface."""
+        """True if the receivers stand on the surface."""
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
@@ -185,29 +186,29 @@ class Receivers(DescriptionModel):
     """One entry of ``receivers``: a point, a line, a plane, or a file of stations."""
 
     network: Code | None = Field(
-        default=None, description="Network code; XX unless given. Files have their own."
+        default=None, description="Network code (default: XX); files contain their own codes."
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
     position: PositionOnSurface | None = Field(
-        default=None, description="A point [x, y, z], m, z negative below z = 0; or [x, y]: on the surface."
+        default=None, description="Position [x, y, z], m, with negative z below z = 0; or [x, y]: on the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="In place of position, degrees East; needs domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs."
     )
-    latitude: Latitude | None = Field(default=None, description="In place of position, degrees North.")
+    latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     depth: Length | None = Field(
-        default=None, description="With longitude and latitude: m below the surface; 0 unless given."
+        default=None, description="With longitude and latitude: depth below the surface, m (default: 0)."
     )
     line: ReceiverLine | None = Field(default=None, description="Receivers on a line.")
     plane: ReceiverPlane | None = Field(default=None, description="Receivers on a grid.")
     file: Annotated[InputFile, BeforeValidator(_stations_file)] | None = Field(
         default=None,
-        description="STATIONS file of lines: name network latitude (or y) longitude (or x) elevation burial.",
+        description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial.",
     )
     coordinates: Literal["geographic", "cartesian"] | None = Field(
         default=None,
-        description="Columns of the file: geographic (latitude longitude; needs domain.crs) or cartesian "
-        "(y x in m). Default: geographic; without domain.crs cartesian where the numbers cannot be degrees.",
+        description="Coordinates of the file: geographic (latitude longitude; requires domain.crs) or cartesian "
+        "(y x in m). Default: geographic; without domain.crs, cartesian if the values cannot be degrees.",
     )
 
     @model_validator(mode="after")
@@ -269,7 +270,7 @@ class Receivers(DescriptionModel):
 
     @property
     def on_surface(self) -> bool:
-        """Whether positions without z ask for the surface."""
+        """True if positions without z ask for the surface."""
         grid = self.line or self.plane
         return grid.on_surface if grid is not None else self.position is not None and len(self.position) == 2
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from lithowave.description.base import InputFile, reading, refusal
+from lithowave.description.base import InputFile, reading
+from lithowave.description.refusals import refusal
 from lithowave.description.shape import Shape
 from lithowave.description.spline import NaturalSpline
 from lithowave.description.units import Duration, Number, PositiveDuration
@@ -27,25 +28,25 @@ def _as_list(value: Any) -> Any:
 
 
 class SampledFunction(Shape):
-    """Samples joined by a natural cubic spline; zero before the first and after the last one.
+    """Samples interpolated by a natural cubic spline; zero before the first and after the last sample.
 
-    For a force the values are the amplitude as they stand; for a moment tensor they are divided by their area
-    (the exact integral of the spline), which must be positive. ``file`` holds one number a line, ``interval``
-    apart and beginning at ``delay``; or two, time in s (moved by ``delay``) and value, without ``interval``.
-    A spline overshoots where samples jump: give jumps and corners a few samples of their own.
+    For a force, the values are the amplitude. For a moment tensor, they are divided by their area (the exact integral
+    of the spline), which must be positive. ``file`` contains one value per line, with samples at ``interval``,
+    starting at ``delay``; or, without ``interval``, a time in s (shifted by ``delay``) and a value per line. A spline
+    overshoots at discontinuities; represent jumps and corners by several samples.
     """
 
     file: InputFile | None = Field(
-        default=None, description="Text file of one column (value) or two (time in s, value)."
+        default=None, description="Text file with one column (value) or two columns (time in s, value)."
     )
     values: Annotated[list[Number] | None, BeforeValidator(_as_list)] = Field(
-        default=None, description="The samples themselves, in place of a file."
+        default=None, description="The samples, instead of a file."
     )
     interval: PositiveDuration | None = Field(
-        default=None, description="Time between samples, s; not with two columns."
+        default=None, description="Time between samples, s; not allowed for a file with two columns."
     )
     delay: Duration = Field(
-        default=0.0, description="Time of the first sample, s; added to the times of two columns."
+        default=0.0, description="Time of the first sample, s; added to the times of a file with two columns."
     )
 
     @model_validator(mode="after")

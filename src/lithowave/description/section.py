@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Length, NumberList, PositiveLength
 from lithowave.readers.file_units import DENSITY, SPEED, Exponents, si_factor
 from lithowave.readers.gridded_model import GriddedModel
@@ -28,14 +29,14 @@ def _unit(exponents: Exponents, examples: str) -> BeforeValidator:
 
 
 class Section(DescriptionModel):
-    """A section in depth: SEG-Y files with a trace for each place along x or y, and samples from the top down.
+    """A depth section: SEG-Y files with one trace per position along x or y, and samples from the top down.
 
-    Values are those at the samples, linear between them, constant beyond the ends of the section and across it. All
-    three files have the same traces. Reading them needs the package segyio.
+    Values are interpolated linearly between samples, and are constant beyond the ends of the section and in the
+    direction across it. All three files must have the same traces. Reading them requires the package segyio.
     """
 
-    vp: InputFile = Field(description="SEG-Y file with the speed of P waves.")
-    vs: InputFile = Field(description="SEG-Y file with the speed of S waves; 0 in a fluid.")
+    vp: InputFile = Field(description="SEG-Y file with the P-wave velocity.")
+    vs: InputFile = Field(description="SEG-Y file with the S-wave velocity; 0 in a fluid.")
     rho: InputFile = Field(description="SEG-Y file with the density.")
     speed_unit: Annotated[str, _unit(SPEED, "a speed such as m/s or km/s")] = Field(
         default="m/s", description="Unit of vp and vs in the files: m/s, km/s ..."
@@ -43,16 +44,16 @@ class Section(DescriptionModel):
     density_unit: Annotated[str, _unit(DENSITY, "a density such as kg/m^3 or g/cm^3")] = Field(
         default="kg/m^3", description="Unit of rho in the file: kg/m^3, g/cm^3 ..."
     )
-    along: Literal["x", "y"] = Field(default="x", description="The axis along which the traces follow each other.")
+    along: Literal["x", "y"] = Field(default="x", description="The axis along which the traces are located.")
     spacing: Annotated[tuple[PositiveLength, PositiveLength], NumberList(("trace", "sample"))] | None = Field(
         default=None,
-        description="Distances [from trace to trace, from sample to sample], m; null: those of the headers, CDP "
+        description="Distances [between traces, between samples], m; null: from the headers, that is, from the CDP "
         "coordinates and a thousandth of the sample interval.",
     )
     origin: Annotated[tuple[Length, Length], NumberList(("first trace", "z"))] | None = Field(
         default=None,
-        description="Where the first sample of the first trace is: [x or y, z], m; null: the first trace's CDP "
-        "coordinate, or 0 with a spacing, and z = 0.",
+        description="Position of the first sample of the first trace: [x or y, z], m; null: the CDP coordinate of the "
+        "first trace (0 if spacing is given) and z = 0.",
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""The whole description of an experiment: one object, one file."""
+"""The complete description of an experiment as one object, which corresponds to one file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -24,7 +23,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from lithowave.description.base import DescriptionModel, refusal, refusals, shown
+from lithowave.description.acquisition import Acquisition, resolve
+from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
@@ -33,6 +33,7 @@ from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
 from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
@@ -61,28 +62,31 @@ def _schema_version(value: Any) -> Any:
 
 
 class Simulation(DescriptionModel):
-    """A complete, validated experiment; nothing in it knows a device, MPI or a grid.
+    """A complete, validated experiment, independent of any device, MPI or grid.
 
-    Made from a file, from text, or in Python from parts or from dictionaries; every way raises
-    :class:`lithowave.errors.InputError`, with all problems found.
+    Create it from a file, from text, or in Python from objects or dictionaries. Each of these raises
+    :class:`lithowave.errors.InputError` with all problems found. ``lithowave.Simulation`` is this class with the
+    methods ``run`` and ``check``.
     """
 
     schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
         default=SCHEMA_VERSION,
-        description="Version of this description.",
+        description="Version of the file format.",
         json_schema_extra={"const": SCHEMA_VERSION},
     )
     title: str = Field(default="", description="A title for figures and files.")
     domain: Domain = Field(description="The box of the simulation.")
-    boundaries: Boundaries = Field(default_factory=Boundaries, description="What the faces of the box do.")
-    material: Material = Field(description="Wave speeds and density.")
-    sources: list[Source] = Field(description="What makes the waves.")
-    receivers: list[Receivers] = Field(default=[], description="Where the waves are recorded.")
-    survey: Survey | None = Field(default=None, description="Many shots: the source at many places, each a run.")
+    boundaries: Boundaries = Field(default_factory=Boundaries, description="Boundary conditions of the box.")
+    material: Material = Field(description="Material model: wave speeds and density.")
+    sources: list[Source] = Field(description="Sources of the waves.")
+    receivers: list[Receivers] = Field(default=[], description="Positions where the waves are recorded.")
+    survey: Survey | None = Field(
+        default=None, description="Many shots: the source at several positions, each a separate run."
+    )
     duration: PositiveDuration = Field(description="Simulated time, s.")
-    solver: Solver = Field(description="Method and resolution.")
-    compute: Compute = Field(default_factory=Compute, description="On what it is computed.")
-    output: Output = Field(default_factory=Output, description="What is written, and where.")
+    solver: Solver = Field(description="Numerical method and resolution.")
+    compute: Compute = Field(default_factory=Compute, description="Device and parallel execution.")
+    output: Output = Field(default_factory=Output, description="Output files.")
 
     _directory: Path = PrivateAttr(default_factory=Path.cwd)
 
@@ -92,16 +96,16 @@ class Simulation(DescriptionModel):
 
         Parameters
         ----------
-        path : the file; names of files in it are taken from its folder.
-        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. With another
-        ``solver.method`` the file's keys that tuned the other one (``order``, ``coefficients``, ``passes``, ``degree``,
-        ``local_time_steps``, ``refine_sources``) are left out.
+        path : the file; relative file names in it refer to its directory.
+        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. If they change
+        ``solver.method``, the keys ``order``, ``coefficients``, ``passes``, ``degree``, ``local_time_steps`` and
+        ``refine_sources`` of the file are ignored.
 
         Raises
         ------
         InputError
-            when the file cannot be read or anything in it cannot be accepted; it lists all problems with
-            their lines.
+            if the file cannot be read or contains errors; the message lists all problems with their line
+            numbers.
         """
         path = Path(path)
         try:
@@ -115,7 +119,7 @@ class Simulation(DescriptionModel):
 
     @classmethod
     def from_text(cls, text: str, directory: str | Path | None = None) -> Self:
-        """Read a simulation from YAML text; file names start in ``directory``, else the current folder."""
+        """Read a simulation from YAML text; file names are relative to ``directory`` (default: current directory)."""
         folder = Path.cwd() if directory is None else Path(directory).resolve()
         return cls._from_document(read_document(text), folder)
 
@@ -185,17 +189,17 @@ class Simulation(DescriptionModel):
 
     @property
     def directory(self) -> Path:
-        """The folder from which relative names of input files are taken."""
+        """Directory to which relative names of input files refer."""
         return self._directory
 
     @cached_property
     def material_extremes(self) -> Mapping[str, float]:
-        """Least and largest wave speeds and density in the ground: ``vp_min``, ``vp_max``, ``slowest`` ..."""
+        """Minimum and maximum wave speeds and density of the model: ``vp_min``, ``vp_max``, ``slowest`` ..."""
         return self.material.extremes(self.domain.ground)
 
     @property
     def shortest_wavelength(self) -> float | None:
-        """Slowest wave at ``solver.max_frequency``, m; None without a frequency or a valid material."""
+        """Shortest wavelength at ``solver.max_frequency``, m; None without a frequency or a valid material."""
         try:
             slowest = self.material_extremes["slowest"]
         except (ValueError, InputError):
@@ -204,7 +208,7 @@ class Simulation(DescriptionModel):
 
     @property
     def resolved_frequency(self) -> float | None:
-        """``solver.max_frequency``, or what ``solver.spacing`` resolves with the usual points, Hz; else None."""
+        """``solver.max_frequency``, or the frequency that ``solver.spacing`` resolves, Hz; None without both."""
         if self.solver.max_frequency is not None:
             return self.solver.max_frequency
         if self.solver.spacing is None:
@@ -214,46 +218,45 @@ class Simulation(DescriptionModel):
 
     @property
     def origin_time(self) -> str | None:
-        """UTC origin time of the event as ISO text, as the source files state it; None without such a file."""
+        """UTC origin time of the event in ISO format, from the source files; None without such a file."""
         return next((stated for source in self.sources for stated in source.origin_times()), None)
 
     @property
     def origin_delay(self) -> float:
-        """Origin time in s on the time axis of the simulation: the ``delay`` of the source files, else 0."""
+        """Origin time on the time axis of the simulation, s: the ``delay`` of the source files, or 0 without them."""
         return next((source.delay or 0.0 for source in self.sources if source.file is not None), 0.0)
 
     @property
     def start_time(self) -> str | None:
-        """UTC time of t = 0 as ISO text: ``origin_delay`` before the origin time; None if that has no date."""
+        """UTC time of t = 0 in ISO format, ``origin_delay`` before the origin time; None if the event has no date."""
         return None if self.origin_time is None else shifted_time(self.origin_time, -self.origin_delay)
 
-    def point_sources(self) -> list[PointSource]:
-        """All sources in local coordinates."""
-        return [
-            source
-            for index, entry in enumerate(self.sources)
-            for source in entry.point_sources(self.domain, f"sources[{index}]")
-        ]
+    @cached_property
+    def acquisition(self) -> Acquisition:
+        """All point sources and receivers in local coordinates, resolved once."""
+        return resolve(self.domain, self.sources, self.receivers)
 
-    @property
-    def source_positions(self) -> np.ndarray:
-        """Positions of the point sources (n, 3), m."""
-        return np.array([source.position for source in self.point_sources()], float).reshape(-1, 3)
+    def point_sources(self) -> list[PointSource]:
+        """Return all sources in local coordinates, those of `acquisition`."""
+        return list(self.acquisition.sources)
 
     def receiver_list(self) -> list[Receiver]:
-        """All receivers in local coordinates, in the order of the description."""
-        return [
-            receiver
-            for index, entry in enumerate(self.receivers)
-            for receiver in entry.receivers(self.domain, f"receivers[{index}]")
-        ]
+        """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
+        return list(self.acquisition.receivers)
 
-    def shot(self, number: int) -> Self:
-        """The simulation of one shot of the survey, counted from 1; without a survey.
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, without the properties that were derived from entries which may be replaced."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("acquisition", "material_extremes"):
+            copied.__dict__.pop(name, None)
+        return copied
+
+    def shot(self, number: int) -> Simulation:
+        """Return the simulation of one shot of the survey, numbered from 1; this simulation has no survey.
 
         Raises
         ------
-        InputError : there is no such shot.
+        InputError : if there is no shot with this number.
         """
         shots = [] if self.survey is None else self.survey.shot_list(self.domain)
         if not 1 <= number <= len(shots):
@@ -261,68 +264,48 @@ class Simulation(DescriptionModel):
             raise InputError("survey", f"there is no shot {number}", count)
         return shot_simulation(self, shots[number - 1])
 
-    def shots(self) -> Iterator[Self]:
-        """The simulations of all shots of the survey, in their order; none without a survey."""
+    def shots(self) -> Iterator[Simulation]:
+        """Yield the simulations of all shots of the survey in ascending order; nothing without a survey."""
         for shot in () if self.survey is None else self.survey.shot_list(self.domain):
             yield shot_simulation(self, shot)
 
     def warnings(self) -> list[str]:
-        """What is allowed but may not be meant, a sentence each."""
+        """Return warnings about entries that are valid but probably not intended, one sentence each."""
         return find_warnings(self)
 
     def input_files(self) -> list[Path]:
-        """All files that the description refers to, each once."""
+        """Return all files to which the simulation refers, without duplicates."""
         described = (getattr(self, name) for name in type(self).model_fields if name != "output")
         return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
-        """The simulation with single entries replaced, validated anew.
+        """Return a validated copy of the simulation in which single entries are replaced.
 
-        Keys are dotted, list items by number: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
-        Defaults that follow from other entries follow the new ones; with another ``solver.method`` the keys of
-        ``solver`` that tuned the old one are left out, but not a mesh.
+        Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
+        Defaults that depend on other entries are derived again. If ``solver.method`` changes, the keys of ``solver``
+        that only apply to the old method are ignored, except for the mesh.
 
         Raises
         ------
         InputError
-            as for a new simulation.
+            if the new simulation has errors.
         """
         given = Document(self.model_dump(exclude_unset=True, by_alias=True))
         return self._from_document(_replaced(given, overrides), self.directory)
 
     def to_yaml(self) -> str:
-        """The description as YAML with every default written out and the names of input files absolute.
+        """Return the simulation file as YAML with all defaults and absolute names of input files.
 
-        Reading it again gives an equal simulation.
+        Reading this text gives an equal simulation.
 
         Raises
         ------
         InputError
-            for a material that is a Python function, which no file can hold.
+            if the material is a Python function, which cannot be stored in a file.
         """
         from lithowave.description.writing import resolved_yaml
 
         return resolved_yaml(self)
-
-    def check(self) -> Any:
-        """What a run would need and do, without running: see :func:`lithowave.run.check.check_simulation`.
-
-        With a survey: :func:`lithowave.shots.check_survey`.
-        """
-        from lithowave.run.check import check_simulation
-        from lithowave.shots import check_survey
-
-        return check_simulation(self) if self.survey is None else check_survey(self)
-
-    def run(self, **keywords: Any) -> Any:
-        """Run it: see :func:`lithowave.run.launch.run_simulation`, also for the keywords.
-
-        With a survey all shots: :func:`lithowave.shots.run_survey`.
-        """
-        from lithowave.run.launch import run_simulation
-        from lithowave.shots import run_survey
-
-        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from lithowave.description.base import DescriptionModel, InputFile, refusal
+from lithowave.description.base import DescriptionModel, InputFile
+from lithowave.description.refusals import refusal
 from lithowave.description.units import (
     Count,
     PositiveDuration,
@@ -109,7 +110,7 @@ PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {name: method.tuning for n
 _OWN_KEYS = tuple(dict.fromkeys(key for method in METHODS.values() for key in method.keys))
 """All keys that some method lacks."""
 
-_ORDERS = sorted({*SMALLEST_POINTS_PER_WAVELENGTH, *SMALLEST_POINTS_BY_ORDER})
+_ORDERS: list[Any] = sorted({*SMALLEST_POINTS_PER_WAVELENGTH, *SMALLEST_POINTS_BY_ORDER})
 
 
 def _foreign_key(key: str, method: str, at: tuple[str, ...]) -> PydanticCustomError:
@@ -126,12 +127,12 @@ def _mesh(value: Any, info: ValidationInfo) -> Any:
 
 
 class Solver(DescriptionModel):
-    """Method, order and grid or mesh.
+    """Numerical method, order, and resolution of the grid or mesh.
 
-    The grid step of finite differences is the shortest wavelength (slowest wave at ``max_frequency``) over
-    ``points_per_wavelength``, or ``spacing`` where that is given. An element of the spectral elements is ``degree``
-    times as large: it has that many steps from point to point along a side, which are not equal. With discontinuous
-    Galerkin it is ``order`` times as large: it is a cube that is split into tetrahedra. A ``mesh`` has its own sizes.
+    The grid spacing of finite differences is the shortest wavelength (slowest wave at ``max_frequency``) divided by
+    ``points_per_wavelength``, or ``spacing`` if this key is given. A spectral element is ``degree`` times as large,
+    because its edge contains this number of intervals between points. With discontinuous Galerkin, the cubes that are
+    split into tetrahedra are ``order`` times as large. An imported ``mesh`` has its own element sizes.
     """
 
     method: Literal["finite_difference", "spectral_element", "discontinuous_galerkin"] = Field(
@@ -140,56 +141,57 @@ class Solver(DescriptionModel):
     )
     max_frequency: PositiveFrequency | None = Field(
         default=None,
-        description="Highest frequency that is to be resolved, Hz. May be left out where spacing or mesh is given.",
+        description="Maximum frequency to resolve, Hz; optional if spacing or mesh is given.",
     )
     points_per_wavelength: quantity("number", gt=0) | None = Field(  # type: ignore[valid-type]
         default=None,
-        description="Points in the shortest wavelength. Default of finite differences for order 2, 4, 6, 8: 20, 8, 6, "
-        "5; of spectral elements for degree 2 to 8: 12, 9, 7, 6, 5.5, 5, 5; of discontinuous Galerkin for order 2 to "
-        "7: 24, 14, 10, 8, 7.5, 7.",
+        description="Points per shortest wavelength. Defaults: 20, 8, 6, 5 for finite differences of order 2, 4, 6, 8; "
+        "12, 9, 7, 6, 5.5, 5, 5 for spectral elements of degree 2 to 8; 24, 14, 10, 8, 7.5, 7 for discontinuous "
+        "Galerkin of order 2 to 7.",
     )
     spacing: PositiveLength | None = Field(
         default=None,
-        description="In place of points_per_wavelength: grid step (finite_difference), size of an element "
-        "(spectral_element) or of the cubes that are split into tetrahedra (discontinuous_galerkin), m.",
+        description="Instead of points_per_wavelength: grid spacing (finite_difference), element size "
+        "(spectral_element) or size of the cubes that are split into tetrahedra (discontinuous_galerkin), m.",
     )
     order: Count = Field(
         default=METHODS["finite_difference"].default,
-        description="Order of accuracy: 2, 4, 6 or 8 in space (finite_difference); 2 to 7 in space and time, 5 unless "
-        "given (discontinuous_galerkin).",
+        description="Order of accuracy: 2, 4, 6 or 8 in space (finite_difference); 2 to 7 in space and time, default "
+        "5 (discontinuous_galerkin).",
         json_schema_extra={"enum": _ORDERS},
     )
     coefficients: Literal["taylor", "optimized"] = Field(
         default="taylor",
-        description="Difference coefficients: of highest order, or optimized for small dispersion (order 4; "
+        description="Stencil coefficients: of maximum order, or optimized for low dispersion (order 4; "
         "finite_difference only).",
     )
     passes: Literal["auto", "one", "two"] = Field(
         default="auto",
-        description="Passes over memory for a step of finite differences; one is faster where a GPU has room for it.",
+        description="Passes over memory per step (finite_difference); one is faster on a GPU with enough memory.",
     )
     time_step: PositiveDuration | None = Field(
-        default=None, description="Time step in s; null: the largest stable one times safety."
+        default=None, description="Time step, s; null: safety times the stability limit."
     )
     safety: quantity("number", gt=0, le=1) = Field(  # type: ignore[valid-type]
-        default=0.9, description="The time step as a fraction of the stability limit."
+        default=0.9, description="Time step as a fraction of the stability limit."
     )
     local_time_steps: StrictBool | None = Field(
         default=None,
-        description="true: small elements take small time steps and large ones large; null: where it pays "
+        description="true: local time stepping, in which small elements take shorter time steps than large ones; "
+        "false: one time step for all elements; null: local if it saves at least a sixth of the updates "
         "(discontinuous_galerkin only).",
     )
     refine_sources: StrictBool | None = Field(
         default=None,
-        description="Smaller elements around sources in generated meshes, where receivers are near (spectral_element, "
-        "discontinuous_galerkin); null: true.",
+        description="Smaller elements around sources in generated meshes (spectral_element: if receivers are near; "
+        "discontinuous_galerkin: always); null: true.",
     )
     degree: Annotated[int, WholeNumber(ge=2, le=8)] | None = Field(
-        default=None, description="Polynomial degree, 2 to 8 (spectral_element only); 4 unless given."
+        default=None, description="Polynomial degree, 2 to 8, default 4 (spectral_element only)."
     )
     mesh: Annotated[InputFile | None, BeforeValidator(_mesh)] = Field(
         default=None,
-        description="File with an unstructured mesh: hexahedra (spectral_element) or tetrahedra "
+        description="Mesh file with hexahedra (spectral_element) or tetrahedra "
         "(discontinuous_galerkin).",
     )
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading, refusal, shown
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_one_place, depth_origin, local_point
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 
@@ -59,41 +60,41 @@ def _kind_available(value: Any, info: ValidationInfo) -> Any:
 class Source(DescriptionModel):
     """One entry of ``sources``.
 
-    Either a place (``position``, or ``longitude``, ``latitude``, ``depth``), one of ``force``,
+    An entry contains either a position (``position``, or ``longitude``, ``latitude``, ``depth``), one of ``force``,
     ``moment_tensor`` and ``double_couple``, and a ``time_function``; or a ``file``.
 
-    A CMTSOLUTION acts with the Gaussian moment rate that SPECFEM takes, of standard deviation
-    half duration / (1.628 sqrt 2), centred at the file's time shift after the origin time; ``time_function``
-    takes the place of the Gaussian, its own delay counted from the time shift.  Time 0 of the simulation is
-    the origin time minus ``delay``.
+    The moment rate of a CMTSOLUTION is the Gaussian that SPECFEM uses, with the standard deviation
+    half duration / (1.628 sqrt 2), centered at the origin time plus the time shift of the file. ``time_function``
+    replaces the Gaussian; its delay is relative to the time shift. Time 0 of the simulation is the origin time minus
+    ``delay``.
     """
 
-    name: str = Field(default="", description="A name for figures and messages; files have their own.")
+    name: str = Field(default="", description="A name for figures and messages; files contain their own names.")
     position: Position | None = Field(
         default=None, description="[x, y, z], m; z is negative below the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="In place of position, degrees East; needs domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs."
     )
-    latitude: Latitude | None = Field(default=None, description="In place of position, degrees North.")
+    latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     depth: Length | None = Field(
-        default=None, description="With longitude and latitude: m below the surface."
+        default=None, description="With longitude and latitude: depth below the surface, m."
     )
     force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
     time_function: TimeFunction | None = Field(
         default=None,
-        description="Moment-rate shape, or amplitude of a force. For a file: in place of its Gaussian.",
+        description="Shape of the moment rate, or amplitude of a force. With file: replaces the Gaussian.",
     )
     file: Annotated[InputFile, BeforeValidator(_kind_available)] | None = Field(
         default=None,
-        description="A CMTSOLUTION file of one or more events, geographic (needs domain.crs) or Cartesian.",
+        description="A CMTSOLUTION file of one or more events, geographic (requires domain.crs) or Cartesian.",
     )
     delay: NonNegativeDuration | None = Field(
         default=None,
-        description="With file: everything happens this much later, s, so that nothing lies before "
-        "time 0. Default: 0, or as little as is needed where the file is the only source.",
+        description="With file: time by which the source is delayed, s, so that it begins after time 0. "
+        "Default: 0, or the minimum delay required if the file is the only source.",
     )
 
     @model_validator(mode="after")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, Problem, reading, refusal
+from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_one_place, local_point
 from lithowave.description.receivers import PairCount, _counts
+from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import (
@@ -69,11 +70,15 @@ class Shot:
 class ShotLine(DescriptionModel):
     """Shots on a straight line, the first at ``start``."""
 
-    start: PositionOnSurface = Field(description="The first shot [x, y, z], m; or [x, y]: depth below the surface.")
-    end: PositionOnSurface = Field(description="The end of the line, as start.")
-    count: PairCount | None = Field(default=None, description="How many shots, the last one at the end; or give step.")
+    start: PositionOnSurface = Field(
+        description="Position of the first shot [x, y, z], m; or [x, y] with depth below the surface."
+    )
+    end: PositionOnSurface = Field(description="The end of the line, like start.")
+    count: PairCount | None = Field(
+        default=None, description="Number of shots, the last one at end; alternative to step."
+    )
     step: PositiveLength | None = Field(
-        default=None, description="In place of count: distance from shot to shot, m; the last one at or before the end."
+        default=None, description="Instead of count: distance between shots, m; the last shot is at or before end."
     )
 
     @model_validator(mode="after")
@@ -99,14 +104,14 @@ class ShotLine(DescriptionModel):
 class ShotPlane(DescriptionModel):
     """A grid of shots on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
 
-    ``counts`` belong to the two coordinates in which the corners differ, in the order x, y, z; numbers run fastest
-    along the first of them.
+    ``counts`` are the numbers of shots along the two axes in which the corners differ, in the order x, y, z; the
+    numbering is fastest along the first of them.
     """
 
-    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: depth below the surface.")
-    end: PositionOnSurface = Field(description="The opposite corner, as start.")
+    start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y] with depth below the surface.")
+    end: PositionOnSurface = Field(description="The opposite corner, like start.")
     counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
-        description="Shots along the two sides, in the order x, y, z."
+        description="Numbers of shots along the two sides, in the order x, y, z."
     )
 
     @model_validator(mode="after")
@@ -147,33 +152,36 @@ def _between(start: tuple[float, ...], end: tuple[float, ...], fractions: tuple[
 
 
 class Shots(DescriptionModel):
-    """One entry of ``survey.shots``: a place, a line, a plane, or a file of places.
+    """One entry of ``survey.shots``: a position, a line, a plane, or a file of positions.
 
-    A file has a line for each shot and names its columns in the first one, separated by commas: ``x, y, z`` in m;
-    ``x, y``, on the surface; or ``longitude, latitude``; with these two ``depth`` in m below the surface. Beside them
-    ``name`` and ``scale``. A line that begins with # is a comment.
+    The first line of a file names its columns, separated by commas; each further line is a shot. The columns are
+    ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two forms may have a
+    column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that begin with # are
+    comments.
     """
 
     name: str = Field(default="", description="A name for a single shot.")
     position: PositionOnSurface | None = Field(
-        default=None, description="A place [x, y, z], m; or [x, y]: depth below the surface."
+        default=None, description="Position [x, y, z], m; or [x, y] with depth below the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="In place of position, degrees East; needs domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs."
     )
-    latitude: Latitude | None = Field(default=None, description="In place of position, degrees North.")
+    latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     line: ShotLine | None = Field(default=None, description="Shots on a line.")
     plane: ShotPlane | None = Field(default=None, description="Shots on a grid.")
     file: InputFile | None = Field(
         default=None,
-        description="CSV file with columns x, y, z, or x, y, depth, or longitude, latitude, depth; name, scale.",
+        description="CSV file with columns x, y, z, or x, y, depth, or longitude, latitude, depth; and name, scale.",
     )
     depth: Length | None = Field(
-        default=None, description="Where z is not given: m below the surface; 0 unless given."
+        default=None, description="Depth below the surface, m, if z is not given (default: 0)."
     )
-    scale: PositiveNumber = Field(default=1.0, description="Factor to the force or moment of the source.")
+    scale: PositiveNumber = Field(
+        default=1.0, description="Factor by which the force or moment of the source is multiplied."
+    )
     time_function: TimeFunction | None = Field(
-        default=None, description="In place of that of the source, for the shots of this entry."
+        default=None, description="Replaces the time function of the source for the shots of this entry."
     )
 
     @model_validator(mode="after")
@@ -230,21 +238,22 @@ def _place(domain: Domain, point: tuple[float, ...], geographic: bool, depth: fl
 
 
 class Survey(DescriptionModel):
-    """Many shots: each a run of its own, with the one source of the description at another place.
+    """Many shots: each one is a separate run with the source at a different position.
 
-    Everything else is as the description says; it is a simulation of its own, with the source where ``sources`` has it.
+    ``sources`` must contain exactly one source. Without this section, the simulation file is also valid, with the
+    source at the position given in ``sources``.
     """
 
     shots: Annotated[list[Shots], Field(min_length=1), _OneOrMany()] = Field(
-        description="One entry, or a list of them; shots are numbered from 1 in this order."
+        description="One entry or a list of entries; shots are numbered from 1 in this order."
     )
     moving_receivers: StrictBool = Field(
         default=False,
-        description="true: receivers keep their horizontal place beside the source; those at [x, y] stay on the "
+        description="true: receivers move horizontally with the source; those given by [x, y] remain on the "
         "surface.",
     )
     at_once: Count | None = Field(
-        default=None, description="Shots that run at the same time; null: one on each CUDA device, or one on a CPU."
+        default=None, description="Number of simultaneous shots; null: one per CUDA device, or one on a CPU."
     )
 
     def shot_list(self, domain: Domain) -> list[Shot]:
@@ -294,7 +303,7 @@ def _moved_source(source: Source, shot: Shot) -> Source:
 
 def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
     """How far East and North the shot is from the place of the source in the description, m."""
-    x, y, _ = simulation.point_sources()[0].position
+    x, y, _ = simulation.acquisition.source_positions[0]
     return (shot.position[0] - x, shot.position[1] - y)
 
 
@@ -304,7 +313,7 @@ def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
     moved: list[Any] = []
     for index, entry in enumerate(simulation.receivers):
         if entry.kind in ("file", "longitude"):
-            for receiver in entry.receivers(simulation.domain, f"receivers[{index}]"):
+            for receiver in simulation.acquisition.receiver_groups[index]:
                 x, y, z = receiver.position
                 place = (x + east, y + north, z)
                 moved.append({"network": receiver.network, "name": receiver.station, "position": place})
@@ -369,7 +378,7 @@ def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Prob
 
 def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     """Receivers that would leave the box with their shot."""
-    receivers, domain = simulation.receiver_list(), simulation.domain
+    receivers, domain = simulation.acquisition.receivers, simulation.domain
     if not (simulation.survey and simulation.survey.moving_receivers and receivers):
         return
     places = np.array([receiver.position for receiver in receivers])

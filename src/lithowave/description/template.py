@@ -1,4 +1,4 @@
-"""The commented simulation file that ``lithowave init`` writes: it runs as it stands, and shows every key."""
+"""The commented simulation file that ``lithowave init`` writes: it can be run unchanged and shows every key."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from lithowave.description.schema import SCHEMA_PATH
 _TEMPLATE = """\
 # yaml-language-server: $schema={schema}
 #
-# A lithowave simulation: an earthquake below two layers. As it stands it runs within a minute.
-# Lines behind '#' show what else can be written; an editor that knows YAML schemas completes the keys.
+# A lithowave simulation: an earthquake below two layers. Unchanged, it runs within a minute.
+# Lines that begin with '#' show other options; an editor with support for YAML schemas completes the keys.
 #
-# Numbers are in SI units; text may carry a unit: "15 km", "2.7 g/cm^3", "5 Hz".
+# Numbers are in SI units; a string may contain a unit: "15 km", "2.7 g/cm^3", "5 Hz".
 # x points East, y North, z Up. The flat surface is z = 0, depth is negative z. Time 0 is the origin time.
-# What says (elements) is for spectral_element and discontinuous_galerkin, and refused with finite_difference.
+# (elements) marks options of spectral_element and discontinuous_galerkin that finite_difference does not support.
 
 schema_version: 1
 title: first steps
 
-domain:                                  # the box; absorbing layers, if any, are added around it
+domain:                                  # the box; absorbing layers, if any, are added outside
   x: [-3000, 3000]
   y: ["-3 km", "3 km"]
   z: [-3000, 0]
-  # crs: {{longitude: -117.76, latitude: 33.95}}     # where x = y = 0 lies (origin of a local transverse
-  #                                                # Mercator); needed for longitudes and latitudes below
-  # topography: ground.nc                # (elements) height of the surface: elevation on x and y, in m
+  # crs: {{longitude: -117.76, latitude: 33.95}}     # position of x = y = 0 (origin of a local transverse
+  #                                                # Mercator projection); required for geographic coordinates
+  # topography: surface.nc               # (elements) surface elevation in m on x and y
 
 boundaries:                              # each: free | absorbing | rigid
   top: free
   sides: absorbing
   bottom: absorbing
-  # single faces are stronger than the three above:
+  # keys of single faces override the three above:
   # x_min: rigid                         # west
   # x_max: absorbing                     # east
   # y_min: absorbing                     # south
@@ -37,52 +37,52 @@ boundaries:                              # each: free | absorbing | rigid
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
   absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements; reflects)
-  layer:                                 # layers that absorb: C-PML with finite_difference
+  layer:                                 # absorbing layers: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
-    # elements: null                     # the same with spectral_element and absorption: layer; null: as needed
+    # elements: null                     # thickness in elements (spectral_element with absorption: layer); null: auto
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
-    kappa: 1.0                           # coordinate stretching; more than 1 helps against grazing waves
+    kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 
 material:                                # exactly one of layers, homogeneous, file, section, groups
-  layers:                                # from the top down; `top` is z of the layer's top
+  layers:                                # from the top down; `top` is z of the top of the layer
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
-  # section:                             # SEG-Y files, traces along x, samples down; the same everywhere across
+  # section:                             # SEG-Y files, traces along x, samples down; constant across the section
   #   vp: vp.segy
-  #   vs: vs.segy                        # 0 is a fluid (discontinuous_galerkin), here and in any material
+  #   vs: vs.segy                        # 0 denotes a fluid (discontinuous_galerkin), here and in any material
   #   rho: density.segy
-  #   speed_unit: km/s                   # of the numbers in the files; m/s unless given
-  #   density_unit: g/cm^3               # kg/m^3 unless given
+  #   speed_unit: km/s                   # unit in the files; default: m/s
+  #   density_unit: g/cm^3               # default: kg/m^3
   #   along: x                           # or y
-  #   spacing: [1.25, 1.25]              # from trace to trace, from sample to sample; else those of the headers
+  #   spacing: [1.25, 1.25]              # between traces, between samples; default: from the headers
   #   origin: [0, 0]                     # x (or y) and z of the first sample of the first trace
-  # groups: {{salt: {{vp: 4500, vs: 2600, rho: 2150}}}}     # for each group of elements of solver.mesh
+  # groups: {{salt: {{vp: 4500, vs: 2600, rho: 2150}}}}     # per group of elements of solver.mesh
   #
-  # Anisotropy (elements), in homogeneous, layers and groups; axis: the direction of symmetry:
-  #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen's; vp, vs along axis
-  #   stiffness: ["54 GPa", ...]         # in place of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
+  # Anisotropy (elements), in homogeneous, layers and groups; axis: direction of the symmetry axis:
+  #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen; vp, vs along axis
+  #   stiffness: ["54 GPa", ...]         # instead of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
   # allow_implausible: false             # true: accept values outside 300 to 25,000 kg/m^3 and 30 to 30,000 m/s
 
-sources:                                 # any number
-  - name: earthquake                     # for messages and figures; may be left out
+sources:                                 # any number of sources
+  - name: earthquake                     # optional, for messages and figures
     position: [0, 0, -2000]
     double_couple: {{strike: 30, dip: 60, rake: 90, mw: 4.0}}     # degrees; mw, or m0: 1.0e15 in N m
     time_function: {{gaussian: {{sigma: 0.15, delay: 0.9}}}}
   # - position: [0, 0, -1500]
-  #   moment_tensor: {{xx: 1.0e15, yy: 1.0e15, zz: 1.0e15, xy: 0, xz: 0, yz: 0}}   # N m; those left out are 0
+  #   moment_tensor: {{xx: 1.0e15, yy: 1.0e15, zz: 1.0e15, xy: 0, xz: 0, yz: 0}}   # N m; omitted components are 0
   #   time_function: {{brune: {{corner_frequency: 1.0, delay: 0}}}}    # or rise_time: 0.16
-  # - longitude: -117.766                # in place of position; needs domain.crs
+  # - longitude: -117.766                # instead of position; requires domain.crs
   #   latitude: 33.949
   #   depth: 1500                        # positive downwards
   #   force: [0, 0, 1.0e10]              # East, North, Up, in N
   #   time_function: {{ricker: {{frequency: 1.0, delay: 1.2}}}}
-  # - file: CMTSOLUTION                  # place, moment tensor and half duration
-  #   delay: 2.0                         # everything so much later: nothing may happen before time 0
+  # - file: CMTSOLUTION                  # position, moment tensor and half duration
+  #   delay: 2.0                         # delay in s, so that the source begins after time 0
   #
-  # Time functions: the moment rate (unit area), or the amplitude of a force; `delay` moves them later.
+  # Time functions: the moment rate (unit area), or the amplitude of a force; `delay` shifts them in time.
   #   gaussian: {{sigma: 0.15, delay: 0.9}}               # delay: its peak
   #   ricker: {{frequency: 1.0, delay: 1.2}}              # for forces only; delay: its peak
   #   brune: {{corner_frequency: 1.0, delay: 0}}          # delay: its beginning
@@ -96,76 +96,77 @@ receivers:
   - {{network: XX, line: {{prefix: L, start: [0, 0, 0], end: [2500, 0, 0], count: 11}}}}
   # - {{network: XX, plane: {{prefix: P, start: [-2000, -2000, 0], end: [2000, 2000, 0], counts: [5, 5]}}}}
   # - {{network: XX, name: S02, longitude: -117.75, latitude: 33.96, depth: 0}}
-  # - file: STATIONS                     # a line each: name network latitude longitude elevation burial
-  #   coordinates: geographic            # or cartesian: y and x in m in place of latitude and longitude
+  # - file: STATIONS                     # lines: name network latitude longitude elevation burial
+  #   coordinates: geographic            # or cartesian: y and x in m instead of latitude and longitude
 
-# survey:                                # many shots, each a run of its own, the one source at another place
-#   shots:                               # one, or a list of them
-#     - {{line: {{start: [-2000, 0, -10], end: [2000, 0, -10], step: 500}}, scale: 1.0}}     # or count: 9 for step
+# survey:                                # many shots, each a separate run with the source at another position
+#   shots:                               # one entry or a list of entries
+#     - {{line: {{start: [-2000, 0, -10], end: [2000, 0, -10], step: 500}}, scale: 1.0}}     # or count: 9
 #     - {{plane: {{start: [-1000, -1000], end: [1000, 1000], counts: [3, 3]}}, depth: 10}}   # below the surface
 #     - {{name: last, position: [0, 500, -10], time_function: {{gaussian: {{sigma: 0.2, delay: 1.2}}}}}}
 #     - {{longitude: -117.76, latitude: 33.95, depth: 10}}
 #     - file: shots.csv                  # columns x, y, z (or longitude, latitude, depth); name; scale
-#   moving_receivers: false              # true: receivers keep their place beside the source
-#   at_once: null                        # shots at the same time; null: one a GPU, or one on the CPU
+#   moving_receivers: false              # true: receivers move with the source
+#   at_once: null                        # shots at the same time; null: one per GPU, or one on a CPU
 
 duration: 5.0
 
 solver:
   method: finite_difference              # finite_difference | spectral_element | discontinuous_galerkin
-  max_frequency: 2.6                     # Hz: the grid is sized from this ...
-  points_per_wavelength: 8               # ... and this; or give the grid step itself:
-  # spacing: 75                          # m; size of an element, or of cubes split into tetrahedra
+  max_frequency: 2.6                     # Hz; determines the grid spacing ...
+  points_per_wavelength: 8               # ... together with this key; or set the grid spacing directly:
+  # spacing: 75                          # m; or size of an element, or of cubes split into tetrahedra
   order: 4                               # in space: 2 | 4 | 6 | 8; with discontinuous_galerkin 2 to 7, usually 5
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
-  passes: auto                           # over memory in a step: auto | one (on a GPU) | two
-  time_step: null                        # s; null: the largest stable one, times safety
+  passes: auto                           # passes over memory per step: auto | one (on a GPU) | two
+  time_step: null                        # s; null: safety times the stability limit
   safety: 0.9
-  # With spectral_element in place of order, coefficients and passes:
+  # With spectral_element, instead of order, coefficients and passes:
   # degree: 4                            # of the polynomials, 2 to 8
-  # With discontinuous_galerkin in place of coefficients and passes:
-  # local_time_steps: null               # true | false; null: where it pays
-  # refine_sources: null                 # false: no smaller elements around sources with receivers near
-  # (elements) in place of points_per_wavelength and spacing:
+  # With discontinuous_galerkin, instead of coefficients and passes:
+  # local_time_steps: null               # true | false; null: if it saves at least a sixth of the updates
+  # (elements) in generated meshes:
+  # refine_sources: null                 # false: no smaller elements around sources
+  # (elements) instead of points_per_wavelength and spacing:
   # mesh: model.msh                      # hexahedra with spectral_element, else tetrahedra
 
 compute:
   backend: auto                          # auto | cpu | cuda
   precision: single                      # single | double
-  moduli: full                           # or compact: the material in 16 bits a number on a GPU
-  deterministic: false                   # true: the same bits in every run (spectral_element on a GPU: slower)
-  threads: null                          # null: all cores, shared by the ranks of a machine
+  moduli: full                           # or compact: the material in 16 bits per value on a GPU
+  deterministic: false                   # true: bitwise identical results (spectral_element on a GPU: slower)
+  threads: null                          # null: all cores, divided among the ranks of a machine
   # With several ranks (mpiexec -n 4 lithowave run FILE):
-  # parts: [2, 2, 1]                     # along x, y, z (finite_difference); null: the best found
-  # transport: auto                      # nccl | host, between GPUs
-  # overlap: true                        # false: messages are not hidden behind work
-  # patience: 600                        # s after which a rank that makes no step is taken for hung
+  # parts: [2, 2, 1]                     # subdomains along x, y, z (finite_difference); null: automatic
+  # transport: auto                      # auto | peer | nccl | host, between GPUs
+  # overlap: true                        # false: no overlap of communication and computation
+  # patience: 600                        # s without a completed step after which the run ends
 
 output:
   directory: out/first_steps
   sampling_interval: 0.02                # s
   quantity: velocity                     # displacement | velocity | acceleration
-  stress: false                          # true: stresses at the receivers as well
-  pressure: false                        # true: pressure at the receivers as well
-  # strain: true                         # (spectral_element) strains at the receivers as well
-  formats: []                            # miniseed, sac, segy: beside seismograms.h5, which is always written
-  snapshots:                             # one, or a list of them
+  stress: false                          # true: also record stresses at the receivers
+  pressure: false                        # true: also record the pressure at the receivers
+  # strain: true                         # (spectral_element) also record strains at the receivers
+  formats: []                            # miniseed, sac, segy: in addition to seismograms.h5
+  snapshots:                             # one entry or a list of entries
     interval: 0.1
     plane: {{z: 0}}                        # or {{x: ...}} or {{y: ...}}
-    # volume: true                       # in place of a plane: the whole box
+    # volume: true                       # instead of a plane: the entire box
     fields: [velocity]                   # velocity, stress, pressure
-    stride: 1                            # every how many-th grid point
+    stride: 1                            # write every n-th grid point
   peak_motion: true                      # maps of peak ground velocity and displacement
-  # checkpoint: {{interval: 1.0}}          # simulated seconds; on SIGTERM and SIGUSR1 in any case
-  progress_interval: 5.0                 # seconds on the clock between two reports
+  # checkpoint: {{interval: 1.0}}          # simulated seconds; SIGTERM and SIGUSR1 always save the state
+  progress_interval: 5.0                 # wall-clock seconds between two progress reports
 """
 
 
 def template_text(schema: str | None = None) -> str:
-    """The file as text.
+    """Return the file as text.
 
     Parameters
     ----------
-    schema : where an editor finds the JSON Schema, a path or an address; the installed one unless given.
+    schema : path or address of the JSON Schema for editors; default: the installed one.
     """
     return _TEMPLATE.format(schema=SCHEMA_PATH.as_uri() if schema is None else schema)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from lithowave.description.base import DescriptionModel, refusal, shown
+from lithowave.description.base import DescriptionModel
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.sampled_function import SampledFunction
 from lithowave.description.shape import Shape, last_crossing
 from lithowave.description.units import Duration, PositiveDuration, PositiveFrequency
@@ -27,7 +28,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 class Gaussian(Shape):
-    """rate(t) = exp(−(t − delay)² / 2σ²) / (σ √(2π)): ``delay`` is the time of the peak, 6 σ unless given."""
+    """rate(t) = exp(−(t − delay)² / 2σ²) / (σ √(2π)): ``delay`` is the time of the peak (default: 6 σ)."""
 
     sigma: PositiveDuration = Field(description="Standard deviation, s.")
     delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 6 sigma.")
@@ -57,12 +58,12 @@ class Gaussian(Shape):
 class Ricker(Shape):
     """amplitude(t) = (1 − 2a) exp(−a), a = (π f (t − delay))²; ``delay``: time of the peak, default 1.2/f.
 
-    The spectrum is largest at the ``frequency`` f. The area is zero, so this is a function for forces only:
-    as a moment rate it would release no moment at all. The far-field acceleration of a Gaussian moment rate
+    The spectrum has its maximum at the ``frequency`` f. The area is zero, so this function is for forces only:
+    as a moment rate it would not release any moment. The far-field acceleration of a Gaussian moment rate
     with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
     """
 
-    frequency: PositiveFrequency = Field(description="Frequency at which the spectrum is largest, Hz.")
+    frequency: PositiveFrequency = Field(description="Frequency of the maximum of the spectrum, Hz.")
     delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 1.2 / frequency.")
 
     def _default_delay(self) -> float:
@@ -93,14 +94,14 @@ class Ricker(Shape):
 
 
 class Brune(Shape):
-    """rate(t) = ω² τ exp(−ω τ) for τ = t − delay > 0: Brune's (1970) source, begun at ``delay``.
+    """rate(t) = ω² τ exp(−ω τ) for τ = t − delay > 0: Brune's (1970) source, which begins at ``delay``.
 
-    ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. The rate is largest one rise time
+    ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. The rate has its maximum one rise time
     after its beginning.
     """
 
     corner_frequency: PositiveFrequency | None = Field(
-        default=None, description="Corner frequency, Hz; or give rise_time."
+        default=None, description="Corner frequency, Hz; alternative to rise_time."
     )
     rise_time: PositiveDuration | None = Field(default=None, description="1 / (2 pi corner_frequency), s.")
     delay: Duration = Field(default=0.0, description="Time of the beginning, s.")
@@ -148,7 +149,7 @@ class Brune(Shape):
 
 
 class Triangle(Shape):
-    """rate(t) = (1 − |t − delay| / h) / h, h the ``half_duration``: ``delay`` is the centre, default h."""
+    """rate(t) = (1 − |t − delay| / h) / h, with the ``half_duration`` h; ``delay`` is the center (default: h)."""
 
     half_duration: PositiveDuration = Field(description="Time from the beginning to the peak, s.")
     delay: Duration | None = Field(
@@ -203,13 +204,13 @@ class Boxcar(Shape):
 
 
 class SmoothedStep(Shape):
-    """A step that rises over ``rise_time`` T from ``delay`` on, with p = (t − delay)/T between 0 and 1.
+    """A step that rises during ``rise_time`` T, starting at ``delay``, with p = (t − delay)/T between 0 and 1.
 
-    For a force, amplitude = p − sin(2πp)/(2π), and one from then on: the force stays. For a moment tensor
-    this is the moment released, so rate = (1 − cos(2πp))/T, a bump of length T and unit area.
+    For a force, amplitude = p − sin(2πp)/(2π), and one afterwards: the force remains. For a moment tensor this is
+    the cumulative moment, so rate = (1 − cos(2πp))/T, a pulse of length T and unit area.
     """
 
-    rise_time: PositiveDuration = Field(description="Time from nothing to the full value, s.")
+    rise_time: PositiveDuration = Field(description="Time from zero to the full value, s.")
     delay: Duration = Field(default=0.0, description="Time of the beginning of the rise, s.")
 
     def _progress(self, time: np.ndarray) -> np.ndarray:
@@ -239,17 +240,17 @@ class SmoothedStep(Shape):
 
 
 class TimeFunction(DescriptionModel):
-    """The time function of a source: exactly one of the shapes below, to which every method is handed on."""
+    """The time function of a source: exactly one of the following shapes, which implements all methods."""
 
     gaussian: Gaussian | None = Field(default=None, description="A Gaussian.")
     ricker: Ricker | None = Field(default=None, description="A Ricker wavelet; for forces only.")
-    brune: Brune | None = Field(default=None, description="The omega-squared source.")
+    brune: Brune | None = Field(default=None, description="The omega-squared source model.")
     triangle: Triangle | None = Field(default=None, description="A symmetric triangle.")
-    boxcar: Boxcar | None = Field(default=None, description="Constant for some time.")
+    boxcar: Boxcar | None = Field(default=None, description="A constant rate for a given time.")
     smoothed_step: SmoothedStep | None = Field(
-        default=None, description="A smooth rise: of a force, or of the moment released."
+        default=None, description="A smooth rise of a force, or of the cumulative moment."
     )
-    samples: SampledFunction | None = Field(default=None, description="Samples from a file.")
+    samples: SampledFunction | None = Field(default=None, description="Samples from a list or a file.")
 
     @model_validator(mode="before")
     @classmethod

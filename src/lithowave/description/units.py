@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic_core import CoreSchema, core_schema
 
-from lithowave.description.base import refusal, shown
+from lithowave.description.refusals import refusal, shown
 
 _UNITS: Mapping[str, Mapping[str, str]] = {
     "length": {"m": "1", "km": "1e3", "cm": "1e-2", "mm": "1e-3", "um": "1e-6", "ft": "0.3048"},

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.description.base import Problem
 from lithowave.description.domain import AXES, Domain
 from lithowave.description.method_limits import find_limits
 from lithowave.description.plausibility import implausible_values
 from lithowave.description.point_input import Point
 from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.refusals import Problem
 from lithowave.description.sources import ONSET_LIMIT, PointSource
 from lithowave.description.units import with_unit
 from lithowave.description.yaml_text import parse_path
@@ -93,7 +93,7 @@ def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
 
 
 def misplacement(
-    point: Point, domain: Domain, faces: dict[str, str], height: float | None = None
+    point: Point, domain: Domain, faces: Mapping[str, str], height: float | None = None
 ) -> tuple[str, str, str] | None:
     """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can.
 
@@ -126,11 +126,10 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
     faces, misplaced = simulation.boundaries.faces, 0
     for index, entry in enumerate(simulation.sources):
         path: tuple[str | int, ...] = ("sources", index)
-        try:
-            sources = entry.point_sources(simulation.domain, f"sources[{index}]")
-        except (ValueError, InputError) as error:
+        if (error := simulation.acquisition.errors.get(("sources", index))) is not None:
             yield refused(error, path)
             continue
+        sources = simulation.acquisition.source_groups[index]
         key = "file" if entry.file is not None else "position" if entry.position is not None else None
         heights = surface_heights(simulation.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
@@ -149,7 +148,7 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
         yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
 
 
-def _onset(simulation: Simulation, index: int, sources: list[PointSource]) -> Iterator[Problem]:
+def _onset(simulation: Simulation, index: int, sources: Sequence[PointSource]) -> Iterator[Problem]:
     cut = max(source.time_function.onset_amplitude() for source in sources)
     if cut <= ONSET_LIMIT:
         return
@@ -215,11 +214,10 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
     twice = 0
     for index, entry in enumerate(simulation.receivers):
         path: tuple[str | int, ...] = ("receivers", index)
-        try:
-            receivers = entry.receivers(simulation.domain, f"receivers[{index}]")
-        except (ValueError, InputError) as error:
+        if (error := simulation.acquisition.errors.get(("receivers", index))) is not None:
             yield refused(error, path)
             continue
+        receivers = simulation.acquisition.receiver_groups[index]
         if simulation.solver.mesh is None:  # a mesh has its own ends
             yield from _without_surface(entry, (*path, entry.kind), faces)
             yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
@@ -238,7 +236,7 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
 
 
 def _without_surface(
-    entry: Receivers, path: tuple[str | int, ...], faces: dict[str, str]
+    entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]
 ) -> Iterator[Problem]:
     if entry.on_surface and faces["z_max"] != "free":
         yield Problem(
@@ -249,7 +247,7 @@ def _without_surface(
 
 
 def _misplaced_receivers(
-    receivers: list[Receiver], path: tuple[str | int, ...], domain: Domain, faces: dict[str, str]
+    receivers: Sequence[Receiver], path: tuple[str | int, ...], domain: Domain, faces: Mapping[str, str]
 ) -> Iterator[Problem]:
     heights = surface_heights(domain, [receiver.position for receiver in receivers])
     found = (

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from lithowave.description.base import nearest, shown
 from lithowave.description.python_objects import replacement
+from lithowave.description.refusals import nearest, shown
 from lithowave.description.yaml_text import Document, EntryPath, written_path
 from lithowave.errors import InputError
 

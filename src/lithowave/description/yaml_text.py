@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from lithowave.description.base import shown
+from lithowave.description.refusals import shown
 from lithowave.errors import InputError
 
 EntryPath = tuple[str | int, ...]

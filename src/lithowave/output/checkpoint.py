@@ -22,15 +22,15 @@ import numpy as np
 from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.hdf5 import laying_out, open_file, preallocate, replaced, require_space, sync_folder, writing
-from lithowave.parallel.collective import together
-from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.array_sections import Box, Piece, Place, Rows
+from lithowave.parallel.collective import collective_section
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
 FORMAT_VERSION = 2
 BLOCK_BYTES = 32 << 20  # of an array that are copied at a time
 
-ANEW = "Run the simulation anew."
+RERUN_HINT = "Run the simulation anew."
 
 State = dict[str, dict[str, np.ndarray]]
 
@@ -49,7 +49,7 @@ class Checkpoint:
         """Steps made when it was written."""
         return int(self.common["clock"]["step"])
 
-    def pieces(self, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+    def pieces(self, places: Mapping[str, Selection]) -> dict[str, np.ndarray]:
         """Values at these places, whichever ranks wrote them; zeros where nobody did in a box.
 
         Of the files only that is read which belongs there.
@@ -63,32 +63,32 @@ class Checkpoint:
             path = self.folder / FOLDER / file_name
             with open_file(path) as file:
                 if file.attrs.get("fingerprint") != self.fingerprint or file.attrs.get("step") != self.step:
-                    raise OutputError(f"{path}: is not of the checkpoint of step {self.step}. {ANEW}")
+                    raise OutputError(f"{path}: is not of the checkpoint of step {self.step}. {RERUN_HINT}")
                 try:
                     for name, gathering in found.items():
                         if name in file and not gathering.complete:
                             gathering.take(file[name])
                 except (KeyError, OSError, ValueError) as error:
-                    raise OutputError(f"{path}: is damaged: {error}. {ANEW}") from error
+                    raise OutputError(f"{path}: is damaged: {error}. {RERUN_HINT}") from error
             if all(gathering.complete for gathering in found.values()):
                 break
         for name, gathering in found.items():
-            if gathering.lacking:
-                raise OutputError(f"{self.folder / FOLDER}: the checkpoint lacks values of {name}. {ANEW}")
+            if gathering.is_incomplete:
+                raise OutputError(f"{self.folder / FOLDER}: the checkpoint lacks values of {name}. {RERUN_HINT}")
         return {name: gathering.result() for name, gathering in found.items()}
 
 
-class _BoxGathering:
+class _HyperslabReader:
     """A box of an array, put together from the files of several ranks."""
 
-    def __init__(self, place: Box) -> None:
+    def __init__(self, place: Hyperslab) -> None:
         self.place = place
         self.values: np.ndarray | None = None
         inside = zip(place.first, place.shape, place.whole, strict=True)
         self.left = math.prod(max(0, min(low + count, end) - max(low, 0)) for low, count, end in inside)
 
     @property
-    def lacking(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Whether no file has the array; parts of it, around the domain, may be in none."""
         return self.values is None and math.prod(self.place.shape) > 0
 
@@ -118,10 +118,10 @@ class _BoxGathering:
         self.left -= count
 
 
-class _RowsGathering:
-    """Rows of an array by their keys, found in the files of several ranks."""
+class _RowReader:
+    """RowSelection of an array by their keys, found in the files of several ranks."""
 
-    def __init__(self, name: str, place: Rows) -> None:
+    def __init__(self, name: str, place: RowSelection) -> None:
         self.values: np.ndarray | None = None
         self.keys = np.asarray(place.keys, np.int64)
         self.order = np.argsort(self.keys, kind="stable")
@@ -131,14 +131,14 @@ class _RowsGathering:
         self.missing = np.ones(len(self.sorted), bool)
 
     @property
-    def lacking(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Whether rows are wanted that no file had so far."""
         return bool(self.missing.any())
 
     @property
     def complete(self) -> bool:
         """Whether all are there."""
-        return self.values is not None and not self.lacking
+        return self.values is not None and not self.is_incomplete
 
     def result(self) -> np.ndarray:
         return np.zeros((0, 1)) if self.values is None else self.values
@@ -173,12 +173,12 @@ class _RowsGathering:
             self.missing[rows] = False
 
 
-def _gathering(name: str, place: Place) -> _BoxGathering | _RowsGathering:
-    return _BoxGathering(place) if isinstance(place, Box) else _RowsGathering(name, place)
+def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
+    return _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
 
 
 def write_checkpoint(
-    folder: Path, common: State, state: Mapping[str, Piece], fingerprint: str, ranks: Ranks = ALONE
+    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
 ) -> None:
     """Write the state; the checkpoint that stood there before goes only when this one is complete on all ranks.
 
@@ -193,7 +193,7 @@ def write_checkpoint(
     """
     place, step, name, size = folder / FOLDER, int(common["clock"]["step"]), "", 0
     needed = ranks.total(sum(piece.values.nbytes for piece in state.values()))
-    with together(ranks):
+    with collective_section(ranks):
         if ranks.is_root:
             with writing(place):
                 place.mkdir(parents=True, exist_ok=True)
@@ -202,10 +202,10 @@ def write_checkpoint(
             name = _new_folder(place, f"step_{step:09d}")
     name = ranks.broadcast(name)
     try:
-        with together(ranks):
+        with collective_section(ranks):
             size = _write_pieces(place / _file_name(name, ranks.rank), state, fingerprint, step)
         sizes = ranks.gather(size)
-        with together(ranks):
+        with collective_section(ranks):
             if sizes is not None:
                 sync_folder(place / name)
                 sync_folder(place)
@@ -239,7 +239,7 @@ def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
                 common.setdefault(part, {})[rest] = array
             sizes = {_file_name(file.attrs["folder"], rank): int(size) for rank, size in enumerate(file["sizes"][()])}
         except (KeyError, OSError) as error:
-            raise OutputError(f"{path}: is damaged: {error}. {ANEW}") from error
+            raise OutputError(f"{path}: is damaged: {error}. {RERUN_HINT}") from error
     _require_files(folder / FOLDER, sizes)
     return Checkpoint(folder, common, tuple(sizes), fingerprint)
 
@@ -250,9 +250,10 @@ def _require_files(place: Path, sizes: Mapping[str, int]) -> None:
         try:
             found = (place / name).stat().st_size
         except OSError as error:
-            raise OutputError(f"{place / name}: the checkpoint needs this file: {error.strerror}. {ANEW}") from error
+            problem = f"the checkpoint needs this file: {error.strerror}"
+            raise OutputError(f"{place / name}: {problem}. {RERUN_HINT}") from error
         if found != size:
-            raise OutputError(f"{place / name}: is damaged: it has {found} bytes, not {size}. {ANEW}")
+            raise OutputError(f"{place / name}: is damaged: it has {found} bytes, not {size}. {RERUN_HINT}")
 
 
 def _file_name(folder: str, rank: int) -> str:
@@ -268,11 +269,11 @@ def _new_folder(place: Path, stem: str) -> str:
     return name
 
 
-def _write_pieces(path: Path, state: Mapping[str, Piece], fingerprint: str, step: int) -> int:
+def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: str, step: int) -> int:
     """Write the file of this rank; returns its size."""
     arrays = {f"{name}/values": piece.values for name, piece in state.items()}
-    rows = {name: piece for name, piece in state.items() if isinstance(piece.place, Rows)}
-    arrays |= {f"{name}/keys": np.asarray(piece.place.keys, np.int64) for name, piece in rows.items()}
+    rows = {name: piece for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
+    arrays |= {f"{name}/keys": np.asarray(piece.selection.keys, np.int64) for name, piece in rows.items()}
     with writing(path, "The checkpoint before this one, if any, is unchanged"):
         path.parent.mkdir(exist_ok=True)  # another machine may not see yet what the first rank made
         with laying_out(path) as file:
@@ -285,13 +286,13 @@ def _write_pieces(path: Path, state: Mapping[str, Piece], fingerprint: str, step
         return path.stat().st_size
 
 
-def _note_place(name: str, group: Any, piece: Piece) -> None:
-    if isinstance(piece.place, Box):
-        if piece.values.shape[: len(piece.place.shape)] != tuple(piece.place.shape):
-            raise ValueError(f"{name} has shape {piece.values.shape}, its box {piece.place.shape}")
-        group["values"].attrs["first"] = np.array(piece.place.first, np.int64)
+def _note_place(name: str, group: Any, piece: ArraySection) -> None:
+    if isinstance(piece.selection, Hyperslab):
+        if piece.values.shape[: len(piece.selection.shape)] != tuple(piece.selection.shape):
+            raise ValueError(f"{name} has shape {piece.values.shape}, its box {piece.selection.shape}")
+        group["values"].attrs["first"] = np.array(piece.selection.first, np.int64)
         return
-    keys = piece.place.keys
+    keys = piece.selection.keys
     if len(keys) != len(piece.values):
         raise ValueError(f"{name} has {len(piece.values)} rows and {len(keys)} keys")
     if len(keys):
@@ -314,12 +315,12 @@ def _write_manifest(path: Path, common: State, folder: str, sizes: list[int], fi
 def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays into a file that was laid out for them, and wait until they have reached the disk."""
     with open_file(path) as file:
-        places = {name: hdf5.Piece.of(file[name]) for name in arrays}
+        places = {name: hdf5.ContiguousDataset.of(file[name]) for name in arrays}
     descriptor = os.open(path, os.O_WRONLY)
     try:
         for name, array in arrays.items():
             for first, block in _blocks(array):
-                places[name].write_stretch(descriptor, first, block)
+                places[name].write_range(descriptor, first, block)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

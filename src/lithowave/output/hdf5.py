@@ -160,7 +160,7 @@ def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **att
 
 
 @dataclass(frozen=True)
-class Piece:
+class ContiguousDataset:
     """Place of a contiguous array in a file: where it starts (bytes), its shape and type."""
 
     start: int
@@ -168,7 +168,7 @@ class Piece:
     dtype: np.dtype
 
     @classmethod
-    def of(cls, dataset: Any) -> Piece:
+    def of(cls, dataset: Any) -> ContiguousDataset:
         """The place of an HDF5 data set made by `preallocate`."""
         offset = dataset.id.get_offset()
         if offset is None and dataset.size:
@@ -187,7 +187,7 @@ class Piece:
         values = self._prepared(values, self.shape[1:])
         _write_array(descriptor, values, self._byte(index * values.size))
 
-    def write_stretch(self, descriptor: int, first: int, values: np.ndarray) -> None:
+    def write_range(self, descriptor: int, first: int, values: np.ndarray) -> None:
         """Write `values` to the elements from number `first` on, counted through the whole array, last axis fastest."""
         if first < 0 or first + values.size > math.prod(self.shape):
             raise ValueError(f"{values.size} values from {first} on leave an array of shape {self.shape}")

@@ -1,8 +1,7 @@
-"""What a run writes while it goes: each recorder tells when it is due and takes its part from the solver.
+"""Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
 
-All have the same shape: `due(clock)`, `write(solver, clock)`, `flush(solver)` (everything taken so far is on
-disk and readable), `state()` and `restore()` for checkpoints, `finish(solver)` at the end of a complete run,
-and `close()`.
+In addition to the methods of a callback (`lithowave.run.callback.Callback`) they have `flush` and `sync`, after which
+everything recorded so far is on disk and readable, and `state` and `restore` for checkpoints.
 """
 
 from __future__ import annotations
@@ -10,47 +9,63 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter
-from lithowave.output.snapshot_parts import SnapshotHead, part_writer, parts_folder, remove_parts, remove_snapshots
+from lithowave.output.snapshot_parts import (
+    PartWriter,
+    SnapshotHead,
+    part_writer,
+    parts_folder,
+    remove_parts,
+    remove_snapshots,
+)
 from lithowave.output.snapshots import SnapshotWriter
-from lithowave.parallel.collective import together
-from lithowave.run.onsets import NOTHING
+from lithowave.parallel.collective import collective_section
 from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.interface import Solver
+from lithowave.solvers.gathered import GatheredSolver
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
-MOST_RECORDS = 256
+if TYPE_CHECKING:
+    from lithowave.description.outputs import Snapshots
+    from lithowave.description.simulation import Simulation
+
+MAX_RECORDS = 256
+NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 # Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,
 # and volumes, would keep all waiting for one disk.
-MOST_GATHERED = 2_000_000
+MAX_GATHERED_POINTS = 2_000_000
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
 class Recorder:
-    """What recorders have in common: nothing to save, nothing to flush.
+    """A recorder with nothing to prepare, to flush or to save.
 
-    remarks : what the log is to say when the run is complete.
+    remarks : lines for the log of a complete run.
     """
 
     remarks: tuple[str, ...] = ()
 
     def due(self, clock: Clock) -> bool:
-        """Whether `write` is wanted at this step."""
-        raise AssertionError("every recorder has its own")
+        """True if this step is to be recorded."""
+        raise NotImplementedError
 
-    def write(self, solver: Solver, clock: Clock) -> None:
-        """Take what is due."""
-        raise AssertionError("every recorder has its own")
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Record this step."""
+        raise NotImplementedError
 
-    def flush(self, solver: Solver) -> None:
-        """Put on disk what has been taken."""
+    def start(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Record the first step of the loop, if it is due."""
+
+    def flush(self, solver: GatheredSolver) -> None:
+        """Write everything recorded so far."""
 
     def sync(self) -> None:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
@@ -62,8 +77,8 @@ class Recorder:
     def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
         """Go on from `state` at the clock's step."""
 
-    def finish(self, solver: Solver) -> None:
-        """The run is complete."""
+    def finish(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Write the rest; the run is complete."""
 
     def close(self) -> None:
         """Close files."""
@@ -76,7 +91,7 @@ def record_lag(quantity: str, with_stress: bool) -> int:
 
 def block_length(receiver_count: int) -> int:
     """Records that are kept on the device before they are brought to the host: at most 64 MB of them."""
-    return max(1, min(MOST_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
+    return max(1, min(MAX_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
 
 
 class SeismogramRecorder(Recorder):
@@ -117,21 +132,20 @@ class SeismogramRecorder(Recorder):
             self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step, self.moved = 0, False  # moved : whether a sample that was written exceeds `NOTHING`
         self.staggered = True  # whether the solver's tensors are those of half a step before
-        self._coming: tuple[Any, np.ndarray] | None = None  # a full block on its way from the device, and its steps
+        self._coming: tuple[PendingFields, np.ndarray] | None = None  # a full block in transfer, and its steps
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
-    def start(self, solver: Solver) -> None:
-        """Make room on the device; the record taken now only loads the kernel, and is overwritten."""
+    def prepare(self, solver: GatheredSolver) -> None:
+        """Make room on the device."""
         self.staggered = solver.staggered
         solver.start_records(self.capacity, self.tensors)
-        solver.record(0)
 
     def due(self, clock: Clock) -> bool:
         """At the samples, or at every step where integrals or differences are needed."""
         return clock.step % self.every == 0
 
-    def write(self, solver: Solver, clock: Clock) -> None:
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
         """Keep a record on the device; when a block is full ask for it, and write the one asked for before."""
         solver.record(self.count)
         self.count += 1
@@ -139,7 +153,7 @@ class SeismogramRecorder(Recorder):
         if self.count == self.capacity:
             self._ask(solver)
 
-    def _ask(self, solver: Solver) -> None:
+    def _ask(self, solver: GatheredSolver) -> None:
         """Begin to bring the records kept so far to the host, while the device goes on."""
         self._take()
         steps = self.last_step - self.every * np.arange(self.count)[::-1]
@@ -156,7 +170,7 @@ class SeismogramRecorder(Recorder):
             if block["motion"].shape[-1]:
                 self.writer.write(self.writer.samples_written, block)
 
-    def flush(self, solver: Solver) -> None:
+    def flush(self, solver: GatheredSolver) -> None:
         """Convert the records kept so far and write them."""
         if self.count:
             self._ask(solver)
@@ -207,9 +221,12 @@ class SeismogramRecorder(Recorder):
         self.carry = {name: state[name][..., : own.shape[-2], :] for name, own in self.carry.items()}
         self.last_step = clock.step
 
-    def finish(self, solver: Solver) -> None:
-        """Write the last block."""
+    def finish(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Write the last block; the file of a run that ends early holds no more than the samples written."""
         self.flush(solver)
+        if clock.stop_reason is not None:
+            with collective_section(solver.ranks):
+                self.writer.truncate()
 
     def close(self) -> None:
         """Close the file."""
@@ -223,32 +240,37 @@ class SnapshotRecorder(Recorder):
     """
 
     def __init__(
-        self, writer: SnapshotWriter, raster: Any, fields: tuple[str, ...], every: int, last: int
+        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int
     ) -> None:
-        self.writer, self.raster, self.fields, self.every, self.last = writer, raster, fields, every, last
-        self._coming: tuple[float, Any] | None = None  # time and fields of a snapshot on its way from the device
+        self.writer, self.snapshot, self.fields, self.every, self.last = writer, snapshot, fields, every, last
+        self._coming: tuple[float, PendingFields] | None = None  # time and fields of a snapshot in transfer
 
     def due(self, clock: Clock) -> bool:
         """Every so many steps."""
         return clock.step % self.every == 0 and clock.step <= self.last
 
-    def write(self, solver: Solver, clock: Clock) -> None:
+    def start(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Record the snapshot at time 0; a restarted run has it already."""
+        if clock.step == 0:
+            self(solver, clock)
+
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
         """Ask for one snapshot, and append the one asked for before: the device goes on meanwhile."""
         coming = self._ask(solver)
         self.flush(solver)
         self._coming = clock.time, coming
 
-    def _ask(self, solver: Solver) -> Any:
-        return solver.fields(self.raster, self.fields)
+    def _ask(self, solver: GatheredSolver) -> PendingFields:
+        return solver.fields(self.snapshot, self.fields)
 
-    def flush(self, solver: Solver) -> None:
+    def flush(self, solver: GatheredSolver) -> None:
         """Append the snapshot that was asked for."""
         if self._coming is not None:
             time, coming = self._coming
             self._coming = None
             self.writer.write(time, coming.wait())
 
-    def finish(self, solver: Solver) -> None:
+    def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last one."""
         self.flush(solver)
 
@@ -261,24 +283,31 @@ class SnapshotRecorder(Recorder):
         self.writer.close()
 
 
-class PartsRecorder(SnapshotRecorder):
+class PartitionedSnapshotRecorder(SnapshotRecorder):
     """Snapshots of which each rank writes its own points; what is small becomes one file when the run is complete.
 
     path : of that file. joined : whether it is to be made.
     """
 
     def __init__(
-        self, writer: Any, raster: Any, fields: tuple[str, ...], every: int, last: int, path: Path, joined: bool
+        self,
+        writer: PartWriter,
+        snapshot: SnapshotGrid,
+        fields: tuple[str, ...],
+        every: int,
+        last: int,
+        path: Path,
+        joined: bool,
     ) -> None:
-        super().__init__(writer, raster, fields, every, last)
+        super().__init__(writer, snapshot, fields, every, last)
         self.path, self.joined = path, joined
 
-    def _ask(self, solver: Any) -> Any:
-        return solver.local_fields(self.raster, self.fields)[1]
+    def _ask(self, solver: GatheredSolver) -> PendingFields:
+        return solver.local_fields(self.snapshot, self.fields)[1]
 
-    def finish(self, solver: Any) -> None:
+    def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last one, and join the parts, or tell how to."""
-        with together(solver.ranks):
+        with collective_section(solver.ranks):
             self.flush(solver)
             self.sync()
             self.close()
@@ -308,11 +337,11 @@ class PeakRecorder(Recorder):
         """Every step."""
         return clock.step > 0
 
-    def write(self, solver: Solver, clock: Clock) -> None:
-        """Take the present velocities into account."""
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Update the peaks with the present velocities."""
         solver.update_peaks()
 
-    def finish(self, solver: Solver) -> None:
+    def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Write the maps."""
         peaks = solver.peaks()
         if self.path is None:
@@ -321,7 +350,7 @@ class PeakRecorder(Recorder):
         write_peak_motion(self.path, peaks["x"], peaks["y"], pgv, pgd, self.attributes)
 
 
-class NoWriter:
+class NullWriter:
     """What recorders write into on ranks that write nothing."""
 
     samples_written = 0
@@ -330,6 +359,9 @@ class NoWriter:
         """Nothing."""
 
     def sync(self) -> None:
+        """Nothing."""
+
+    def truncate(self) -> None:
         """Nothing."""
 
     def close(self) -> None:
@@ -354,7 +386,12 @@ def snapshot_names(selections: Sequence[Any]) -> list[str]:
 
 
 def make_recorders(
-    simulation: Any, schedule: Schedule, solver: Any, folder: Path, attributes: dict[str, Any], checkpoint: Any = None
+    simulation: Simulation,
+    schedule: Schedule,
+    solver: GatheredSolver,
+    folder: Path,
+    attributes: dict[str, Any],
+    checkpoint: Checkpoint | None = None,
 ) -> list[Recorder]:
     """The recorders that the description asks for, on new files or (after a checkpoint) on those there.
 
@@ -377,58 +414,70 @@ def make_recorders(
 
 
 def _seismograms(
-    simulation: Any, schedule: Schedule, solver: Any, folder: Path, attributes: dict[str, Any], checkpoint: Any
+    simulation: Simulation,
+    schedule: Schedule,
+    solver: GatheredSolver,
+    folder: Path,
+    attributes: dict[str, Any],
+    checkpoint: Checkpoint | None,
 ) -> SeismogramRecorder:
-    output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.receiver_list()
+    output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
     capacity = block_length(len(receivers))  # on all ranks the same: they ask for the records together
-    writer: Any = NoWriter()
-    with together(solver.ranks):
+    writer: Any = NullWriter()
+    with collective_section(solver.ranks):
         if not solver.ranks.is_root:
             receivers = []
         elif checkpoint is None:
             writer = SeismogramWriter(
                 path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
-                output.stress, output.pressure, attributes, sources=simulation.point_sources(),
+                output.stress, output.pressure, attributes, sources=simulation.acquisition.sources,
                 precision=simulation.compute.precision, strain=output.strain,
             )  # fmt: skip
         else:
-            writer = SeismogramWriter.resume(path, int(checkpoint.common["seismograms"]["samples"]))
+            writer = SeismogramWriter.resume(
+                path, int(checkpoint.common["seismograms"]["samples"]), schedule.sample_count
+            )
     recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity)
-    recorder.start(solver)
+    recorder.prepare(solver)
     return recorder
 
 
 def _snapshots(
-    selection: Any, schedule: Schedule, solver: Any, path: Path, attributes: dict[str, Any], checkpoint: Any
+    selection: Snapshots,
+    schedule: Schedule,
+    solver: GatheredSolver,
+    path: Path,
+    attributes: dict[str, Any],
+    checkpoint: Checkpoint | None,
 ) -> SnapshotRecorder:
     every, count = snapshot_steps(selection.interval, schedule)
-    raster, ranks, fields = solver.raster(selection), solver.ranks, tuple(selection.fields)
-    head = SnapshotHead(raster.origin, raster.spacing, raster.shape[::-1], fields, count, attributes)
-    in_parts = ranks.size > 1 and (min(raster.shape) > 1 or math.prod(raster.shape) > MOST_GATHERED)
+    snapshot, ranks, fields = solver.snapshot_grid(selection), solver.ranks, tuple(selection.fields)
+    head = SnapshotHead(snapshot.origin, snapshot.spacing, snapshot.shape[::-1], fields, count, attributes)
+    in_parts = ranks.size > 1 and (min(snapshot.shape) > 1 or math.prod(snapshot.shape) > MAX_GATHERED_POINTS)
     if checkpoint is not None:  # as the run began, on whatever number of ranks
         in_parts = ranks.broadcast(parts_folder(path).is_dir())
     if in_parts:
         kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
-        part = part_writer(path, head, solver.raster_points(raster), ranks, kept)
+        part = part_writer(path, head, solver.snapshot_points(snapshot), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
-        return PartsRecorder(part, raster, fields, every, schedule.steps, path, joined)
-    writer: Any = NoWriter()
-    with together(ranks):
+        return PartitionedSnapshotRecorder(part, snapshot, fields, every, schedule.steps, path, joined)
+    writer: Any = NullWriter()
+    with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
             remove_snapshots(path)
             writer = new_snapshot_file(path, head)
         elif ranks.is_root:
             writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
-    return SnapshotRecorder(writer, raster, fields, every, schedule.steps)
+    return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps)
 
 
-def output_bytes(simulation: Any, schedule: Schedule, raster_points: list[int]) -> int:
+def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: list[int]) -> int:
     """Bytes that the recorders will write, checkpoints aside."""
     output = simulation.output
     value = 4 if simulation.compute.precision == "single" else 8
     components = 3 + 6 * output.stress + output.pressure + 6 * output.strain
-    total = len(simulation.receiver_list()) * components * schedule.sample_count * value
-    for selection, points in zip(output.snapshots, raster_points, strict=True):
+    total = len(simulation.acquisition.receivers) * components * schedule.sample_count * value
+    for selection, points in zip(output.snapshots, snapshot_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
         per_point = sum(COMPONENTS[name] for name in selection.fields)
         thickness = (

@@ -27,13 +27,13 @@ MADE_BY_RUNS = (
     DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint",
     "figures", "miniseed", "sac", "segy",
 )  # fmt: skip
-ENDINGS = (
+EXIT_KEYS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
 PARALLEL = ("parts", "transport", "overlap", "patience")  # of `compute`: no run depends on them
 PACKAGES = (
-    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "netCDF4", "cupy-cuda13x",
+    "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
 )  # fmt: skip
 
@@ -55,7 +55,7 @@ class RunFolder:
         InputError : when another run is there and `overwrite` is not set, or other files that a run would
         replace. OutputError : when the folder cannot be written.
         """
-        taken = made_by_runs(path)
+        taken = existing_outputs(path)
         if taken and not overwrite:
             raise _taken(
                 path, taken, "holds another run" if REPORT in taken else "holds files of these names"
@@ -67,7 +67,7 @@ class RunFolder:
         folder = cls(path)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            folder._hold()
+            folder._acquire_lock()
         try:
             folder._begin(description, taken)
         except OutputError:
@@ -115,10 +115,10 @@ class RunFolder:
         if folder.report.get("exit_state") == "finished":
             raise InputError(str(path), "this run is complete", "there is nothing to restart")
         with writing(path / LOG):
-            folder._hold()
+            folder._acquire_lock()
         return folder
 
-    def _hold(self) -> None:
+    def _acquire_lock(self) -> None:
         """Lock the log; the system lets go of it when this process ends, in whatever way."""
         self._held = open(self.path / LOG, "a", encoding="utf-8")
         try:
@@ -146,9 +146,9 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin_again(self, step: int) -> None:
+    def record_restart(self, step: int) -> None:
         """Note in run.json that the run goes on from `step`, and on what and how the part before it ended."""
-        part = {name: self.report.pop(name) for name in ENDINGS + DEVICE if name in self.report}
+        part = {name: self.report.pop(name) for name in EXIT_KEYS + DEVICE if name in self.report}
         note = {"step": step, "time": now(), "before": part}
         restarts = [*self.report.get("restarts", []), note]
         self.write_report(restarts=restarts, host=platform.node(), exit_state="running")
@@ -184,14 +184,14 @@ class RunFolder:
             os.replace(temporary, self.path / name)
 
 
-class FollowingFolder(RunFolder):
+class NonRootRunFolder(RunFolder):
     """The folder as all ranks but the first see it: that one writes reports; failures are told by whoever fails."""
 
     def __init__(self, path: Path, ranks: Any) -> None:
         super().__init__(path)
         self.ranks = ranks
 
-    def begin_again(self, step: int) -> None:
+    def record_restart(self, step: int) -> None:
         """The first rank does."""
 
     def log(self, line: str) -> None:
@@ -215,7 +215,7 @@ class FollowingFolder(RunFolder):
         folder.fail(step, what, seconds, failed_on_rank=self.ranks.rank, **entries)
 
 
-def made_by_runs(path: Path) -> list[str]:
+def existing_outputs(path: Path) -> list[str]:
     """What a folder holds that runs make, and that a new run there would replace."""
     return [name for name in MADE_BY_RUNS if (path / name).exists()]
 

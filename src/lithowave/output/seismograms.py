@@ -18,6 +18,7 @@ Only the first ``samples_written`` samples have been computed; what lies beyond 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ from lithowave.utc import shifted_time
 
 FILE_NAME = "seismograms.h5"
 FORMAT_VERSION = 2
+COPIED_VALUES = 4_000_000  # at a time, when a file is resized
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
@@ -104,8 +106,8 @@ class SeismogramWriter:
     def _open(self) -> None:
         with hdf5.open_file(self.path) as file:
             names = ("motion", "stress", "pressure", "strain")
-            self._pieces = {name: hdf5.Piece.of(file[name]) for name in names if name in file}
-            self._counter = hdf5.Piece.of(file["samples_written"])
+            self._pieces = {name: hdf5.ContiguousDataset.of(file[name]) for name in names if name in file}
+            self._counter = hdf5.ContiguousDataset.of(file["samples_written"])
             self.samples_written = int(file["samples_written"][()])
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
@@ -113,8 +115,10 @@ class SeismogramWriter:
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
 
     @classmethod
-    def resume(cls, path: str | Path, samples: int | None = None) -> SeismogramWriter:
+    def resume(cls, path: str | Path, samples: int | None = None, room: int | None = None) -> SeismogramWriter:
         """Open an unfinished file to go on writing, keeping only the first `samples` samples (default: all).
+
+        room : samples of the complete run; a file that was truncated gets room for them again.
 
         Raises
         ------
@@ -134,6 +138,10 @@ class SeismogramWriter:
                 )
             with hdf5.writing(writer.path):
                 writer._count(samples)
+        if room is not None and room > writer.sample_count:
+            writer.close()
+            _resize(writer.path, writer.samples_written, room)
+            writer._open()
         return writer
 
     def write(self, start: int, block: Mapping[str, np.ndarray]) -> None:
@@ -173,6 +181,18 @@ class SeismogramWriter:
     def _count(self, samples: int) -> None:
         self._counter.write(self._descriptor, np.int64(samples))
         self.samples_written = int(samples)
+
+    def truncate(self) -> None:
+        """Close the file and replace it by one that has room for the samples written only, as of a shorter run.
+
+        Raises
+        ------
+        OutputError : when the new file cannot be written; the old one is unchanged.
+        """
+        self.close()
+        if self.samples_written < self.sample_count:
+            _resize(self.path, self.samples_written, self.samples_written)
+            self.sample_count = self.samples_written
 
     def sync(self) -> None:
         """Wait until what is written has reached the disk; for use before a checkpoint that relies on it.
@@ -222,6 +242,31 @@ def _lay_out(
         "sample_count": int(count),
     }
     write_attributes(file, head)
+
+
+def _resize(path: Path, count: int, room: int) -> None:
+    """Replace a seismogram file by one with its first `count` samples and room for `room`, in blocks of receivers."""
+    with hdf5.open_file(path) as old, hdf5.replaced(path) as temporary:
+        names = [name for name in ("motion", "stress", "pressure", "strain") if name in old]
+        with hdf5.laying_out(temporary) as new:
+            for name in ("receivers", "sources"):
+                old.copy(name, new)
+            for name in names:
+                hdf5.preallocate(new, name, (*old[name].shape[:-1], room), old[name].dtype, **old[name].attrs)
+            hdf5.preallocate(new, "samples_written", (), np.int64, **old["samples_written"].attrs)[()] = count
+            time = new.create_dataset("time", data=np.arange(room) * old.attrs["sampling_interval"])
+            time.attrs["units"] = "s"
+            write_attributes(new, {**old.attrs, "sample_count": room})
+        with hdf5.open_file(temporary) as new:
+            pieces = {name: hdf5.ContiguousDataset.of(new[name]) for name in names}
+        with open(temporary, "r+b") as file:
+            for name, piece in pieces.items():
+                components = math.prod(piece.shape[1:-1])
+                step = max(1, COPIED_VALUES // max(1, components * count))
+                for first in range(0, piece.shape[0], step):
+                    rows = old[name][first : first + step, ..., :count].reshape(-1, count)
+                    for number, row in enumerate(rows, start=first * components):
+                        piece.write_range(file.fileno(), number * room, row)
 
 
 def _write_receivers(group: Any, receivers: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ on on other ranks: ``from_000012`` from snapshot 12 on, and up to the first of t
 
     /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
                             point_spacing and point_origin (x, y, z) m
-    /points (n,)            numbers in the raster, x fastest, rising
+    /points (n,)            numbers in the snapshot grid, x fastest, rising
     /written ()             snapshots that are complete
     /times (room,)          s
     /fields/<field>         (room, n[, components])
@@ -29,7 +29,7 @@ from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
 from lithowave.output.vtkhdf import FIELD_COMPONENTS
-from lithowave.parallel.collective import together
+from lithowave.parallel.collective import collective_section
 from lithowave.parallel.ranks import Ranks
 
 PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second behind the first, hidden: while they are removed
@@ -62,8 +62,8 @@ class PartWriter:
 
     Parameters
     ----------
-    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the raster, x
-    fastest, in any order. first : snapshots before this file. ranks : number of files beside each other.
+    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the snapshot
+    grid, x fastest, in any order. first : snapshots before this file. ranks : number of files of the same snapshots.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class PartWriter:
         with hdf5.open_file(self.path) as file:
             self._fields = _texts(file.attrs["fields"])
             names = ("points", "written", "times", *(f"fields/{name}" for name in self._fields))
-            self._pieces = {name: hdf5.Piece.of(file[name]) for name in names}
+            self._pieces = {name: hdf5.ContiguousDataset.of(file[name]) for name in names}
             self.written = int(file["written"][()])
         with hdf5.writing(self.path):
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
@@ -147,7 +147,7 @@ class PartWriter:
             for name in self._fields:
                 own = values[name] if self._order is None else values[name][self._order]
                 self._pieces[f"fields/{name}"].write_step(self._descriptor, step, own)
-            self._pieces["times"].write_stretch(self._descriptor, step, np.array(float(time)))
+            self._pieces["times"].write_range(self._descriptor, step, np.array(float(time)))
             self._count(step + 1)
 
     def _count(self, written: int) -> None:
@@ -261,17 +261,17 @@ def part_writer(path: Path, head: SnapshotHead, points: np.ndarray, ranks: Ranks
     """
     folder = parts_folder(path)
     last: PartFolder | None = None
-    with together(ranks):
+    with collective_section(ranks):
         if ranks.is_root:
             if kept is None:
                 remove_snapshots(path)
             else:
                 last = _cut_folders(path, kept)
     last, same = ranks.broadcast(last), False
-    with together(ranks):
+    with collective_section(ranks):
         same = last is not None and _has_points(last.file(ranks.rank), points, ranks.size)
     same = all(ranks.all_gather(same))
-    with together(ranks):
+    with collective_section(ranks):
         if same:
             return PartWriter.resume(last.file(ranks.rank), points, kept - last.first)
         new = PartFolder(folder / f"from_{kept or 0:06d}", kept or 0)

@@ -89,7 +89,7 @@ class SnapshotWriter:
             self._storage = Storage(file.attrs["point_counts"], file.attrs["point_spacing"])
             self.step_count = int(file.attrs["step_count"])
             self._steps_name = file.attrs["steps_group"]
-            self._pieces = {name: hdf5.Piece.of(array) for name, array in file["VTKHDF/PointData"].items()}
+            self._pieces = {name: hdf5.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
             self._times = list(file[self._steps_name]["Values"])
         with hdf5.writing(self.path):
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
@@ -161,7 +161,7 @@ class SnapshotWriter:
                 before, stored = self._storage.rows_to_file(first, part)
                 piece, size = self._pieces[name], math.prod(stored.shape[2:])
                 step_size = math.prod(piece.shape) // self.step_count
-                piece.write_stretch(self._descriptor, step * step_size + before * size, stored)
+                piece.write_range(self._descriptor, step * step_size + before * size, stored)
 
     def count(self, times: Sequence[float]) -> None:
         """The file now holds the snapshots of these times, s."""

@@ -15,14 +15,16 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import to_geographic
-from lithowave.output.seismograms import Seismograms
+
+if TYPE_CHECKING:
+    from lithowave.output.seismograms import Seismograms
 
 # lowest sampling rate (Hz) that a band letter stands for, in the variant with a corner period of 10 s or more
 BANDS = (

@@ -12,7 +12,7 @@ from lithowave.parallel.ranks import Ranks
 Found = TypeVar("Found")
 
 
-def agreed(ranks: Ranks, work: Callable[[], Found]) -> Found:
+def collective_call(ranks: Ranks, work: Callable[[], Found]) -> Found:
     """What `work()` returns, which hands nothing around; where it fails on some rank, the first of these errors on all.
 
     Raises
@@ -34,7 +34,7 @@ def agreed(ranks: Ranks, work: Callable[[], Found]) -> Found:
 
 
 @contextmanager
-def together(ranks: Ranks) -> Iterator[None]:
+def collective_section(ranks: Ranks) -> Iterator[None]:
     """All ranks enter, whatever each does inside, and leave when all are done; an error of one is an error of all.
 
     Inside nothing may be handed around among the ranks: one that fails would leave the others waiting.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError, ResourceError
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 SHARED_DEVICES = "LITHOWAVE_SHARED_DEVICES"  # 1: several ranks may use one device, for tests
 TAG = 7
@@ -50,7 +50,7 @@ class Message:
         """Pack into `outgoing` and send it, once everything asked for so far is done. Nothing waits."""
         pack()
         if not self.halo.silent:
-            with self.backend.beside():
+            with self.backend.on_side_stream():
                 self._send()
         if not self.halo.overlap:
             self._arrive()
@@ -73,7 +73,7 @@ class Message:
         """What is asked for from now on finds all of it in `incoming`."""
         if not self.halo.silent:
             self._receive()
-            self.backend.join()
+            self.backend.join_side_stream()
 
     def _prepare(self) -> None:
         """Whatever the transport needs once."""
@@ -85,7 +85,7 @@ class Message:
         """Queue, beside other work, whatever brings it there; on a host wait for it."""
 
 
-class HostMessage(Message):
+class StagedMpiMessage(Message):
     """By MPI between arrays in main memory; on a CUDA device through page-locked buffers."""
 
     def _prepare(self) -> None:
@@ -110,11 +110,11 @@ class HostMessage(Message):
         start_all, wait_all = self.halo.ranks.mpi.Prequest.Startall, self.halo.ranks.mpi.Request.Waitall
         start_all(self._requests)
         wait_all(self._requests)
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             self._in.push()
 
 
-class DirectMessage(HostMessage):
+class MpiMessage(StagedMpiMessage):
     """By MPI between arrays that are in main memory anyway: sent at once."""
 
     def _send(self) -> None:
@@ -179,7 +179,7 @@ class PeerMessage(Message):
 
     def _receive(self) -> None:
         begin = self._block.address + self._count % 2 * self._turn_bytes
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             for rank in self.neighbors:
                 self.halo.peers.wait_flag(begin + self._flags[rank], self._count)
             self.halo.peers.put(self.incoming.data.ptr, begin, self.incoming.nbytes)
@@ -217,7 +217,7 @@ class Halo:
 
     def message(self, sends: Mapping[int, int], receives: Mapping[int, int]) -> Message:
         """A message of so many numbers to and from each neighbouring rank. All ranks must make theirs alike."""
-        kinds = {"peer": PeerMessage, "nccl": NcclMessage, "host": HostMessage, "mpi": DirectMessage, "none": Message}
+        kinds = {"peer": PeerMessage, "nccl": NcclMessage, "host": StagedMpiMessage, "mpi": MpiMessage, "none": Message}
         message = kinds[self.transport](self, sends, receives)
         if not self.alone:  # without other ranks there is nothing to close, and no end of a run at which to do it
             self._messages.append(message)
@@ -284,12 +284,12 @@ class Halo:
         self.communicator = nccl.NcclCommunicator(self.ranks.size, identity, self.ranks.rank)
 
 
-def alone(backend: Any) -> Halo:
+def single_rank_halo(backend: Any) -> Halo:
     """The halo of a run on one rank: nobody to send to."""
-    return Halo(ALONE, backend)
+    return Halo(SINGLE_RANK, backend)
 
 
-def device_of(ranks: Ranks, device_count: int) -> int:
+def device_index(ranks: Ranks, device_count: int) -> int:
     """Number of the device for this rank, by its rank on the machine."""
     return ranks.local_rank % max(1, device_count)
 
@@ -313,7 +313,7 @@ def require_own_device(ranks: Ranks, backend: Any) -> None:
         )
 
 
-def sharers_of_cores(ranks: Ranks) -> int:
+def ranks_sharing_cores(ranks: Ranks) -> int:
     """How many ranks may run on the same cores of this machine as this one: all that are on it, or, where the launcher
     has given each cores of its own, just this one."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()

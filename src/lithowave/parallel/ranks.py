@@ -173,7 +173,7 @@ class MpiRanks(Ranks):
         return {"ranks": self.size, "mpi": self.mpi.Get_library_version().splitlines()[0].strip("\0 ")}
 
 
-ALONE = Ranks()
+SINGLE_RANK = Ranks()
 
 
 def launched() -> bool:
@@ -192,7 +192,7 @@ def make_ranks() -> Ranks:
     another MPI than mpi4py.
     """
     if not launched():
-        return ALONE
+        return SINGLE_RANK
     if find_spec("mpi4py") is None:
         raise MissingPackageError("mpi4py", "a run on more than one process", "mpi")
     ranks = MpiRanks()
@@ -204,7 +204,7 @@ def make_ranks() -> Ranks:
             "both), or choose the MPI for mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     if ranks.size == 1:
-        return ALONE
+        return SINGLE_RANK
     sys.excepthook = _abort_on(ranks, sys.excepthook)
     return ranks
 

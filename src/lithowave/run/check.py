@@ -10,15 +10,22 @@ from typing import Any
 
 from lithowave.backends import make_backend
 from lithowave.backends.cpu import usable_cores
+from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
-from lithowave.output.run_folder import made_by_runs
+from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
-from lithowave.run.memory import MemoryNeed, free_device_memory, free_main_memory, memory_needed
+from lithowave.run.memory import (
+    MemoryRequirement,
+    free_device_memory,
+    free_main_memory,
+    memory_needed,
+    require_mesh_memory,
+)
 from lithowave.run.progress import rate_key, rate_text
-from lithowave.run.scaling_estimate import Partition, divide, require_ranks
+from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.solvers import load_method
 
 # A Python process with the packages loaded and the kernels compiled, before any array of a run.
@@ -54,7 +61,7 @@ class CheckReport:
     free_disk_bytes: int
     warnings: list[str]
     problems: list[str]
-    partition: Partition | None = None
+    partition: ScalingEstimate | None = None
     ranks_per_machine: int | None = None
 
     @property
@@ -137,21 +144,20 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     if ranks is not None:
         require_ranks(simulation, ranks)
     method = load_method(simulation.solver.method)
-    plan = method.plan(simulation)
-    schedule = plan.schedule
     backend, problems = _backend(simulation)
-    if not problems:
-        plan = plan.on(backend, simulation)
-    receivers = simulation.receiver_list()
-    points = [plan.raster_point_count(selection) for selection in simulation.output.snapshots]
+    require_mesh_memory(simulation, backend)
+    plan = method.plan(simulation, backend)
+    schedule = plan.schedule
+    receivers = simulation.acquisition.receivers
+    points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
     whole = memory_needed(simulation, plan, backend)
-    partition = None if ranks is None else divide(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
-    need = MemoryNeed(whole.main + PROCESS_BYTES, whole.device)
+    partition = None if ranks is None else estimate_scaling(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
+    need = MemoryRequirement(whole.main + PROCESS_BYTES, whole.device)
     free = free_main_memory()
     device_free = None if need.device is None else free_device_memory(backend)
-    one = need if partition is None else MemoryNeed(partition.memory_bytes, partition.device_memory_bytes)
+    one = need if partition is None else MemoryRequirement(partition.memory_bytes, partition.device_memory_bytes)
     problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
     directory = Path(simulation.output.directory)
     # A checkpoint goes only when the next one is complete.
@@ -195,7 +201,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
 
 
 def _memory_problems(
-    need: MemoryNeed, free: int, device_free: int | None, backend: Any, whom: str
+    need: MemoryRequirement, free: int, device_free: int | None, backend: Backend, whom: str
 ) -> list[str]:
     """What does not fit into the memory of the device, or of this machine."""
     found = []
@@ -219,7 +225,7 @@ def _disk_problems(directory: Path, most: int) -> list[str]:
     return found
 
 
-def _too_many_ranks(partition: Partition, fitting: int, free: int, backend: Any) -> list[str]:
+def _too_many_ranks(partition: ScalingEstimate, fitting: int, free: int, backend: Backend) -> list[str]:
     """Return why the ranks, each of which fits, cannot all be on this machine.
 
     fitting : how many of them can.
@@ -235,7 +241,7 @@ def _too_many_ranks(partition: Partition, fitting: int, free: int, backend: Any)
     ]
 
 
-def _shared_cores(partition: Partition) -> list[str]:
+def _shared_cores(partition: ScalingEstimate) -> list[str]:
     """Return a warning if there are more ranks than cores."""
     cores = usable_cores()
     if partition.own_device or partition.ranks <= cores:
@@ -243,7 +249,7 @@ def _shared_cores(partition: Partition) -> list[str]:
     return [f"ranks: {partition.ranks} on this machine share {cores} core{'s' * (cores > 1)}"]
 
 
-def _backend(simulation: Simulation) -> tuple[Any, list[str]]:
+def _backend(simulation: Simulation) -> tuple[Backend, list[str]]:
     """The device; where it is not there, the CPU in its place and what is missing."""
     compute = simulation.compute
     try:
@@ -253,7 +259,7 @@ def _backend(simulation: Simulation) -> tuple[Any, list[str]]:
 
 
 def _occupied(directory: Path) -> list[str]:
-    names = made_by_runs(directory)
+    names = existing_outputs(directory)
     if not names:
         return []
     return [

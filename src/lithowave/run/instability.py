@@ -1,55 +1,74 @@
-"""The instability watch: stops a run whose fields grow without bound, and says where, when and why."""
+"""The instability watch: ends a run whose fields grow without bound, and reports where, when and why."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from lithowave.description.sources import PointSource
 from lithowave.errors import InstabilityError
-from lithowave.run.onsets import NOTHING, Onsets, require_motion
+from lithowave.output.recorders import NOTHING
+from lithowave.run.callback import Callback
+from lithowave.run.onsets import Onsets, require_motion
 from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.interface import Solver
+from lithowave.solvers.gathered import GatheredSolver
 
-EVERY = 50
-GROWTH = 1e3
+CHECK_INTERVAL = 50  # steps
+MAX_GROWTH = 1e3
 
 
-class InstabilityWatch:
-    """Looks at the largest velocity every so many steps.
+class InstabilityWatch(Callback):
+    """The callback that inspects the largest velocity at intervals, and at the end.
 
-    While the sources act it may be anything finite; after that no velocity can pass a thousand times the
-    largest seen before, whatever the structure focuses.
+    While the sources act, any finite velocity is allowed; after that, no velocity can exceed a thousand times the
+    largest one before, however the structure focuses waves.
 
     Parameters
     ----------
-    schedule : for the report. sources : point sources, whose time functions tell when they end. every :
-    steps. onsets : of these sources; None: fields may stay zero.
+    schedule : for the report. sources : point sources; after the end of their time functions growth is limited. every :
+    steps. onsets : of these sources; None: fields may remain zero.
     """
 
     def __init__(
-        self, schedule: Schedule, sources: Sequence[Any], every: int = EVERY, onsets: Onsets | None = None
+        self,
+        schedule: Schedule,
+        sources: Sequence[PointSource],
+        every: int = CHECK_INTERVAL,
+        onsets: Onsets | None = None,
     ) -> None:
         self.schedule, self.every, self.onsets = schedule, every, onsets
-        self.quiet_after = max((source.time_function.support()[1] for source in sources), default=0.0)
+        self.sources_end = max((source.time_function.support()[1] for source in sources), default=0.0)
         self.largest = 0.0
 
-    def check(self, solver: Solver, clock: Clock) -> None:
-        """Look at the fields if it is time."""
-        if clock.step % self.every == 0 or clock.finished:
-            self.inspect(solver, clock)
+    def due(self, clock: Clock) -> bool:
+        """True at the interval, and at the end."""
+        return clock.step % self.every == 0 or clock.finished
 
-    def inspect(self, solver: Solver, clock: Clock) -> None:
-        """Raise InstabilityError when the fields have gone wrong, SelfCheckError when sources move nothing."""
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Inspect the fields."""
+        self.inspect(solver, clock)
+
+    def start(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Inspect the fields with which the loop begins."""
+        self.inspect(solver, clock)
+
+    def inspect(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Compare the largest velocity with those before.
+
+        Raises
+        ------
+        InstabilityError : it is not finite, or has grown too much. SelfCheckError : sources have acted, but the
+        velocity is zero everywhere.
+        """
         now = solver.largest_velocity()
-        grown = clock.time > self.quiet_after and self.largest > 0 and now > GROWTH * self.largest
+        grown = clock.time > self.sources_end and self.largest > 0 and now > MAX_GROWTH * self.largest
         if not math.isfinite(now) or grown:
             raise InstabilityError(self._report(solver, clock, now))
         self.largest = max(self.largest, now)
         if self.largest <= NOTHING and self.onsets is not None:
             require_motion(self.onsets, clock.step)
 
-    def _report(self, solver: Solver, clock: Clock, now: float) -> str:
+    def _report(self, solver: GatheredSolver, clock: Clock, now: float) -> str:
         seen = f"the largest before was {self.largest:.3g} m/s"
         what = (
             "a velocity is infinite or not a number"

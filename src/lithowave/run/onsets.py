@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from lithowave.description.simulation import Simulation
+from lithowave.description.sources import PointSource
 from lithowave.errors import InputError, SelfCheckError
 
 ACTED = 1e-6  # of the largest amplitude in the run: a source that has reached it has acted
 SMALLEST = 1e-15  # N or N m / s: waves of weaker sources may vanish in single precision
-NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
 STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200
@@ -28,7 +30,7 @@ class Onsets:
     sources : all point sources. totals : (sources, 9) see `Placement`. acts : (sources,) see `Placement`.
     """
 
-    sources: Sequence[Any]
+    sources: Sequence[PointSource]
     totals: np.ndarray
     acts: np.ndarray
     time_step: float
@@ -46,7 +48,7 @@ class Onsets:
             return math.inf
         return self.time_step * int(np.argmax(values >= ACTED * peak))
 
-    def acted(self, time: float) -> tuple[Any, float] | None:
+    def acted(self, time: float) -> tuple[PointSource, float] | None:
         """A source that has acted for some steps at this time, s, and its onset; None if there is none."""
         for number in np.flatnonzero(self.acts):
             if (onset := self.onset(number)) + STEPS * self.time_step <= time:
@@ -75,7 +77,7 @@ def require_motion(onsets: Onsets, step: int) -> None:
         )
 
 
-def explain_zero_seismograms(onsets: Onsets, simulation: Any, faces: dict[str, Any]) -> str:
+def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: dict[str, Any]) -> str:
     """Return a warning if all seismograms of a run may be zero, since no wave need have reached a receiver.
 
     Parameters
@@ -109,7 +111,7 @@ def explain_zero_seismograms(onsets: Onsets, simulation: Any, faces: dict[str, A
     )
 
 
-def straight_time(simulation: Any, start: Any, end: Any) -> float:
+def straight_time(simulation: Simulation, start: ArrayLike, end: ArrayLike) -> float:
     """Travel time, s, of a P wave along the straight line between two points, m."""
     start, end = np.asarray(start, float), np.asarray(end, float)
     line = start + (end - start) * ((np.arange(RAY_POINTS) + 0.5) / RAY_POINTS)[:, None]
@@ -120,7 +122,7 @@ def straight_time(simulation: Any, start: Any, end: Any) -> float:
     return float(np.linalg.norm(end - start) * np.mean(1.0 / speed))
 
 
-def _distances(source: Any, positions: np.ndarray) -> np.ndarray:
+def _distances(source: PointSource, positions: np.ndarray) -> np.ndarray:
     """Distances (receivers,), m, infinite for receivers in directions into which a source radiates nothing."""
     arms = positions - np.asarray(source.position, float)
     distance = np.linalg.norm(arms, axis=1)
@@ -132,9 +134,9 @@ def _distances(source: Any, positions: np.ndarray) -> np.ndarray:
     return np.where(radiated > RADIATED * np.linalg.norm(tensor) * distance, distance, np.inf)
 
 
-def _free_positions(simulation: Any, faces: dict[str, Any]) -> np.ndarray:
+def _free_positions(simulation: Simulation, faces: dict[str, Any]) -> np.ndarray:
     """Positions (receivers, 3), m, of the receivers that no rigid face holds."""
-    positions = np.array([receiver.position for receiver in simulation.receiver_list()], float).reshape(-1, 3)
+    positions = simulation.acquisition.receiver_positions
     if "rigid" in faces:  # of a mesh file: anywhere
         return positions[:0]
     domain = simulation.domain

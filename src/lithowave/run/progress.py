@@ -1,4 +1,4 @@
-"""How far a run is: told to whoever shows it, and in progress.json for whoever looks from outside."""
+"""Progress of a run: reported to a callable for display, and written to progress.json for other processes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from lithowave.output.run_folder import RunFolder
+from lithowave.run.callback import Callback
 from lithowave.solvers.clock import Clock
+from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Plan
 
-Show = Callable[[dict[str, Any]], None]
+ProgressCallback = Callable[[dict[str, Any]], None]
 
-SHOWN_EVERY, WRITTEN_EVERY = 0.25, 1.0
-"""Seconds on the clock between two calls of `show`, and between two versions of progress.json."""
+DISPLAY_INTERVAL, WRITE_INTERVAL = 0.25, 1.0
+"""Wall time, s, between two calls of `show`, and between two versions of progress.json."""
 
 
 def rate_key(unit: str) -> str:
@@ -26,41 +28,53 @@ def rate_text(rate: float, unit: str) -> str:
     return f"{rate / 1e6:.4g} million {unit}/s"
 
 
-class Progress:
-    """Tells how far a run is.
+class Progress(Callback):
+    """The callback that reports the progress of a run.
 
     Parameters
     ----------
-    folder : where progress.json goes. plan : tells what a step updates, and how many of it. show : takes the entries;
-    the command line passes a bar or a printer of lines, Python callers nothing.
+    folder : the run folder, for progress.json. plan : for the number of points or elements that a step updates. show :
+    called with the entries; the command line passes a bar or a printer of lines.
     """
 
-    def __init__(self, folder: RunFolder, clock: Clock, plan: Plan, show: Show | None = None) -> None:
+    def __init__(self, folder: RunFolder, plan: Plan, show: ProgressCallback | None = None) -> None:
         self.folder, self.unit, self.show = folder, plan.unit, show
         self.total, self.count = plan.unit_total, plan.unit_count
+
+    def start(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Start the measurement, and report the first step."""
         self.started = time.perf_counter()
         self.next_shown = self.next_written = self.started
         # Steps are timed from the end of the first one, in which kernels are loaded or compiled.
         self.timed_from: tuple[int, float] = (clock.step, self.started)
         self.first_step = clock.step
+        self.update(clock)
+
+    def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
+        """Report, if it is time."""
+        self.update(clock)
+
+    def close(self) -> None:
+        """Remove progress.json: it exists only during the time loop."""
+        self.folder.end_progress()
 
     def update(self, clock: Clock) -> None:
-        """Tell, if it is time."""
+        """Report, if it is time."""
         now = time.perf_counter()
         if clock.step == self.first_step + 1:
             self.timed_from = (clock.step, now)
         if now < self.next_shown and not clock.finished:
             return
-        self.next_shown = now + SHOWN_EVERY
+        self.next_shown = now + DISPLAY_INTERVAL
         entries = self.entries(clock, now)
         if self.show:
             self.show(entries)
         if now >= self.next_written:
-            self.next_written = now + WRITTEN_EVERY
+            self.next_written = now + WRITE_INTERVAL
             self.folder.write_progress(entries)
 
     def entries(self, clock: Clock, now: float) -> dict[str, Any]:
-        """Step, time, rate and time left; the last two are None as long as they are not known."""
+        """Return step, time, rate and remaining time; the last two are None as long as they are unknown."""
         rate = self.rate(clock, now)
         left = self.count * (clock.steps - clock.step)
         return {
@@ -76,7 +90,7 @@ class Progress:
         }
 
     def rate(self, clock: Clock, now: float | None = None) -> float | None:
-        """Points (or elements) updated in a second since the first step; None before the second."""
+        """Return the points (or elements) updated per second since the first step; None before the second step."""
         step, begin = self.timed_from
         elapsed = (time.perf_counter() if now is None else now) - begin
         if clock.step - step < 1 or step == self.first_step or elapsed <= 0.0:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lithowave.backends.cpu import usable_cores
+from lithowave.backends.interface import Backend
 from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
-from lithowave.run.memory import MemoryNeed
-from lithowave.solvers import load_partition_report
-from lithowave.solvers.workload import RankShare
+from lithowave.run.memory import MemoryRequirement
+from lithowave.solvers import load_method
+from lithowave.solvers.common.workload import RankWorkload
+from lithowave.solvers.interface import Plan
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -32,7 +34,7 @@ DEVICES_OF_A_HOST = 8  # that NVLink connects: what is usual, and assumed where 
 
 
 @dataclass(frozen=True)
-class Transport:
+class TransportModel:
     """How messages travel.
 
     latency_s : of a message. bandwidth : bytes a second each way. hiding : part of a step behind which messages can be
@@ -58,15 +60,15 @@ class Transport:
 # cores that work bring the messages, too, so that nothing is hidden. Finite differences in two passes hide messages
 # behind the velocities of inner points, 13/30 of a step; one pass and elements behind nearly all of it, in large parts.
 TRANSPORTS = {
-    "peer": Transport("peer copies, NVLink", 12e-6, 270e9, 0.4, "as measured of NCCL between two H200 of one host"),
-    "nccl": Transport("NCCL, NVLink", 12e-6, 270e9, 0.4, "measured between two H200 of one host"),
-    "network": Transport("NCCL, network", 15e-6, 50e9, 0.4, "assumed: 3 us and 50 GB/s for each device"),
-    "host": Transport("main memory and MPI", 30e-6, 7e9, 0.4, "assumed: PCIe 5 both ways, a copy of 10 GB/s between"),
-    "mpi": Transport("MPI in main memory", 5e-6, 3.3e9, 0.0, "measured on two cores, messages of 10 MB"),
+    "peer": TransportModel("peer copies, NVLink", 12e-6, 270e9, 0.4, "as measured for NCCL between two H200"),
+    "nccl": TransportModel("NCCL, NVLink", 12e-6, 270e9, 0.4, "measured between two H200 of one host"),
+    "network": TransportModel("NCCL, network", 15e-6, 50e9, 0.4, "assumed: 3 us and 50 GB/s for each device"),
+    "host": TransportModel("main memory and MPI", 30e-6, 7e9, 0.4, "assumed: PCIe 5 twice, a copy of 10 GB/s between"),
+    "mpi": TransportModel("MPI in main memory", 5e-6, 3.3e9, 0.0, "measured on two cores, messages of 10 MB"),
 }
 
 
-def transport_of(backend: Any, wanted: str, ranks: int) -> Transport:
+def transport_of(backend: Backend, wanted: str, ranks: int) -> TransportModel:
     """What a run on so many ranks would take. wanted : as ``compute.transport``."""
     if not backend.own_memory:
         return TRANSPORTS["mpi"]
@@ -78,7 +80,7 @@ def transport_of(backend: Any, wanted: str, ranks: int) -> Transport:
 
 
 @dataclass(frozen=True)
-class Partition:
+class ScalingEstimate:
     """What `check` tells of a run on several ranks; bytes, units and neighbours are those of the rank that has most.
 
     parts : slices along x, y, z, where the ranks have straight ones. balance : mean over largest work. repeated_work :
@@ -102,8 +104,8 @@ class Partition:
     device_memory_bytes: int | None
     own_device: bool
     speed: float
-    transport: Transport
-    shares: list[RankShare]
+    transport: TransportModel
+    shares: list[RankWorkload]
     alone_work: float
     value_bytes: int
     alone_s: float | None = None
@@ -137,7 +139,7 @@ class Partition:
             return "hidden" if self.exposed_s == 0 else "not hidden"
         return f"{_time_text(self.exposed_s)} of it not hidden"
 
-    def timed(self, loop_s: float, steps: int) -> Partition:
+    def timed(self, loop_s: float, steps: int) -> ScalingEstimate:
         """With what the model predicts. loop_s : of a run on one rank, as it was measured."""
         alone_s = loop_s / steps
         rate = self.speed * self.alone_work / alone_s
@@ -164,9 +166,9 @@ def require_ranks(simulation: Simulation, ranks: int) -> None:
         )  # fmt: skip
 
 
-def divide(
-    simulation: Simulation, plan: Any, backend: Any, need: MemoryNeed, ranks: int, process_bytes: int
-) -> Partition:
+def estimate_scaling(
+    simulation: Simulation, plan: Plan, backend: Backend, need: MemoryRequirement, ranks: int, process_bytes: int
+) -> ScalingEstimate:
     """What a run on so many ranks would be like.
 
     plan, need : of a run on one rank. process_bytes : of a process without its arrays.
@@ -175,19 +177,19 @@ def divide(
     ------
     InputError : the grid or mesh cannot be cut into so many parts, or a rank would have nothing.
     """
-    report = load_partition_report(simulation.solver.method)
-    shares = report.partition_report(simulation, ranks, backend.name)
+    method = load_method(simulation.solver.method)
+    shares = method.partition_report(simulation, plan, ranks, backend.name)
     whole = simulation.with_overrides({"compute.parts": None})
-    alone = report.partition_report(whole, 1, backend.name)[0].work
+    alone = method.partition_report(whole, plan, 1, backend.name)[0].work
     units, work = [share.units for share in shares], [share.work for share in shares]
     if min(units) < 1:
         raise InputError("--ranks", f"{ranks} ranks for {sum(units)} {plan.unit}", "Each needs some", "fewer ranks")
     sent = max(share.sent_values for share in shares) * backend.dtype.itemsize
     part = max(units) / sum(units)
     main, device = (None if one is None else math.ceil(part * one) + 2 * sent for one in (need.main, need.device))
-    return Partition(
+    return ScalingEstimate(
         ranks=ranks,
-        parts=report.parts(simulation, ranks, backend.name) if hasattr(report, "parts") else None,
+        parts=None if shares[0].parts is None else list(shares[0].parts),
         unit=plan.unit,
         least_units=min(units),
         most_units=max(units),
@@ -198,7 +200,7 @@ def divide(
         memory_bytes=main + process_bytes,
         device_memory_bytes=device,
         own_device=backend.own_memory,
-        speed=1.0 if backend.own_memory else min(1.0, usable_cores() / (ranks * backend.threads)),
+        speed=1.0 if backend.own_memory else min(1.0, usable_cores() / (ranks * backend.facts()["threads"])),
         transport=transport_of(backend, simulation.compute.transport, ranks),
         shares=shares,
         alone_work=alone,

@@ -17,8 +17,9 @@ from lithowave.output.run_folder import DESCRIPTION, LOG, PROGRESS, REPORT, read
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 
-FRESH = 60.0  # s; progress.json is written every second
+HEARTBEAT_TIMEOUT = 60.0  # s; progress.json is written every second
 WAITING, RUNNING, FINISHED, FAILED, STOPPED, LOST = "waiting", "running", "finished", "failed", "stopped", "lost"
+STOP_KEYS = ("stopped_by", "stop_reason", "stopped_at_step", "stopped_at_time_s")  # of a run that a callback has ended
 CHECKPOINT_LINE = re.compile(r" step (\d+): (?:checkpoint|stopped by \w+, checkpoint written)$", re.MULTILINE)
 
 
@@ -83,7 +84,7 @@ def run_state(path: Path) -> RunState:
     report = read_report(path)
     state = report.get("exit_state", LOST)
     if state == FINISHED:
-        return RunState(path, FINISHED, facts=_facts(report, "wall_s", "loop_s", "unit"))
+        return RunState(path, FINISHED, facts=_facts(report, "wall_s", "loop_s", "unit", *STOP_KEYS))
     if state == STOPPED:
         facts = _facts(report, "stopped_by", "stopped_at_step", "wall_s")
         return RunState(path, STOPPED, None, _resumable_from(path, report), facts=facts)
@@ -92,7 +93,7 @@ def run_state(path: Path) -> RunState:
         return RunState(path, FAILED, report.get("error", ""), _resumable_from(path, report), facts=facts)
     progress = _read_progress(path)
     elsewhere = report.get("host") not in (None, platform.node())
-    if held(path / LOG) or (elsewhere and _age(path / PROGRESS) < FRESH):
+    if is_locked(path / LOG) or (elsewhere and _age(path / PROGRESS) < HEARTBEAT_TIMEOUT):
         return RunState(path, RUNNING, progress=progress)
     doubt = ""
     if elsewhere:
@@ -106,7 +107,7 @@ def _resumable_from(path: Path, report: dict[str, Any]) -> int | None:
     return last_checkpoint(path) if report.get("restartable", True) else None
 
 
-def held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process of this machine holds the file against others."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -128,7 +129,7 @@ def last_checkpoint(path: Path) -> int:
     return 0
 
 
-def can_go_on(path: Path) -> bool:
+def is_resumable(path: Path) -> bool:
     """Whether a folder holds the beginning of a run that `restart` takes up."""
     return (path / REPORT).is_file() and (path / DESCRIPTION).is_file()
 
@@ -156,6 +157,9 @@ def _finished_text(facts: dict[str, Any]) -> str:
     parts = [f"in {duration_text(facts['wall_s'])}" if "wall_s" in facts else ""]
     if unit := facts.get("unit"):
         parts.append(rate_text(facts[rate_key(unit)], unit) if facts.get(rate_key(unit)) else "")
+    if "stop_reason" in facts:
+        time = f"{facts['stopped_at_time_s']:.4g} s"
+        parts.append(f"ended by {facts['stopped_by']} at t = {time}: {facts['stop_reason']}")
     return ", ".join(part for part in parts if part)
 
 

@@ -1,4 +1,4 @@
-"""Wishes that come as signals while a run goes on: a checkpoint, or a checkpoint and the end."""
+"""Signals to a running simulation: write a checkpoint, or write a checkpoint and stop."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lithowave.solvers.clock import Clock
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
-class StopSignals:
-    """SIGTERM and SIGINT ask for a checkpoint and the end; SIGUSR1 for a checkpoint only.
+class SignalHandler:
+    """Notes the signals: SIGTERM and SIGINT request a checkpoint and the end, SIGUSR1 requests a checkpoint only.
 
-    Whoever types Ctrl-C a second time will not wait for the checkpoint: that ends the run at once.
+    A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class StopSignals:
         self.stopped_by: str | None = None
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
-        """Note the wish; the loop fulfils it after the step."""
+        """Note the request; the loop fulfills it after the step."""
         if number in STOPPING:
             if self.stopped_by and number == signal.SIGINT:
                 raise KeyboardInterrupt
@@ -35,9 +35,9 @@ class StopSignals:
 
 
 @contextmanager
-def stop_signals() -> Iterator[StopSignals]:
-    """Listen to the signals inside the block; only the main thread can."""
-    signals = StopSignals()
+def stop_signals() -> Iterator[SignalHandler]:
+    """Handle the signals inside the block; only the main thread can."""
+    signals = SignalHandler()
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
@@ -51,20 +51,20 @@ def stop_signals() -> Iterator[StopSignals]:
             signal.signal(number, handler)
 
 
-class Wishes:
-    """What the signals of all ranks ask for, agreed on by all of them at the same step.
+class SignalRequests:
+    """The requests of the signals to any rank, on which all ranks agree at the same step.
 
-    stopped_by : name of the signal that ends the run. Ranks on their own look after each step; several do so some four
-    times a second, at steps that they agree on.
+    stopped_by : name of the signal that ends the run. A single rank checks after each step; several ranks check about
+    four times per second, at steps on which they agree.
     """
 
-    def __init__(self, signals: StopSignals, ranks: Ranks, interval: float = 0.25) -> None:
+    def __init__(self, signals: SignalHandler, ranks: Ranks, interval: float = 0.25) -> None:
         self.signals, self.ranks, self.interval = signals, ranks, interval
         self.stopped_by: str | None = None
         self._next, self._looked = 0, (0, time.perf_counter())
 
     def pending(self, clock: Clock) -> bool:
-        """Whether a checkpoint is wanted now."""
+        """True if a checkpoint is requested now. All ranks must call this method after the same steps."""
         if clock.step < self._next:
             return False
         step, before = self._looked

@@ -11,7 +11,7 @@ from lithowave.output.hdf5 import readable_size
 from lithowave.run.check import CheckReport, check_simulation, duration_text
 from lithowave.run.status import FINISHED, run_state
 from lithowave.shots.folder import SurveyFolder, is_survey
-from lithowave.shots.slots import places
+from lithowave.shots.slots import shot_slots
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def check_survey(simulation: Simulation, *, measure: bool = True) -> SurveyRepor
     InputError : where the description, or any shot, cannot be accepted.
     """
     assert simulation.survey is not None
-    shots, slots = simulation.survey.shot_list(simulation.domain), places(simulation)
+    shots, slots = simulation.survey.shot_list(simulation.domain), shot_slots(simulation)
     directory = simulation.output.directory
     assert directory is not None
     states = [run_state(directory / shot.folder).state for shot in shots]

@@ -17,8 +17,8 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, OutputError
 from lithowave.output.hdf5 import writing
 from lithowave.output.run_folder import LOG as RUN_LOG
-from lithowave.output.run_folder import REPORT, fingerprint, input_hashes, made_by_runs, now
-from lithowave.run.status import held
+from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now
+from lithowave.run.status import is_locked
 from lithowave.version import __version__
 
 DESCRIPTION, INDEX, LOG = "survey.yaml", "survey.json", "survey.log"
@@ -71,7 +71,7 @@ class SurveyFolder:
             folder = cls.open(path)
             folder._require_same(wanted)
             return folder
-        if held(path / LOG):
+        if is_locked(path / LOG):
             raise _busy(path)
         assert simulation.survey is not None
         shots = [
@@ -128,7 +128,7 @@ class SurveyFolder:
                 with writing(path):
                     shutil.rmtree(path)
 
-    def hold(self) -> None:
+    def acquire_lock(self) -> None:
         """Lock the log against other processes that would go through the shots.
 
         Raises
@@ -147,7 +147,7 @@ class SurveyFolder:
 
     def in_use(self) -> bool:
         """Whether a process goes through the shots now."""
-        return held(self.path / LOG)
+        return is_locked(self.path / LOG)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -156,7 +156,7 @@ class SurveyFolder:
             self._held = None
 
     def __enter__(self) -> SurveyFolder:
-        self.hold()
+        self.acquire_lock()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -196,7 +196,7 @@ def _description(simulation: Simulation) -> str:
 
 
 def _refuse_run(path: Path) -> None:
-    names = made_by_runs(path)
+    names = existing_outputs(path)
     if REPORT in names or RUN_LOG in names:
         raise InputError(
             "output.directory", f"{path} holds a run, not a survey", "", "choose another folder (--output DIR)"

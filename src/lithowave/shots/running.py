@@ -9,27 +9,27 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-import lithowave
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, issue_warning
 from lithowave.output.run_folder import PROGRESS, read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, Ranks, make_ranks
+from lithowave.run.callback import Callback
 from lithowave.run.launch import Result, restart_run, run_simulation
-from lithowave.run.progress import Show
-from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, can_go_on, run_state
+from lithowave.run.progress import ProgressCallback
+from lithowave.run.status import FAILED, FINISHED, LOST, STOPPED, WAITING, RunState, is_resumable, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, SurveyFolder
-from lithowave.shots.slots import Place, places
+from lithowave.shots.slots import ShotSlot, shot_slots
 from lithowave.shots.state import survey_state
 
-LOOKED_EVERY = 0.05  # s
+POLL_INTERVAL = 0.05  # s
 LAST_LINES = 20  # of what a process said, where nothing else tells its error
 
 Told = TypeVar("Told")
@@ -70,7 +70,8 @@ def run_survey(
     output: str | Path | None = None,
     *,
     overwrite: bool = False,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
+    callbacks: Sequence[Callback] = (),
     **overrides: Any,
 ) -> SurveyResult:
     """Run all shots of a survey that are not finished, each in a process of its own.
@@ -82,14 +83,20 @@ def run_survey(
     ----------
     simulation : with a survey. output : its folder; overrides ``output.directory``. overwrite : begin anew, and replace
     another survey in that folder. show : called when a shot begins or ends, with a dictionary: event (``begin``,
-    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. overrides : keys of
-    ``compute`` and ``output`` by name.
+    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. callbacks : must be
+    empty, since the shots run in processes of their own. overrides : keys of ``compute`` and ``output`` by name.
 
     Raises
     ------
     InputError : before any work; also where several ranks were started. OutputError : the folder cannot be written.
     """
     _refuse_ranks()
+    if callbacks:
+        raise InputError(
+            "callbacks", "the shots of a survey run in processes of their own, which a callback does not reach",
+            "a single shot takes callbacks", "run them one by one: for shot in simulation.shots(): "
+            "shot.run(callbacks=[...])",
+        )  # fmt: skip
     changes = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():
         part = "compute" if name in type(simulation.compute).model_fields else "output"
@@ -104,7 +111,7 @@ def run_survey(
 def restart_survey(
     directory: str | Path,
     *,
-    show: Show | None = None,
+    show: ProgressCallback | None = None,
     backend: str | None = None,
     threads: int | None = None,
 ) -> SurveyResult:
@@ -127,7 +134,7 @@ def restart_survey(
 
 
 def run_shot(
-    simulation: Simulation, number: int, *, overwrite: bool = False, show: Show | None = None
+    simulation: Simulation, number: int, *, overwrite: bool = False, show: ProgressCallback | None = None
 ) -> Result:
     """Run one shot of a survey in this process, or on all ranks; go on with it where it was begun.
 
@@ -144,7 +151,7 @@ def run_shot(
 
     def prepared() -> tuple[str, bool]:
         SurveyFolder.prepare(simulation)
-        return run_state(path).state, can_go_on(path)
+        return run_state(path).state, is_resumable(path)
 
     state, begun = on_root(ranks, prepared)
     if overwrite or not begun:
@@ -185,25 +192,25 @@ class ShotProcess:
 
     number: int
     path: Path
-    place: Place
+    slot: ShotSlot
     process: subprocess.Popen
     begin: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begin_shot(cls, folder: SurveyFolder, number: int, place: Place, backend: str) -> ShotProcess:
+    def begin_shot(cls, folder: SurveyFolder, number: int, slot: ShotSlot, backend: str) -> ShotProcess:
         """Start the process of a shot."""
         path = folder.shot_path(number)
         path.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "lithowave", "run", str(folder.path / DESCRIPTION), "--shot", str(number)]
         command += ["--output", str(folder.path), "--backend", backend]
-        command += ["--threads", str(place.threads)] if place.threads else []
+        command += ["--threads", str(slot.threads)] if slot.threads else []
         with open(path / OUTPUT, "w", encoding="utf-8") as said:
             # A group of its own: Ctrl-C reaches this process alone, which passes it on once.
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=_environment(place),
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=_environment(slot),
                 process_group=0,
             )  # fmt: skip
-        return cls(number, path, place, process)
+        return cls(number, path, slot, process)
 
     def error(self, status: int) -> str | None:
         """What went wrong; None where the shot finished or was stopped."""
@@ -222,16 +229,16 @@ class ShotProcess:
         return f"its process ended with status {status}"
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(slot: ShotSlot) -> dict[str, str]:
     """For the process of a shot: this very lithowave, its device, and no part in the launcher's processes."""
     launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
     kept = {name: value for name, value in os.environ.items() if name not in launchers}
-    home = str(Path(lithowave.__file__).resolve().parents[1])
+    home = str(Path(__file__).resolve().parents[2])
     paths = [home, *filter(None, [kept.get("PYTHONPATH")])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), **place.environment}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), **slot.environment}
 
 
-class Forwarding:
+class SignalForwarder:
     """Signals that pass to the shots. stopped_by : name of the one that ends the survey."""
 
     def __init__(self) -> None:
@@ -259,9 +266,9 @@ class Forwarding:
 
 
 @contextmanager
-def forwarding() -> Iterator[Forwarding]:
+def forwarding() -> Iterator[SignalForwarder]:
     """Listen to the signals inside the block; only the main thread can."""
-    signals = Forwarding()
+    signals = SignalForwarder()
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
@@ -275,29 +282,29 @@ def forwarding() -> Iterator[Forwarding]:
 
 
 def _go_through(
-    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: Show | None
+    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None
 ) -> SurveyResult:
-    """Keep every place busy until all shots are done, or a signal comes."""
+    """Keep every slot busy until all shots are done, or a signal comes."""
     with folder, forwarding() as signals:
         if overwrite:
             folder.remove_runs()
         states = [shot.state for shot in survey_state(folder.path).shots]
         waiting = deque(number for number, state in enumerate(states, start=1) if state != FINISHED)
-        free, running = deque(places(simulation)), []
-        teller = Teller(folder, len(states), states.count(FINISHED), len(free), show)
+        free, running = deque(shot_slots(simulation)), []
+        reporter = ShotReporter(folder, len(states), states.count(FINISHED), len(free), show)
         folder.log(f"{len(waiting)} of {len(states)} shots to do, {len(free)} at a time")
         try:
             while running or (waiting and not signals.stopped_by):
                 while waiting and free and not signals.stopped_by:
-                    number, place = waiting.popleft(), free.popleft()
-                    running.append(ShotProcess.begin_shot(folder, number, place, simulation.compute.backend))
-                    teller.begin(running[-1], len(running))
+                    number, slot = waiting.popleft(), free.popleft()
+                    running.append(ShotProcess.begin_shot(folder, number, slot, simulation.compute.backend))
+                    reporter.begin(running[-1], len(running))
                 signals.pass_on(running)
                 for shot in [shot for shot in running if shot.process.poll() is not None]:
                     running.remove(shot)
-                    free.append(shot.place)
-                    teller.end(shot, len(running), len(waiting))
-                time.sleep(LOOKED_EVERY)
+                    free.append(shot.slot)
+                    reporter.end(shot, len(running), len(waiting))
+                time.sleep(POLL_INTERVAL)
         finally:
             for shot in running:  # only where something went wrong here
                 shot.process.terminate()
@@ -305,11 +312,11 @@ def _go_through(
         return SurveyResult(folder.path, survey_state(folder.path).shots, signals.stopped_by)
 
 
-class Teller:
+class ShotReporter:
     """Tells, and notes in the folder, what becomes of the shots."""
 
     def __init__(
-        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: Show | None
+        self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: ProgressCallback | None
     ) -> None:
         self.folder, self.count, self.at_once, self.show = folder, count, at_once, show
         self.finished, self.failed = finished, 0

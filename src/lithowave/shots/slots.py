@@ -7,21 +7,21 @@ import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-import lithowave.backends.cpu as cpu
+from lithowave.backends import cpu
 from lithowave.backends.cuda_driver import driver_library
 from lithowave.description.simulation import Simulation
 
 
 @dataclass(frozen=True)
-class Place:
+class ShotSlot:
     """For one shot at a time. environment : of its process. threads : None leaves them to the description."""
 
     environment: dict[str, str] = field(default_factory=dict)
     threads: int | None = None
 
 
-def places(simulation: Simulation) -> list[Place]:
-    """A place for each shot that runs at the same time.
+def shot_slots(simulation: Simulation) -> list[ShotSlot]:
+    """Return a slot for each shot that runs at the same time.
 
     One for each CUDA device that the run may use, or one with all cores, unless ``survey.at_once`` says how many; these
     share devices or cores evenly.
@@ -30,9 +30,9 @@ def places(simulation: Simulation) -> list[Place]:
     devices = [] if simulation.compute.backend == "cpu" else visible_devices()
     count = simulation.survey.at_once or max(1, len(devices))
     if devices:
-        return [Place({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}) for number in range(count)]
+        return [ShotSlot({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}) for number in range(count)]
     threads = simulation.compute.threads or (max(1, cpu.usable_cores() // count) if count > 1 else None)
-    return [Place({}, threads) for _ in range(count)]
+    return [ShotSlot({}, threads) for _ in range(count)]
 
 
 def visible_devices() -> list[str]:

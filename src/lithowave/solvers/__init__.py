@@ -1,10 +1,8 @@
-"""Numerical methods. Each is a package with `plan(simulation)`, `Solver(plan, simulation, backend)` and
-`predict_loop_time(plan, backend, receiver_count)`, and the modules `bench_cases` with what `lithowave bench` measures
-and `partition_report` with what `lithowave check --ranks` tells.
+"""Numerical methods, one package each.
 
-A plan is what can be said before anything is allocated (grid or mesh, time step, memory); `lithowave check` prints it.
-A solver owns the arrays of a run and does the four things the time loop asks for: advance by one step, read the
-receivers, give fields for pictures, and hand its state to a checkpoint. See `base.py` for both as protocols.
+A plan is everything that is known before an array is allocated (grid or mesh, time step, memory); `lithowave check`
+prints it. A solver owns the arrays of a run: it advances them by one step, reads receivers, provides fields for
+snapshots, and stores its state in checkpoints. `interface.py` defines both as protocols.
 """
 
 from __future__ import annotations
@@ -20,23 +18,21 @@ METHODS = {
 
 
 def load_method(name: str) -> ModuleType:
-    """The package of a numerical method."""
+    """Return the package of a numerical method, which has these functions.
+
+    ``plan(simulation, backend, ranks, previous)`` returns the plan of this rank. previous : the plan in the report of a
+    run that is resumed. ``Solver(plan, simulation, backend, halo)`` is its solver. ``estimate_memory(simulation,
+    backend)`` returns a `MemoryEstimate` before a mesh is built. ``predict_loop_time(plan, backend, receiver_count)``
+    returns seconds, from a short measurement. ``partition_report(simulation, plan, ranks_count, device)`` returns the
+    `RankWorkload` of each of the given number of ranks, for a plan of one rank.
+    """
     return importlib.import_module(METHODS[name])
 
 
 def load_bench_cases(name: str) -> ModuleType:
-    """What is measured of a numerical method.
+    """Return the module with the benchmarks of a numerical method.
 
-    ``CASES`` by name, ``USUAL_CASES``, ``OPTIONS`` and ``SMALLEST_SIZE``, and ``make_tasks(backend, cases, sizes,
-    **options)``, which gives tasks (`base.BenchTask`).
+    It has ``CASES`` by name, ``USUAL_CASES``, ``OPTIONS`` and ``SMALLEST_SIZE``, and ``make_tasks(backend, cases,
+    sizes, **options)``, which yields tasks (`interface.BenchTask`).
     """
     return importlib.import_module(f"{METHODS[name]}.bench_cases")
-
-
-def load_partition_report(name: str) -> ModuleType:
-    """How a numerical method shares its work among ranks.
-
-    ``partition_report(simulation, ranks_count, backend_name)`` gives the `shares.RankShare` of each rank, of one rank,
-    too. Where ranks have straight slices ``parts``, of the same arguments, gives their numbers along x, y, z.
-    """
-    return importlib.import_module(f"{METHODS[name]}.partition_report")

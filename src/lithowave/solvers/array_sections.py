@@ -1,4 +1,4 @@
-"""Which part of an array of the whole run a rank has: what checkpoints are written of and read back to."""
+"""Which part of an array of the whole run a rank has: checkpoints are written from these parts and read into them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Box:
+class Hyperslab:
     """The part array[first : first + shape] of an array of the run, along its first axes.
 
-    first, shape, whole : as many numbers; whole : shape of the array of the run along these axes. Further axes are
-    everywhere the same. Boxes of different ranks do not overlap when they are written; they may when they are read.
+    first, shape, whole : of the same length; whole : shape of the array of the run along these axes. Further axes are
+    the same on all ranks. Hyperslabs that different ranks write do not overlap; those that they read may.
     """
 
     first: tuple[int, ...]
@@ -21,22 +21,21 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of an array of the run, known by numbers that do not depend on how it is cut into parts.
+class RowSelection:
+    """Rows of an array of the run, identified by keys that do not depend on its partition.
 
-    keys : (n,) int64, different from each other, in any order. When they are written each key of the run is on one
-    rank.
+    keys : (n,) int64, all different, in any order. When rows are written, each key of the run is on one rank.
     """
 
     keys: np.ndarray
 
 
-Place = Box | Rows
+Selection = Hyperslab | RowSelection
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Values and where they belong; for `Rows` values[n] is that of keys[n]."""
+class ArraySection:
+    """Values of the selected part of an array; for a `RowSelection` values[n] belongs to keys[n]."""
 
-    place: Place
+    selection: Selection
     values: np.ndarray

@@ -80,11 +80,17 @@ def make_schedule(
 
 @dataclass
 class Clock:
-    """Where the loop is."""
+    """The time of the loop.
+
+    time_step : s. steps : steps of the complete run. step : steps done. stop_reason : why a callback ends the run
+    early, else None. interrupted_by : name of the signal that ends the loop before the run is complete, else None.
+    """
 
     time_step: float
     steps: int
     step: int = 0
+    stop_reason: str | None = None
+    interrupted_by: str | None = None
 
     @property
     def time(self) -> float:
@@ -93,9 +99,26 @@ class Clock:
 
     @property
     def finished(self) -> bool:
-        """Whether the last step has been taken."""
-        return self.step >= self.steps
+        """True if no further step follows."""
+        return self.step >= self.steps or self.stop_reason is not None or self.interrupted_by is not None
 
     def tick(self) -> None:
-        """One step further."""
+        """Count a step."""
         self.step += 1
+
+    def stop(self, reason: str) -> None:
+        """End the run after this step; it is then complete, and its files end at this time.
+
+        reason : one sentence for the log and run.json; the first one counts.
+
+        Raises
+        ------
+        ValueError : the reason is empty.
+        """
+        if not reason:
+            raise ValueError("clock.stop needs a reason")
+        self.stop_reason = self.stop_reason or reason
+
+    def interrupt(self, signal_name: str) -> None:
+        """End the loop after this step; the run is not complete, and is resumed from its checkpoint."""
+        self.interrupted_by = signal_name

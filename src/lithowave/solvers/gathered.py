@@ -3,43 +3,121 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.description.acquisition import Acquisition
+from lithowave.description.outputs import SnapshotPlane
+from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.interface import Coming, Raster, Solver
+from lithowave.solvers.interface import PendingFields, SnapshotGrid, SnapshotSelection, Solver
 
 
 class GatheredSolver:
-    """Hands on to the solver of this rank, and gathers what is read.
+    """The solver of this rank, with results gathered from all ranks: what the loop, recorders and callbacks see.
 
-    All ranks must ask for the same things in the same order. On ranks other than the first one the results have no
-    receivers and no points.
+    All ranks must call the same methods in the same order. The results of `receiver_velocities`, `plane` and
+    `largest_velocity`, which are for users' callbacks, are the same on all ranks; `records`, `fields` and `peaks` are
+    whole on the first rank and have no receivers and no points on the others.
+
+    acquisition : the sources and receivers. plan : the discretization of this rank. staggered : see `Solver`.
     """
 
-    def __init__(self, solver: Solver, ranks: Ranks, receiver_count: int) -> None:
+    def __init__(self, solver: Solver, ranks: Ranks, acquisition: Acquisition) -> None:
         self.solver, self.ranks, self.plan = solver, ranks, solver.plan
-        self.staggered, self.receiver_count = solver.staggered, receiver_count
-        self._points: dict[Raster, np.ndarray] = {}
+        self.staggered, self.acquisition = solver.staggered, acquisition
+        self._points: dict[SnapshotGrid, np.ndarray] = {}
+        self._slots = 0  # records of the present block, those fetched early included
+        self._early: list[PendingFields] = []  # parts of the present block that were fetched before it was complete
+        self._fetched = 0  # records in these parts
+
+    def advance(self, step: int) -> None:
+        """See `Solver`."""
+        self.solver.advance(step)
+
+    def receiver_velocities(self) -> np.ndarray:
+        """Return the velocities at all receivers now, (n_receivers, 3), East, North, Up, m/s; the same on all ranks.
+
+        The receivers are those of ``acquisition.receivers``.
+        """
+        slot = self._slots - self._fetched
+        self.solver.record(slot)
+        coming = self._gathered(self.solver.records(slot + 1))
+        found = coming.wait()
+        if slot:  # the records that belong to the block of the recorder
+            early = {name: values[:slot] for name, values in found.items()}
+            self._early.append(PendingFields({}, lambda _: early))
+            self._fetched = self._slots
+        return self.ranks.broadcast(found["velocity"][slot])
+
+    def plane(
+        self, axis: str, coordinate: float, fields: tuple[str, ...] = ("velocity",), stride: int = 1
+    ) -> dict[str, np.ndarray]:
+        """Return fields on a plane now; the same on all ranks.
+
+        Parameters
+        ----------
+        axis : "x", "y" or "z", the normal of the plane. coordinate : its position along this axis, m.
+        fields : of "velocity", "stress" and "pressure". stride : use every stride-th point along both directions.
+
+        Returns
+        -------
+        dict : ``x`` (nx,), ``y`` (ny,), ``z`` (nz,), m, one of them of length 1; ``velocity`` (nz, ny, nx, 3), m/s;
+        ``stress`` (nz, ny, nx, 6), Pa, in the order xx, yy, zz, xy, xz, yz; ``pressure`` (nz, ny, nx), Pa. Values are
+        NaN at points outside the mesh.
+
+        Raises
+        ------
+        InputError : there is no such axis or field.
+        """
+        unknown = [name for name in fields if name not in ("velocity", "stress", "pressure")]
+        if axis not in ("x", "y", "z") or unknown:
+            raise InputError(
+                "GatheredSolver.plane", f"axis {axis!r}, fields {', '.join(map(repr, fields))}",
+                "Allowed: axis x, y or z; fields velocity, stress, pressure",
+            )  # fmt: skip
+        grid = self.snapshot_grid(PlaneSelection(SnapshotPlane(**{axis: float(coordinate)}), stride))
+        values = self.ranks.broadcast(self.fields(grid, tuple(fields)).wait())
+        axes = zip("xyz", grid.origin, grid.spacing, grid.shape, strict=True)
+        return {name: origin + step * np.arange(count) for name, origin, step, count in axes} | values
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """See `Solver`."""
+        """See `Solver`; a record that is overwritten loads the kernel before the time loop."""
         self.solver.start_records(capacity, stress)
+        self.solver.record(0)
+        self._slots = self._fetched = 0
+        self._early = []
 
     def record(self, slot: int) -> None:
-        """See `Solver`."""
-        self.solver.record(slot)
+        """See `Solver`; the slots of a block are filled one after the other.
 
-    def records(self, count: int) -> Coming:
-        """As of `Solver`, of all receivers: (count, n_receivers, ...)."""
-        coming, numbers = self.solver.records(count), self.solver.receiver_numbers
-        return Coming(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
+        Raises
+        ------
+        ValueError : this is not the next slot.
+        """
+        if slot != self._slots:
+            raise ValueError(f"slot {slot} follows slot {self._slots - 1}")
+        self.solver.record(slot - self._fetched)
+        self._slots = slot + 1
+
+    def records(self, count: int) -> PendingFields:
+        """Return the first `count` records as `Solver` does, but of all receivers: (count, n_receivers, ...)."""
+        parts = self._early
+        if count > self._fetched:
+            parts = [*parts, self._gathered(self.solver.records(count - self._fetched))]
+        self._slots = self._fetched = 0
+        self._early = []
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _gathered(self, coming: PendingFields) -> PendingFields:
+        numbers = self.solver.receiver_numbers
+        return PendingFields(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
 
     def _summed(self, numbers: np.ndarray, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What ranks have of a receiver adds up, in their order."""
         gathered = self.ranks.gather((numbers, own))
-        receivers = self.receiver_count if gathered is not None else 0
+        receivers = len(self.acquisition.receivers) if gathered is not None else 0
         found = {}
         for name, values in own.items():
             total = np.zeros((values.shape[0], receivers, values.shape[2]))
@@ -48,31 +126,31 @@ class GatheredSolver:
             found[name] = total
         return found
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """See `Solver`."""
-        return self.solver.raster(selection)
+        return self.solver.snapshot_grid(selection)
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """Fields at all points of a raster: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
-        coming, points = self.solver.fields(raster, names), self.raster_points(raster)
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        """Fields at all points of the grid: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
+        coming, points = self.solver.fields(snapshot, names), self.snapshot_points(snapshot)
 
         def finish(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             gathered = self.ranks.gather((points, coming.finish(parts)))
             if gathered is None:
                 return {}
-            return {name: _spread([(at, own[name]) for at, own in gathered], raster.shape[::-1]) for name in names}
+            return {name: _spread([(at, own[name]) for at, own in gathered], snapshot.shape[::-1]) for name in names}
 
-        return Coming(coming.parts, finish)
+        return PendingFields(coming.parts, finish)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `Solver`; of this rank."""
-        if raster not in self._points:  # they are asked for with every snapshot
-            self._points[raster] = self.solver.raster_points(raster)
-        return self._points[raster]
+        if snapshot not in self._points:  # they are asked for with every snapshot
+            self._points[snapshot] = self.solver.snapshot_points(snapshot)
+        return self._points[snapshot]
 
-    def local_fields(self, raster: Raster, names: tuple[str, ...]) -> tuple[np.ndarray, Coming]:
-        """Numbers of the points of a raster that this rank has, and fields there, as of `Solver`; not gathered."""
-        return self.raster_points(raster), self.solver.fields(raster, names)
+    def local_fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> tuple[np.ndarray, PendingFields]:
+        """Numbers of the points of the grid that this rank has, and fields there, as of `Solver`; not gathered."""
+        return self.snapshot_points(snapshot), self.solver.fields(snapshot, names)
 
     def start_peaks(self) -> None:
         """See `Solver`."""
@@ -105,8 +183,26 @@ class GatheredSolver:
         return max(found, key=lambda one: one[0] if math.isfinite(one[0]) else math.inf)[1]
 
 
+@dataclass(frozen=True)
+class PlaneSelection:
+    """The points of a plane on which a solver gives fields, as `SnapshotSelection`."""
+
+    plane: SnapshotPlane
+    stride: int
+
+
+def _joined(parts: list[PendingFields]) -> PendingFields:
+    """Blocks of records, one after the other, as one block."""
+
+    def finish(_: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        blocks = [part.wait() for part in parts]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+    return PendingFields({}, finish)
+
+
 def _spread(parts: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
-    """Values (n, ...) at points of a raster of this shape, from each rank; not a number where nobody has one."""
+    """Values (n, ...) at points of a snapshot grid of this shape, from each rank; not a number where nobody has one."""
     values = parts[0][1]
     whole = np.full((math.prod(shape), *values.shape[1:]), np.nan, values.dtype)
     for points, own in parts:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lithowave.solvers.array_sections import Piece, Place
+from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.placement import Placement
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+
 
 @dataclass(frozen=True)
-class Raster:
+class SnapshotGrid:
     """A regular set of points on which a method can give its fields.
 
     origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a
@@ -27,7 +33,7 @@ class Raster:
 
 
 @dataclass(frozen=True)
-class Coming:
+class PendingFields:
     """Arrays that a device still has to hand over.
 
     parts : what the backend's `fetch` gave, by name. finish : makes the result of the arrays.
@@ -41,17 +47,37 @@ class Coming:
         return self.finish({name: part.wait() for name, part in self.parts.items()})
 
 
+class PlaneCoordinates(Protocol):
+    """A plane normal to an axis: one of the coordinates is given, m, the others are None."""
+
+    @property
+    def x(self) -> float | None: ...
+    @property
+    def y(self) -> float | None: ...
+    @property
+    def z(self) -> float | None: ...
+
+
+class SnapshotSelection(Protocol):
+    """The points of a snapshot: on a plane, or with None in the volume; every stride-th along each axis."""
+
+    @property
+    def plane(self) -> PlaneCoordinates | None: ...
+    @property
+    def stride(self) -> int: ...
+
+
 class Plan(Protocol):
     """A discretization, known before anything is allocated; of several ranks each has its own, for its part.
 
-    unit : what rates count, ``points`` or ``elements``. less_memory : what a user can change so that a run needs less
-    memory, the beginning of a sentence. schedule, unit_total, unit_count, raster_point_count, summary and lines are of
-    the whole run; bytes are those of this rank.
+    unit : what rates count, ``points`` or ``elements``. memory_hint : what a user can change so that a run needs less
+    memory, the beginning of a sentence. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
+    describe the whole run; bytes are those of this rank.
     """
 
     schedule: Schedule
     unit: str
-    less_memory: str
+    memory_hint: str
 
     @property
     def unit_total(self) -> int:
@@ -61,7 +87,7 @@ class Plan(Protocol):
     def unit_count(self) -> int:
         """Points (or elements) that one step updates; rates count these."""
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """Bytes that the solver's arrays will take, with what a backend adds to them."""
 
     def plan_bytes(self) -> int:
@@ -73,16 +99,10 @@ class Plan(Protocol):
     def setup_bytes(self) -> int:
         """Bytes of main memory that making the arrays takes for a while, wherever they are."""
 
-    def reading_bytes(self, simulation: Any) -> int:
+    def sampling_bytes(self, simulation: Simulation) -> int:
         """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
 
-    def on(self, backend: Any, simulation: Any, before: str | None = None) -> Plan:
-        """The plan with what depends on the device decided; before: the decision of the run that goes on.
-
-        Raises InputError where the device cannot do what the description demands.
-        """
-
-    def raster_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Points of one snapshot of a selection."""
 
     def summary(self) -> dict[str, Any]:
@@ -96,7 +116,7 @@ class Plan(Protocol):
     def lines(self) -> list[tuple[str, str]]:
         """What `check` prints of the plan: name and value."""
 
-    def warnings(self, simulation: Any) -> list[str]:
+    def warnings(self, simulation: Simulation) -> list[str]:
         """Return one sentence for each point in which this discretization may be less accurate than the user expects.
 
         Each sentence states the key of the simulation file, the value, the estimated error and the remedy. All ranks
@@ -124,7 +144,7 @@ class Solver(Protocol):
     def advance(self, step: int) -> None:
         """From step to step + 1."""
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """What the weights of this rank represent of the sources and receivers of the description."""
 
     def facts(self) -> dict[str, Any]:
@@ -136,21 +156,21 @@ class Solver(Protocol):
     def record(self, slot: int) -> None:
         """Keep velocity and, if asked for, stress at the receivers."""
 
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """The first records: ``velocity`` (count, n, 3) m/s, ``stress`` (count, n, 6) Pa, of the n receivers in
         `receiver_numbers`; what several ranks have of one receiver adds up.
 
         Records taken from now on do not touch these.
         """
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """The points that a snapshot selection (a plane, a volume, a stride) stands for; the same on all ranks."""
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
-        """Numbers, x fastest, of the points of a raster that this rank has; each is on one rank at most."""
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
+        """Numbers, x fastest, of the points of a snapshot grid that this rank has; each is on one rank at most."""
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
-        """Fields at the n points in `raster_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        """Fields at the n points in `snapshot_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
 
     def start_peaks(self) -> None:
         """From now on keep the peaks of velocity and displacement at the surface."""
@@ -168,14 +188,14 @@ class Solver(Protocol):
     def diagnose(self) -> str:
         """Where the fields are largest and what the material is there: for the report of an instability."""
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """All arrays that determine the future, by name, as far as this rank alone has them."""
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """What `restore` wants, by name: with what this rank has beside others, too."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state. state : values at `state_places`, whatever number of ranks wrote them."""
+        """Go on from a state. state : values at `state_selections`, whatever number of ranks wrote them."""
 
 
 class BenchTask(Protocol):
@@ -188,9 +208,9 @@ class BenchTask(Protocol):
     method: str
     case: str
     name: str
-    backend: Any
+    backend: Backend
     plan: Plan
-    simulation: Any
+    simulation: Simulation
 
     def entries(self) -> dict[str, Any]:
         """What the record says of the case: ``size``, ``order`` or ``degree``, and the like."""

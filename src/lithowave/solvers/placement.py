@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from lithowave.description.receivers import Receiver
+from lithowave.description.sources import PointSource
 from lithowave.errors import SelfCheckError
 from lithowave.parallel.ranks import Ranks
 
@@ -43,7 +44,7 @@ class Placement:
         return Placement(*numbers, *(ranks.total(one.astype(int)) > 0 for one in (self.acts, self.fluid, self.inexact)))
 
 
-def check_placement(placement: Placement, sources: Sequence[Any], receivers: Sequence[Any]) -> None:
+def check_placement(placement: Placement, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> None:
     """Compare the placement on all ranks with the description.
 
     Raises
@@ -74,7 +75,7 @@ def check_placement(placement: Placement, sources: Sequence[Any], receivers: Seq
         raise SelfCheckError(_source_text(wrong, sources, placement.totals, expected))
 
 
-def expected_totals(sources: Sequence[Any]) -> np.ndarray:
+def expected_totals(sources: Sequence[PointSource]) -> np.ndarray:
     """Moment tensors and forces of the description, (sources, 9)."""
     found = np.zeros((len(sources), 9))
     for row, source in zip(found, sources, strict=True):
@@ -82,7 +83,7 @@ def expected_totals(sources: Sequence[Any]) -> np.ndarray:
     return found
 
 
-def _source_text(wrong: np.ndarray, sources: Sequence[Any], found: np.ndarray, expected: np.ndarray) -> str:
+def _source_text(wrong: np.ndarray, sources: Sequence[PointSource], found: np.ndarray, expected: np.ndarray) -> str:
     first = int(wrong[0])
     source = sources[first]
     part, what = (MOMENT, "moment tensor") if source.force is None else (FORCE, "force")

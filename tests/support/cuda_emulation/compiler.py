@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lithowave.backends.cuda_source import COMMENTS, HEAD
-from lithowave.backends.nvrtc import INCLUDE, read_headers
+from lithowave.backends.nvrtc import header_folders, read_headers
 from lithowave.errors import KernelBuildError
 
 FOLDER = Path(__file__).parent
@@ -67,7 +67,7 @@ def compile_for_host(
     definitions = [f"-D{name}={value}" for name, value in defines.items()]
     definitions.append(f"-D__CUDA_ARCH__={100 * capability[0] + 10 * capability[1]}")
     switching = ["-DEMULATION_UCONTEXT"] if portable else []
-    headers = (*read_headers(path.parent, INCLUDE).values(), *generated.values())
+    headers = (*read_headers(*header_folders(path)).values(), *generated.values())
     parts = [path.name, text, *headers, own, *definitions, *switching, COMPILER, *OPTIONS]
     return _library(path, text, "\0".join(parts), tuple(definitions), tuple(switching), tuple(generated.items()))
 
@@ -89,7 +89,7 @@ def _library(
         own.mkdir(exist_ok=True)
         for header, body in generated:
             (own / header).write_text(body, encoding="utf-8")
-        folders = [f"-I{folder}" for folder in (OWN_INCLUDE, path.parent.resolve(), INCLUDE, own)]
+        folders = [f"-I{folder}" for folder in (OWN_INCLUDE, *header_folders(path.resolve()), own)]
         _compile(
             path, library, [
                 "-O1", "-shared", "-include", str(OWN_INCLUDE / "cuda_on_host.h"), *folders, *definitions, str(source),

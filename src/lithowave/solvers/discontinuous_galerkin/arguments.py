@@ -1,19 +1,16 @@
 """The argument lists of the kernels, one for the twins of both devices.
 
-coefficients : of all blocks, as `arrangement.Layout` has them: of the state at the end of the step under way without
-what its faces add to it (see `element_kernels`). own : u, what an element compares with what its neighbours send,
+coefficients : of all blocks, as `BlockLayout` has them: of the state at the end of the step under way without what its
+faces add to it (see `element_kernels`). own : u, what an element compares with what its neighbours send,
 averages over its step. even, odd : (slots, 3, width), w, what elements send, averages over steps of an even and of an
 odd number; two, since elements of one step read and write in no order. elastic, faces : numbers of the blocks of one
-kind (see `riemann`), from block `kind_first` on. neighbor, second : see `arrangement.Links`. cluster : of each block.
+kind (see `riemann`), from block `kind_first` on. neighbor, second : see `Links`. cluster : of each block.
 tick : steps of cluster 0 so far, at least modulo twice those of a step of the run. pending : whether a step is under
 way. traces : (n, 2) slots of what goes to other ranks or comes from them, and the cluster by whose steps it is in even
 or odd: the higher one of both sides. buffer : of a message, 3 x modes numbers of each trace.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 _FIELDS = ("coefficients", "own", "even", "odd", "elastic", "faces", "neighbor", "second", "cluster", "kind_first")
 
@@ -28,11 +25,3 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),
     "largest_velocity": ("coefficients", "out"),
 }
-
-
-def named_arguments(kernel: str, arguments: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of a call by name; TypeError when their number is not that of the kernel's list."""
-    names = ARGUMENTS[kernel]
-    if len(arguments) != len(names):
-        raise TypeError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
-    return dict(zip(names, arguments, strict=True))

@@ -13,23 +13,23 @@ of the faces are read, with a slot number of 4 bytes for each face.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.timing import Steps, call_time
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.clusters import one_step
+from lithowave.solvers.discontinuous_galerkin.clusters import single_cluster
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.measure import IN_A_CUBE, fill_with_noise, synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW
-from lithowave.solvers.timing import Steps, call_time
+from lithowave.solvers.elements.bench_task import ElementTask
+from lithowave.solvers.elements.measurement import affordable_size
 
 CASES, USUAL_CASES = ("global", "local", "anisotropic"), ("global", "local")
 OPTIONS = ("orders",)
@@ -54,19 +54,15 @@ def make_tasks(
 
 
 def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
-    """Cubes along x, y and z: fewer where they would not fit into the memory."""
+    """Return cubes along x, y and z: `counts`, or fewer if they would not fit into the memory."""
     sample = synthetic_plan((SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic")
-    per_element = sample.memory_bytes(backend) / sample.element_count
-    while math.prod(counts) * IN_A_CUBE * per_element > backend.free_memory() and min(counts) > SMALLEST_SIZE:
-        counts = tuple(max(SMALLEST_SIZE, count * 4 // 5) for count in counts)
-    return counts
+    return affordable_size(backend, sample, counts, SMALLEST_SIZE, IN_A_CUBE)
 
 
 def element_bytes(order: int, value_bytes: int, anisotropic: bool) -> int:
     """Bytes that the update of an element must move, by the model above."""
     traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
-    law = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
-    faces = 4 * (ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS)
+    law, faces = LAW_NUMBERS[anisotropic], 4 * FACE_NUMBERS[anisotropic]
     return value_bytes * (2 * QUANTITIES * mode_count(order) + traces + law + faces) + 4 * 4
 
 
@@ -81,20 +77,10 @@ def operations(order: int) -> int:
 
 
 @dataclass(frozen=True)
-class DiscontinuousGalerkinTask:
-    """One measurement: a case on a box of cubes (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
+class DiscontinuousGalerkinTask(ElementTask):
+    """One measurement: a case on a box of cubes."""
 
-    case: str
-    shape: Shape
-    order: int
-    backend: Any
-
-    method = "discontinuous_galerkin"
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.case}, {'x'.join(map(str, self.shape))} cubes, order {self.order}"
+    method, order_name, cells = "discontinuous_galerkin", "order", " cubes"
 
     @cached_property
     def plan(self) -> DiscontinuousGalerkinPlan:
@@ -105,22 +91,13 @@ class DiscontinuousGalerkinTask:
         )  # fmt: skip
 
     def entries(self) -> Record:
-        """What the record says of the case."""
-        return {
-            "size": list(self.shape),
-            "order": self.order,
-            "elements": self.plan.element_count,
-            "clusters": self.plan.clustering.sizes,
-        }
+        """See `ElementTask`."""
+        return super().entries() | {"clusters": self.plan.clustering.sizes}
 
     def step_bytes(self) -> float:
         """Bytes that one step must move."""
         anisotropic = self.case == "anisotropic"
         return self.plan.unit_count * element_bytes(self.order, self.plan.value_bytes, anisotropic)
-
-    def memory_bytes(self, _: Record) -> int:
-        """Bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Seconds of a step; of local ones also how they compare with one time step."""
@@ -134,7 +111,7 @@ class DiscontinuousGalerkinTask:
             plan, clustering = self.plan, self.plan.clustering
             # As many steps as cluster 0 takes, which all elements take with one time step.
             limit = Schedule(clustering.shortest, clustering.schedule.limit, 10, 2)
-            even = replace(plan, clustering=one_step(plan.limits, limit))
+            even = replace(plan, clustering=single_cluster(plan.limits, limit))
             faster = self._seconds(even) * clustering.ticks / seconds
             gain = plan.element_count * clustering.ticks / plan.unit_count
             told |= {"update_gain": gain, "time_gain": faster, "fraction_of_gain": faster / gain}

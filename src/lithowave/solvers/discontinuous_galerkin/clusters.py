@@ -16,8 +16,8 @@ import numpy as np
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.solvers.clock import Schedule, make_schedule
 
-MOST_CLUSTERS = 9  # as many steps of cluster 0 as amplitudes are computed at a time
-PAYS = 1.2  # times fewer element updates than with one time step: local ones are then used by default
+MAX_CLUSTERS = 9  # as many steps of cluster 0 as amplitudes are computed at a time
+MIN_GAIN = 1.2  # times fewer element updates than with one time step: local ones are then used by default
 STEPS_BETWEEN_SAMPLES = 40  # of the largest step in the period of max_frequency, where nothing else asks for samples
 
 
@@ -66,7 +66,7 @@ class Clustering:
         return self.shortest * 2.0**self.cluster
 
 
-def smoothed(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
+def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
     """Clusters, some made smaller, so that neighbours differ by one at most.
 
     cluster : of this rank's elements; those across shared faces follow in what is returned. neighbors : (elements, 4),
@@ -78,7 +78,7 @@ def smoothed(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | N
         every = shared.with_ghosts(own)
         changed = False
         while True:
-            across = np.where(neighbors >= 0, every[neighbors], MOST_CLUSTERS)
+            across = np.where(neighbors >= 0, every[neighbors], MAX_CLUSTERS)
             most = across.min(axis=1) + 1
             if (own <= most).all():
                 break
@@ -95,7 +95,7 @@ def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
     return np.clip(levels, 0, most - 1).astype(np.int64)
 
 
-def one_step(limits: np.ndarray, schedule: Schedule, shared: SharedFaces | None = None) -> Clustering:
+def single_cluster(limits: np.ndarray, schedule: Schedule, shared: SharedFaces | None = None) -> Clustering:
     """All elements in one cluster."""
     shared = SharedFaces() if shared is None else shared
     cluster = np.zeros(len(limits) + shared.count, np.int64)
@@ -137,13 +137,13 @@ def make_clusters(
     ends = ranks.smallest(float(limits.min())), ranks.largest(float(limits.max()))
     everywhere = make_schedule(ends[0], duration, safety, time_step, sampling_interval)
     if local is False:
-        return one_step(limits, everywhere, shared)
+        return single_cluster(limits, everywhere, shared)
     found, count = None, ranks.total(len(limits))
     tried = _candidates(ends, everywhere, duration, safety, time_step, sampling_interval, max_frequency)
     for schedule, shortest in tried:
         most = 1 + round(math.log2(schedule.time_step / shortest))
         raw = raw_clusters(safety * limits if time_step is None else limits, shortest, most)
-        cluster = smoothed(raw, neighbors, shared)
+        cluster = limit_cluster_jumps(raw, neighbors, shared)
         totals = _totals(cluster[: len(limits)], most, shared)
         sizes = np.array(totals or np.bincount(cluster, minlength=most))
         if not sizes[0] or not sizes[-1]:
@@ -151,8 +151,8 @@ def make_clusters(
         gain = count / everywhere.time_step * shortest / float((sizes * 0.5 ** np.arange(most)).sum())
         if found is None or gain > found.gain * (1 + 1e-9):
             found = Clustering(schedule, shortest, cluster, gain, totals)
-    if found is None or (local is None and found.gain < PAYS):
-        return one_step(limits, everywhere, shared)
+    if found is None or (local is None and found.gain < MIN_GAIN):
+        return single_cluster(limits, everywhere, shared)
     return found
 
 
@@ -171,7 +171,7 @@ def _candidates(
     """
     shortest = time_step or safety * ends[0]
     longest = safety * ends[1]
-    for count in range(2, MOST_CLUSTERS + 1):
+    for count in range(2, MAX_CLUSTERS + 1):
         ticks = 1 << (count - 1)
         if shortest * ticks > 2 * longest:
             return

@@ -1,6 +1,8 @@
-// The step of blocks of 32 elements: see element_kernels.py. A warp has one quantity of all elements, a lane all modes
+// The step of blocks of elements: see element_kernels.py. A warp has one quantity of all elements, a lane all modes
 // of one quantity of one element, in registers; quantities meet in shared memory.
 //
+// LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
+// COLUMN: values from row to row of traces in shared memory; WORKERS: warps that work on faces.
 // ORDER, ANISOTROPIC; MIXED: some neighbours are in other clusters; BLOCKS: that a multiprocessor should hold;
 // DIRECTIONS (1 or 3), FACES (2 or 4): how many go through shared memory at once; AT_ONCE: turns of the work on faces
 // whose numbers a thread reads at once.
@@ -12,23 +14,19 @@
 
 typedef REAL real;
 
-constexpr int LANES = 32, QUANTITIES = 9, THREADS = LANES * QUANTITIES;
+constexpr int THREADS = LANES * QUANTITIES;
 constexpr int MODES = Reference::modes, FACE = Reference::face_modes, WIDTH = (FACE + 3) / 4 * 4;
-constexpr int SLOT = 3 * WIDTH;
-constexpr int COLUMN = 33;  // numbers from row to row of traces in shared memory, so that rows and lanes meet in no bank
+constexpr int SLOT = VELOCITIES * WIDTH;
 constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // lanes that a trace takes at a face
 constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
-constexpr int WORKERS = 8;                  // warps that work on faces
 constexpr int TURNS = ROWS * FACES / WORKERS;
 constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
 constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
 
 #if ANISOTROPIC
 typedef AnyFace<real> Face;
-constexpr int LAW = 81;
 #else
 typedef IsotropicFace<real> Face;
-constexpr int LAW = 12;
 #endif
 
 struct Fields {
@@ -90,7 +88,7 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
 #pragma unroll
             for (int c = 0; c < 3; c++) jump[i][c] = sent[c * WIDTH] - kept[c * WIDTH];
             const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
-            numbers[i].load(f.faces + static_cast<long long>(own_face) * Face::NUMBERS);
+            numbers[i].load(f.faces + static_cast<long long>(own_face) * FACE_NUMBERS);
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
@@ -160,7 +158,7 @@ __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
         x = quantity == 0 ? lambda + 2 * mu : lambda;
         y = quantity == 1 ? lambda + 2 * mu : lambda;
         z = quantity == 2 ? lambda + 2 * mu : lambda;
-    } else if (quantity < 6) {
+    } else if (quantity < STRESSES) {
         x = quantity == 5 ? real(0) : mu;
         y = quantity == 4 ? real(0) : mu;
         z = quantity == 3 ? real(0) : mu;
@@ -179,8 +177,8 @@ __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
 // The quantities whose derivatives this warp's quantity needs.
 __device__ __forceinline__ int source(int j) {
     const int quantity = threadIdx.x / LANES;
-    if (quantity < 6) return 6 + j;
-    return j == quantity - 6 ? j : quantity + j - 6 + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
+    if (quantity < STRESSES) return STRESSES + j;
+    return j == quantity - STRESSES ? j : quantity + j - STRESSES + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
 }
 
 // Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1).
@@ -297,7 +295,7 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared) {
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
             const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
-            numbers[i].load(f.faces + static_cast<long long>(own_face) * Face::NUMBERS);
+            numbers[i].load(f.faces + static_cast<long long>(own_face) * FACE_NUMBERS);
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {

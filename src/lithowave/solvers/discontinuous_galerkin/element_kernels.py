@@ -16,7 +16,7 @@ sends w.
 complete, and predicts. Between two calls Q lacks its faces; `complete` gives blocks as they are with them.
 
 Where neighbours step half as often, an element sends them the mean of its two steps, and they send it both halves of
-theirs (`arrangement`).
+theirs (`element_layout`).
 
 All arrays hold `lanes` elements side by side as their fastest index.
 """
@@ -34,18 +34,15 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
-from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER, Layout
+from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, LANES, SLOWER, device_layout
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, SOURCES
 
-LANES = {"single": 16, "double": 8}
-TOGETHER = 9  # quantities for which an entry of a matrix is loaded once
+Q = U(QUANTITIES)
+VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the velocities
+TOGETHER = QUANTITIES  # quantities for which an entry of a matrix is loaded once
 PIECES = 64  # of the blocks that threads take
-
-
-def layout(precision: str) -> Layout:
-    """How a CPU arranges its blocks."""
-    return Layout(LANES[precision], mode_major=True)
 
 
 @lru_cache
@@ -54,7 +51,7 @@ def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..
     own_row = row_of("predictor", order, anisotropic, precision)
     reference = make_reference(order)
     L = U(LANES[precision])
-    W, MODES = U(9) * L, U(reference.count)
+    W, MODES = Q * L, U(reference.count)
     mix = make_elastic_law(anisotropic, precision)
 
     def make_level(d: int) -> Callable[..., None]:
@@ -73,7 +70,7 @@ def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..
             matrix_rows(matrix[:rows, :columns], int(L), int(W), TOGETHER)
             for matrix in reference.derivatives
         )
-        SPAN, GROUP, GROUPS = ROWS * W, U(TOGETHER) * L, U(9 // TOGETHER)
+        SPAN, GROUP, GROUPS = ROWS * W, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
         factor, of_mean, of_half = (
             np.dtype(np.float32 if precision == "single" else np.float64).type(value)
             for value in (1 / (d + 1), 1 / (d + 2), 0.5 ** (d + 1) / (d + 2))
@@ -127,7 +124,7 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
             bx, by, bz = factor * law[g + U(3) * L], factor * law[g + U(4) * L], factor * law[g + U(5) * L]
             cx, cy, cz = factor * law[g + U(6) * L], factor * law[g + U(7) * L], factor * law[g + U(8) * L]
             lam, mu, buoyancy = law[g + U(9) * L], law[g + U(10) * L], law[g + U(11) * L]
-            X, Y, Z = U(6) * L, U(7) * L, U(8) * L
+            X, Y, Z = VX * L, VY * L, VZ * L
             xx = ax * x[a + X] + bx * x[b + X] + cx * x[c + X]
             yy = ay * x[a + Y] + by * x[b + Y] + cy * x[c + Y]
             zz = az * x[a + Z] + bz * x[b + Z] + cz * x[c + Z]
@@ -152,7 +149,7 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
     @own_row
     def any_law(x, i, span, out, o, law, at, factor):
         """law : [quantity, direction, source] of `riemann.elastic_matrices`, times the time step."""
-        for q in range(U(9)):
+        for q in range(Q):
             first, second, third = sources[q]
             g = at + q * U(9) * L
             for w in range(L):
@@ -176,13 +173,13 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
     def isotropic_sides(trace, numbers, at, kept, k, sent):
         for m in range(FACE):
             for w in range(L):
-                p, o, g = m * U(9) * L + w, m * L + w, at + w
+                p, o, g = m * Q * L + w, m * L + w, at + w
                 nx, ny, nz = numbers[g], numbers[g + L], numbers[g + U(2) * L]
                 xy, xz, yz = trace[p + U(3) * L], trace[p + U(4) * L], trace[p + U(5) * L]
                 x = trace[p] * nx + xy * ny + xz * nz
                 y = xy * nx + trace[p + L] * ny + yz * nz
                 z = xz * nx + yz * ny + trace[p + U(2) * L] * nz
-                vx, vy, vz = trace[p + U(6) * L], trace[p + U(7) * L], trace[p + U(8) * L]
+                vx, vy, vz = trace[p + VX * L], trace[p + VY * L], trace[p + VZ * L]
                 along = vx * nx + vy * ny + vz * nz
                 s, across = numbers[g + U(10) * L], numbers[g + U(11) * L] * along
                 kept[k + o] = x + s * vx + across * nx
@@ -197,7 +194,7 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
     def isotropic_jump(jump, numbers, at, flux):
         for m in range(FACE):
             for w in range(L):
-                p, o, g = m * U(9) * L + w, m * L + w, at + w
+                p, o, g = m * Q * L + w, m * L + w, at + w
                 nx, ny, nz, s = numbers[g], numbers[g + L], numbers[g + U(2) * L], numbers[g + U(3) * L]
                 x, y, z = jump[o], jump[PART + o], jump[PART + PART + o]
                 normal = numbers[g + U(4) * L] * (nx * x + ny * y + nz * z)
@@ -211,9 +208,9 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                 flux[p + U(4) * L] = mu * (nx * z + nz * x)
                 flux[p + U(5) * L] = mu * (ny * z + nz * y)
                 s, along = numbers[g + U(8) * L], numbers[g + U(9) * L] * normal
-                flux[p + U(6) * L] = s * x + along * nx
-                flux[p + U(7) * L] = s * y + along * ny
-                flux[p + U(8) * L] = s * z + along * nz
+                flux[p + VX * L] = s * x + along * nx
+                flux[p + VY * L] = s * y + along * ny
+                flux[p + VZ * L] = s * z + along * nz
 
     @own_row
     def product(numbers, g, x, y, z):
@@ -226,9 +223,9 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
     def any_sides(trace, numbers, at, kept, k, sent):
         for m in range(FACE):
             for w in range(L):
-                p, o, g = m * U(9) * L + w, m * L + w, at + U(27) * L + w
+                p, o, g = m * Q * L + w, m * L + w, at + U(27) * L + w
                 x, y, z = product(trace, p, numbers[g], numbers[g + L], numbers[g + U(2) * L])
-                vx, vy, vz = trace[p + U(6) * L], trace[p + U(7) * L], trace[p + U(8) * L]
+                vx, vy, vz = trace[p + VX * L], trace[p + VY * L], trace[p + VZ * L]
                 wx, wy, wz = product(numbers, g + U(3) * L, vx, vy, vz)
                 ux, uy, uz = product(numbers, g + U(9) * L, vx, vy, vz)
                 kept[k + o], sent[o] = x + ux, wx - x
@@ -238,11 +235,11 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
     @own_row
     def any_jump(jump, numbers, at, flux):
         for m in range(FACE):
-            for q in range(U(9)):
+            for q in range(Q):
                 g = at + q * U(3) * L
                 for w in range(L):
                     x, y, z = jump[m * L + w], jump[PART + m * L + w], jump[PART + PART + m * L + w]
-                    flux[(m * U(9) + q) * L + w] = (
+                    flux[(m * Q + q) * L + w] = (
                         numbers[g + w] * x + numbers[g + L + w] * y + numbers[g + U(2) * L + w] * z
                     )
 
@@ -255,16 +252,17 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
     own_row = row_of("faces", order, anisotropic, precision)
     reference = make_reference(order)
     lanes = LANES[precision]
-    L, FACE, WIDTH = U(lanes), U(reference.face_count), U(layout(precision).trace_width(reference.face_count))
-    SLOT, GROUP, GROUPS = U(3) * WIDTH, U(TOGETHER) * L, U(9 // TOGETHER)
-    NUMBERS = U(42 if anisotropic else 14)
+    width = device_layout("cpu", precision).trace_width(reference.face_count)
+    L, FACE, WIDTH = U(lanes), U(reference.face_count), U(width)
+    SLOT, GROUP, GROUPS = U(VELOCITIES) * WIDTH, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
+    NUMBERS = U(FACE_NUMBERS[anisotropic])
     sides, jumped = make_face_laws(order, anisotropic, precision)
     trace_0, trace_1, trace_2, trace_3 = (
-        matrix_rows(matrix.T, lanes, 9 * lanes, TOGETHER)
+        matrix_rows(matrix.T, lanes, QUANTITIES * lanes, TOGETHER)
         for matrix in reference.traces
     )
     lift_0, lift_1, lift_2, lift_3 = (
-        matrix_rows(matrix, lanes, 9 * lanes, TOGETHER, adding=True)
+        matrix_rows(matrix, lanes, QUANTITIES * lanes, TOGETHER, adding=True)
         for matrix in reference.traces
     )
 
@@ -352,8 +350,8 @@ def make_step(order: int, anisotropic: bool, precision: str) -> Callable[..., No
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
-    BLOCK, LAW = MODES * U(9) * L, U((81 if anisotropic else 12) * lanes)
-    FACES = U(4 * (42 if anisotropic else 14) * lanes)
+    BLOCK, LAW = MODES * Q * L, U(LAW_NUMBERS[anisotropic] * lanes)
+    FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
     predict = make_predictor(order, anisotropic, precision)
     correct, send = make_faces(order, anisotropic, precision)
 
@@ -367,8 +365,8 @@ def make_step(order: int, anisotropic: bool, precision: str) -> Callable[..., No
         for piece in prange(pieces):
             rounding = flush_denormals()
             terms, mean = np.empty(BLOCK, dtype), np.empty(BLOCK, dtype)
-            half, slopes = np.empty(BLOCK, dtype), np.empty(U(3) * LEVEL * U(9) * L, dtype)
-            trace, jump = np.empty(FACE * U(9) * L, dtype), np.empty(FACE * U(3) * L, dtype)
+            half, slopes = np.empty(BLOCK, dtype), np.empty(U(3) * LEVEL * Q * L, dtype)
+            trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
             sent = np.empty(FACE * U(3) * L, dtype)
             begin, stop = first + (end - first) * piece // pieces, first + (end - first) * (piece + 1) // pieces
             for n in range(begin, stop):
@@ -397,7 +395,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
-    BLOCK, FACES = MODES * U(9) * L, U(4 * (42 if anisotropic else 14) * lanes)
+    BLOCK, FACES = MODES * Q * L, U(4 * FACE_NUMBERS[anisotropic] * lanes)
     correct, _ = make_faces(order, anisotropic, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
@@ -410,7 +408,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
         numbers, to, links = faces.ravel(), neighbor.ravel(), second.ravel()
         for n in prange(len(blocks)):
             rounding = flush_denormals()
-            trace, jump = np.empty(FACE * U(9) * L, dtype), np.empty(FACE * U(3) * L, dtype)
+            trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
             block, target = U(blocks[n]), U(out_first + n) * BLOCK
             for m in range(BLOCK):
                 whole[target + m] = q[block * BLOCK + m]
@@ -426,7 +424,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     """`step(anisotropic, mixed)` and `complete(anisotropic, mixed)` give kernels; `layout` is the arrangement, and
     `pack_faces` arranges numbers of faces (places, 4, c)."""
-    own = layout(precision)
+    own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed: make_step(order, anisotropic, precision),
         "complete": lambda anisotropic, mixed: make_complete(order, anisotropic, precision),

@@ -8,8 +8,8 @@ a step there: there are as many messages as clusters, and at the ticks at which 
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class TraceMessage:
     """What is exchanged at some of the ticks."""
 
     def __init__(self, solver: Any, halo: Any, sent: Traces, received: Traces, modes: int) -> None:
-        self._solver = weakref.proxy(solver)  # which has the exchange of this message
+        self._kernels, self._fields = solver.kernels, (solver.even, solver.odd)
         self._modes, self._soonest = modes, received.soonest
         self._sent, self._received = (solver.backend.upload(traces.slots, np.int32) for traces in (sent, received))
         sizes = ({rank: 3 * modes * count for rank, count in traces.counts.items()} for traces in (sent, received))
@@ -65,17 +65,13 @@ class TraceMessage:
 
     def start(self, tick: int) -> None:
         """Send what the elements that began a step at this tick have written."""
-        solver, buffer = self._solver, self._message.outgoing
-        self._message.start(
-            lambda: solver.kernels.pack_traces(solver.even, solver.odd, self._sent, tick, self._modes, buffer)
-        )
+        arguments = *self._fields, self._sent, tick, self._modes, self._message.outgoing
+        self._message.start(partial(self._kernels.pack_traces, *arguments))
 
     def finish(self, tick: int) -> None:
-        """Have what the others sent at this tick where it is read."""
-        solver, buffer = self._solver, self._message.incoming
-        self._message.finish(
-            lambda: solver.kernels.unpack_traces(solver.even, solver.odd, self._received, tick, self._modes, buffer)
-        )
+        """Receive what the other ranks sent at this tick, and write it where it is read."""
+        arguments = *self._fields, self._received, tick, self._modes, self._message.incoming
+        self._message.finish(partial(self._kernels.unpack_traces, *arguments))
 
 
 def traces_at(plan: Any, tables: Any, last: int, sent: bool) -> Traces:

@@ -6,7 +6,7 @@
 // Isotropic on both sides.
 template <class real>
 struct IsotropicFace {
-    static constexpr int NUMBERS = 16;  // normal, s | p - s, -, S lambda, S mu | S Zs / rho, S dZ / rho, Zs', dZ' | Zs, dZ
+    // FACE_NUMBERS: normal, s | p - s, -, S lambda, S mu | S Zs / rho, S dZ / rho, Zs', dZ' | Zs, dZ
     Vector4<real> a, b, c, d;
 
     __device__ __forceinline__ void load(const real* numbers) {
@@ -50,17 +50,16 @@ struct IsotropicFace {
     }
 };
 
-// Any media: jump (9, 3), normal, Z and Z' (xx, yy, zz, xy, xz, yz).
+// Any media, FACE_NUMBERS: jump (QUANTITIES, 3), normal, Z and Z' (xx, yy, zz, xy, xz, yz).
 template <class real>
 struct AnyFace {
-    static constexpr int NUMBERS = 44;
     const real* numbers;
 
     __device__ __forceinline__ void load(const real* from) { numbers = from; }
 
     __device__ __forceinline__ void jump(real x, real y, real z, real* flux, int step) const {
 #pragma unroll
-        for (int q = 0; q < 9; q++)
+        for (int q = 0; q < QUANTITIES; q++)
             flux[q * step] = numbers[3 * q] * x + numbers[3 * q + 1] * y + numbers[3 * q + 2] * z;
     }
 

@@ -6,23 +6,27 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.discontinuous_galerkin.arrangement import Layout
+from lithowave.solvers.common.kernel_arguments import named_arguments
+from lithowave.solvers.common.point_launches import WARP, PointKernels
+from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
+from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
-ELEMENT_FILE, POINTS_FILE = "element.cu", "points.cu"
-LANES, QUANTITIES, COLUMN, WARP = 32, 9, 33, 32
+ELEMENT_FILE = "element.cu"
+LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
-FACE_NUMBERS = {False: 16, True: 44}  # of faces, with numbers of no account, so that they are aligned
+WORKERS = 8  # warps of a block that work on faces
+LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
 # By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread (one
 # less with local time steps, which need more); directions of derivatives and faces that go through shared memory at
@@ -31,11 +35,6 @@ SHAPES = {
     "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
     "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
 }
-
-
-def layout() -> Layout:
-    """How a GPU arranges its blocks."""
-    return Layout(LANES, mode_major=False)
 
 
 def shared_bytes(order: int, precision: str) -> int:
@@ -52,14 +51,15 @@ def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[
     return {
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed),
         "BLOCKS": max(1, blocks - 1) if mixed else blocks, "DIRECTIONS": directions, "FACES": faces,
-        "AT_ONCE": at_once,
+        "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
+        "LAW": LAW_NUMBERS[anisotropic], **LAYOUT,
     }  # fmt: skip
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Everything that a run may compile: file, defines, least compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
-        yield POINTS_FILE, {"REAL": real}, (0, 0)
+        yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
         for order in ORDERS:
             for anisotropic in (False, True):
                 for mixed in (False, True):
@@ -108,8 +108,7 @@ class ElementKernels:
     """`step` and `complete` for one kind of blocks."""
 
     def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool) -> None:
-        self.backend = backend
-        self.defines = defines(order, backend.precision, anisotropic, mixed)
+        self.backend, self.defines = backend, defines(order, backend.precision, anisotropic, mixed)
         self.headers = generated_headers(self.defines)
         self.shared_bytes = shared_bytes(order, backend.precision)
 
@@ -120,73 +119,46 @@ class ElementKernels:
 
     def step(self, *arguments: Any) -> None:
         """See `element_kernels.make_step`."""
-        named = named_arguments("step", arguments)
+        named = named_arguments(ARGUMENTS, "step", arguments)
         self._launch("step", named["end"] - named["first"], named)
 
     def complete(self, *arguments: Any) -> None:
         """See `element_kernels.make_complete`."""
-        named = named_arguments("complete", arguments)
+        named = named_arguments(ARGUMENTS, "complete", arguments)
         self._launch("complete", named["blocks"].size, named)
 
 
-class PointKernels:
+TRACES = ("pack_traces", "unpack_traces")
+
+
+class TetrahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
-
-    def _launch(self, kernel: str, size: int, named: dict[str, Any], block: int = 256) -> None:
-        if size > 0:
-            program = self.backend.program(PACKAGE, POINTS_FILE, {})
-            program.launch(kernel, (-(-size // block),), (block,), named)
-
-    def inject(self, *arguments: Any) -> None:
-        """See `point_kernels.inject`."""
-        named = named_arguments("inject", arguments)
-        count = named["target"].size
-        self._launch("inject", count, named | {"count": count, "sources": named["amplitude"].shape[1]}, 64)
-
-    def count_step(self, row: Any) -> None:
-        """See `point_kernels.count_step`."""
-        self._launch("count_step", 1, {"row": row}, 1)
-
-    def pack_traces(self, *arguments: Any) -> None:
-        """See `point_kernels.pack_traces`."""
-        self._traces("pack_traces", arguments)
-
-    def unpack_traces(self, *arguments: Any) -> None:
-        """See `point_kernels.unpack_traces`."""
-        self._traces("unpack_traces", arguments)
-
-    def _traces(self, kernel: str, arguments: Any) -> None:
-        named = named_arguments(kernel, arguments)
-        count = 3 * named["modes"] * named["traces"].shape[0]
-        self._launch(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
+    def traces(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `TRACES`: a thread for each value of the traces of a message."""
+        named = self.named(kernel, arguments)
+        count = VELOCITIES * named["modes"] * named["traces"].shape[0]
+        self.points(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a quantity of a place."""
-        named = named_arguments("sample", arguments)
+        """See `point_kernels.sample`; a warp has a quantity of a location."""
+        named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
         named |= {"count": count, "width": width, "rows": rows, "modes": named["values"].shape[1]}
-        self._launch("sample", count * rows * WARP, named, 128)
-
-    def surface_peaks(self, *arguments: Any) -> None:
-        """See `point_kernels.surface_peaks`."""
-        named = named_arguments("surface_peaks", arguments)
-        self._launch("surface_peaks", named["displacement"].shape[1], named | {"size": named["displacement"].shape[1]})
+        self.points("sample", count * rows * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; a warp has one of the numbers."""
-        named = named_arguments("largest_velocity", arguments)
+        """See `point_kernels.largest_velocity`; a warp has one of the values."""
+        named = self.named("largest_velocity", arguments)
         blocks, _, modes_of_block, _ = named["coefficients"].shape
         named |= {"blocks": blocks, "modes": modes_of_block, "warps": named["out"].size}
-        self._launch("largest_velocity", named["out"].size * WARP, named)
+        self.points("largest_velocity", named["out"].size * WARP, named)
 
 
 def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     """The kernels on a CUDA device, to be called as those on the CPU; how blocks and faces are arranged."""
-    points = PointKernels(backend)
+    points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
     made: dict[tuple[bool, bool], ElementKernels] = {}
 
     def of(anisotropic: bool, mixed: bool) -> ElementKernels:
@@ -196,9 +168,9 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
 
     def pack_faces(numbers: np.ndarray) -> np.ndarray:
         """(blocks, lanes, 4, c)."""
-        anisotropic = numbers.shape[-1] == ANISOTROPIC_NUMBERS
-        assert anisotropic or numbers.shape[-1] == ISOTROPIC_NUMBERS
-        padded = np.zeros((len(numbers), 4, FACE_NUMBERS[anisotropic]))
+        anisotropic = numbers.shape[-1] == FACE_NUMBERS[True]
+        assert numbers.shape[-1] == FACE_NUMBERS[anisotropic]
+        padded = np.zeros((len(numbers), 4, PADDED_NUMBERS[anisotropic]))
         padded[..., : numbers.shape[-1]] = numbers
         return padded.reshape(-1, LANES, *padded.shape[1:])
 
@@ -208,5 +180,8 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
         return of(anisotropic, mixed).complete
 
-    own = {name: getattr(points, name) for name in ARGUMENTS if hasattr(points, name)}
-    return SimpleNamespace(**own, step=step, complete=complete, layout=layout(), pack_faces=pack_faces)
+    traces = {name: partial(points.traces, name) for name in TRACES}
+    return SimpleNamespace(
+        **points.by_name(), **traces, step=step, complete=complete, layout=device_layout("cuda", precision),
+        pack_faces=pack_faces,
+    )  # fmt: skip

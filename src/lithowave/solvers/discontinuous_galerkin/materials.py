@@ -11,7 +11,8 @@ from lithowave.mesh.shared_faces import SharedFaces
 
 # Quantities of an element: stress in this order, then velocity x, y, z.
 STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
-QUANTITIES = len(STRESS) + 3
+STRESSES, VELOCITIES = len(STRESS), 3
+QUANTITIES = STRESSES + VELOCITIES
 FROM_VOIGT = np.array([0, 1, 2, 5, 4, 3])  # places in Voigt's order xx, yy, zz, yz, xz, xy
 
 # Rows of the stress tensor: the components (x, y, z) of its row i are STRESS[ROWS[i]].

@@ -8,24 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.parallel.ranks import ALONE
 from lithowave.solvers.clock import Schedule
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, one_step
+from lithowave.solvers.common.timing import Steps, typical_time
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, single_cluster
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
-from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, place_points
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
-from lithowave.solvers.discontinuous_galerkin.samples import PlacedSamples
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.timing import Steps, typical_time
+from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
 
-SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
-MOST_RECEIVERS = 256
 IN_A_CUBE = 12  # tetrahedra
 FASTER = 1.8  # waves in a body that is cut out of the mesh
 
@@ -53,7 +49,7 @@ def synthetic_plan(
         limit = float(limits.min())
         if cut:
             return make_clusters(limits, neighbors, limits.max(), 0.9, None, None, True, None)
-        return one_step(limits, Schedule(0.9 * limit, limit, 10, 2))
+        return single_cluster(limits, Schedule(0.9 * limit, limit, 10, 2))
 
     return make_plan(model, order, clusters, precision)
 
@@ -109,24 +105,10 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
 
 def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool) -> DiscontinuousGalerkinSolver:
     """A cube of elements of a kind, as many as are enough for this device and its memory."""
-    affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
-    most = min(plan.element_count, affordable) / IN_A_CUBE
+    most = min(plan.element_count, affordable_elements(plan, backend)) / IN_A_CUBE
     side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))
     solver = DiscontinuousGalerkinSolver(
         synthetic_plan((side,) * 3, plan.order, backend.precision, anisotropic=anisotropic), None, backend
     )
     fill_with_noise(solver)
     return solver
-
-
-def record_time(solver: DiscontinuousGalerkinSolver, receiver_count: int) -> float:
-    """Seconds of a record of so many receivers."""
-    if not receiver_count:
-        return 0.0
-    count = min(receiver_count, MOST_RECEIVERS)
-    vertices = solver.plan.mesh.vertices
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
-    solver.records_of.samples = PlacedSamples(solver, place_points(solver.plan.mesh, inside, TOLERANCE, ALONE))
-    solver.start_records(1, stress=False)
-    return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count

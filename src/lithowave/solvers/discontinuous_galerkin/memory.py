@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import Layout
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_NUMBERS, ISOTROPIC_NUMBERS
-from lithowave.solvers.discontinuous_galerkin.tables import ANISOTROPIC_LAW, ISOTROPIC_LAW, PART, arrange
-from lithowave.solvers.rasters import select_raster, surface_grid
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
+from lithowave.solvers.elements import memory as elements
 
-PACKAGE, MODULE = "lithowave.solvers.discontinuous_galerkin", "element_kernels"
 COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers
 
 
@@ -24,33 +22,32 @@ def state_bytes(plan: Any) -> int:
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
-    """Coefficients, traces, elastic laws, faces and links, as this backend arranges them.
+    """Return the bytes of coefficients, traces, elastic laws, faces and links in the blocks of a device.
 
-    Without a backend no place of a block is empty and nothing is padded.
+    Without a backend no slot of a block is empty and nothing is padded.
     """
     if backend is None:
-        layout, anisotropic = Layout(1, True), anisotropic_path(plan)
-        places = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
-        face_numbers = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}
+        layout, anisotropic = BlockLayout(1, True), anisotropic_path(plan)
+        slots = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
     else:
-        kernels = backend.kernels(PACKAGE, MODULE, order=plan.order, precision=backend.precision)
-        layout = kernels.layout
-        arrangement = arrange(plan, layout)
-        places = {False: 0, True: 0}
-        for group in arrangement.groups:
-            places[group.anisotropic] += (group.end - group.first) * layout.lanes
-        face_numbers = {
-            kind: kernels.pack_faces(np.zeros((layout.lanes, 4, numbers))).size // (4 * layout.lanes)
-            for kind, numbers in ((False, ISOTROPIC_NUMBERS), (True, ANISOTROPIC_NUMBERS))
-        }
-    every = sum(places.values())
-    trace = 3 * layout.trace_width(face_mode_count(plan.order))
-    # Of second halves; of what comes from other ranks; and the messages themselves.
+        layout = device_layout(backend.name, backend.precision)
+        slots = {False: 0, True: 0}
+        for group in arrange(plan, layout).groups:
+            slots[group.anisotropic] += (group.end - group.first) * layout.lanes
+    face_numbers = PADDED_NUMBERS if backend is not None and backend.own_memory else FACE_NUMBERS
+    # Second halves of traces; traces from other ranks; and the messages themselves.
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
-    values = every * QUANTITIES * mode_count(plan.order) + (4 * COPIES * every + halves) * trace
-    for kind, count in places.items():
-        values += count * ((ANISOTROPIC_LAW if kind else ISOTROPIC_LAW) + 4 * face_numbers[kind])
-    return plan.value_bytes * values + every * 2 * 4 * 4
+    traces = halves * 3 * layout.trace_width(face_mode_count(plan.order)) * plan.value_bytes
+    return traces + sum(
+        count * element_bytes(plan.order, plan.value_bytes, layout, LAW_NUMBERS[kind] + 4 * face_numbers[kind])
+        for kind, count in slots.items()
+    )
+
+
+def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: int) -> int:
+    """Return the bytes of one element: coefficients, traces, `numbers` of its law and its faces, and links."""
+    trace = 3 * layout.trace_width(face_mode_count(order))
+    return value_bytes * (QUANTITIES * mode_count(order) + 4 * COPIES * trace + numbers) + 2 * 4 * 4
 
 
 def anisotropic_path(plan: Any) -> np.ndarray:
@@ -66,44 +63,27 @@ def half_count(plan: Any) -> int:
 
 
 def plan_bytes(plan: Any) -> int:
-    """The mesh, its neighbours and materials, and the time steps: they stay in main memory."""
-    neighbors = 32 * plan.element_count
-    parts = {id(array): array for array in held_arrays(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)}
-    places = 16 * plan.element_count
-    return neighbors + places + sum(array.nbytes for array in parts.values())
-
-
-def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
-    """The arrays among the attributes, and those in dictionaries of them."""
-    for part in parts:
-        for value in vars(part).values():
-            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
-            yield from (one for one in inside if isinstance(one, np.ndarray))
+    """The mesh, its neighbors and materials, and the time steps: they stay in main memory."""
+    neighbors, places = 32 * plan.element_count, 16 * plan.element_count
+    return neighbors + places + elements.held_bytes(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)
 
 
 def setup_bytes(plan: Any) -> int:
     """Numbers of a part of the elements, in double precision, while they are packed, and the links of all."""
-    numbers = 4 * ANISOTROPIC_NUMBERS + ANISOTROPIC_LAW if plan.materials.anisotropic.any() else 200
+    numbers = 4 * FACE_NUMBERS[True] + LAW_NUMBERS[True] if plan.materials.anisotropic.any() else 200
     links = 12 * 4 * 8 * plan.element_count
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 
 
-def reading_bytes(plan: Any, simulation: Any) -> int:
-    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
-    output = simulation.output
-    total = places_bytes(plan, len(simulation.receiver_list()))
-    for selection in output.snapshots:
-        tensors = tuple(selection.fields) != ("velocity",)
-        points = int(np.prod(select_raster(plan, selection).shape))
-        total += places_bytes(plan, points) + points * plan.value_bytes * (9 if tensors else 3)
-    if output.peak_motion:
-        points = len(surface_grid(plan)[2])
-        total += places_bytes(plan, points) + points * 15 * plan.value_bytes
-    return total
+def sampling_bytes(plan: Any, simulation: Any) -> int:
+    """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
 
-
-def places_bytes(plan: Any, count: int) -> int:
-    """Places in elements: the basis there, and the blocks of these elements completed."""
+    A location has the basis there; the blocks of its elements are completed.
+    """
     modes = mode_count(plan.order)
-    blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
-    return blocks + count * (60 + modes * (8 + plan.value_bytes))
+
+    def location_bytes(count: int, tensors: bool) -> int:
+        blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
+        return blocks + count * (60 + modes * (8 + plan.value_bytes))
+
+    return elements.sampling_bytes(plan, simulation, location_bytes, QUANTITIES)

@@ -7,21 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.errors import InputError
 from lithowave.mesh.bisection import around, refined
-from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, plan_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
 from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.parallel.ranks import ALONE, Ranks
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.element_description import element_layers, element_size, group_materials, kinds_of_faces
-from lithowave.solvers.spread_sources import of_all_ranks, recorded_distances
+from lithowave.solvers.elements.element_description import (
+    cell_layers,
+    element_properties,
+    kinds_of_faces,
+    raised_to,
+    with_layer_indices,
+)
+from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
+from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -93,10 +100,10 @@ class BuiltBox:
 def built_box(simulation: Simulation) -> BuiltBox:
     """The cubes of a domain."""
     domain = simulation.domain
-    tops, slowest = element_layers(simulation)
-    sizes = [(size, size) for size in (element_size(simulation, speed) for speed in slowest)]
+    tops, edges = cell_layers(simulation)
     top = domain.z[1] if domain.surface is None else domain.surface.high
-    return BuiltBox(plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes), tops, sizes[0][0])
+    sizes = list(zip(edges, edges, strict=True))
+    return BuiltBox(plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes), tops, edges[0])
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
@@ -108,12 +115,8 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
         cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(material.medium, cubes))
     mesh = split_hexahedra(cubes, own=own)
     if domain.surface is not None:
-        mesh = _on_ground(mesh, domain.surface_height, *box.plan.interfaces[:2])
-    if material.kind == "layers":
-        lower = np.array([one.top for one in material.layers[1:]])
-        below = np.array([int((lower >= one - 1e-9).sum()) for one in box.tops])
-        mesh = replace(mesh, materials=below[mesh.materials])
-    return mesh
+        mesh = deformed(mesh, raised_to(domain.surface_height, *box.plan.interfaces[:2]))
+    return with_layer_indices(simulation, mesh, box.tops)
 
 
 def widened(columns: Rectangle, units: tuple[int, int]) -> Rectangle:
@@ -132,22 +135,22 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
     return ((centres > low) & (centres < high)).all(axis=1)
 
 
-def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = ALONE) -> TetrahedralMesh:
+def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
     """The mesh with smaller elements around sources, the smaller the nearer receivers are; along a curve.
 
     Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =
     0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of usual size the
     error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
     """
-    positions = simulation.source_positions
+    positions = simulation.acquisition.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
-        tolerance = ON_GROUND if simulation.domain.surface is not None else TOLERANCE
+        tolerance = SURFACE_TOLERANCE if simulation.domain.surface is not None else TOLERANCE
         size = element_sizes(mesh, positions, tolerance, ranks)
         distance = recorded_distances(simulation, simulation.domain.z[1], size)
         halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):
             some = positions[halvings > done]
-            elements = place_points(mesh, some, tolerance, ranks).places.element
+            elements = resolve_owners(locate_points(mesh, some, tolerance), ranks).locations.element
             if len(some):
                 mesh = refined(mesh, around(mesh, elements, ranks), ranks)
     return mesh.along_curve()
@@ -156,7 +159,7 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
 def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks) -> np.ndarray:
     """Edges (n,), m, of cubes of twelve elements as large as those at positions (n, 3); infinite where there is none.
     The same on all ranks, which call it together."""
-    places = place_points(mesh, positions, tolerance, ranks).places
+    places = resolve_owners(locate_points(mesh, positions, tolerance), ranks).locations
     vertices, found = mesh.element_vertices(places.element), np.full(len(positions), np.inf)
     np.minimum.at(found, places.point, np.cbrt(2.0 * np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))))
     return of_all_ranks(found, ranks)
@@ -176,30 +179,11 @@ def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:
     return found
 
 
-def _on_ground(mesh: TetrahedralMesh, height: Any, top: float, below: float) -> TetrahedralMesh:
-    """A box whose vertices between the heights `top` and `below` are moved so that the uppermost lie on the ground."""
-
-    def lifted(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[float, float, np.ndarray]:
-        part = np.clip((z - below) / (top - below), 0.0, 1.0)
-        return 0.0, 0.0, part * (height(x, y) - top)
-
-    return deformed(mesh, lifted)
-
-
 def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
-    material = simulation.material
-    if material.kind == "homogeneous":
-        return constant_materials([material.homogeneous], np.zeros(mesh.element_count, np.int64))
-    if material.kind == "groups":
-        return constant_materials(*group_materials(simulation, mesh))
-    if material.kind == "layers" and simulation.solver.mesh is None:
-        return constant_materials(list(material.layers), mesh.materials)
-    if any(getattr(one, "is_anisotropic", False) for one in material.layers or []):
-        raise InputError(
-            "material.layers", "anisotropic layers across a mesh that is read",
-            "give material.groups, by names of the mesh",
-        )  # fmt: skip
-    return sampled_materials(material.medium, mesh)
+    properties = element_properties(simulation, mesh)
+    if properties is not None:
+        return constant_materials(*properties)
+    return sampled_materials(simulation.material.medium, mesh)
 
 
 def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMaterials:

@@ -6,30 +6,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count
-from lithowave.solvers.discontinuous_galerkin.meshing import make_model
-from lithowave.solvers.discontinuous_galerkin.parts import divided, element_work, traces_sent
-from lithowave.solvers.discontinuous_galerkin.plan import model_clusters
-from lithowave.solvers.workload import RankShare
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import element_work, partition_elements, traces_sent
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
+def partition_report(
+    simulation: Simulation, plan: DiscontinuousGalerkinPlan, ranks_count: int, device: str
+) -> list[RankWorkload]:
     """The share of each of so many ranks; a step is one of the run, of the largest cluster.
 
     Raises
     ------
     InputError : the mesh cannot be cut into so many parts.
     """
-    model = make_model(simulation)
-    clustering = model_clusters(simulation, model)
-    cluster, ticks = clustering.cluster, clustering.ticks
-    part = divided(model, cluster, ranks_count, backend_name, graph=simulation.solver.mesh is not None)
-    work = np.bincount(part, ticks * element_work(model, cluster), ranks_count)
+    cluster, ticks = plan.clustering.cluster, plan.clustering.ticks
+    part = partition_elements(plan, cluster, ranks_count, device, graph=simulation.solver.mesh is not None)
+    work = np.bincount(part, ticks * element_work(plan, cluster), ranks_count)
     units = np.bincount(part, minlength=ranks_count)
-    across = model.mesh.neighbors
+    across = plan.mesh.neighbors
     element, face = np.nonzero((across >= 0) & (part[across // 4] != part[:, None]))
     other = across[element, face] // 4
     # What goes from an element here to one there.
@@ -38,6 +37,6 @@ def partition_report(simulation: Simulation, ranks_count: int, backend_name: str
     pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
     neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)
     return [
-        RankShare(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
+        RankWorkload(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
         for rank in range(ranks_count)
     ]

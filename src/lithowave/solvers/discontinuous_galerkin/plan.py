@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lithowave.errors import InputError
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.absorption_warnings import flux_warnings
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
+from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes
-from lithowave.solvers.discontinuous_galerkin.parts import make_part
-from lithowave.solvers.discontinuous_galerkin.places import ON_GROUND, TOLERANCE, place_points, require_places
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
-from lithowave.solvers.discontinuous_galerkin.survey import Survey, make_survey
-from lithowave.solvers.model_warnings import receivers_at_vertices, tetrahedra_warnings
-from lithowave.solvers.near_source_warnings import TETRAHEDRA, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.rasters import select_raster
+from lithowave.solvers.elements.absorption_warnings import flux_warnings
+from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
+from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
+from lithowave.solvers.elements.point_location import (
+    PointLocations,
+    point_names,
+    point_positions,
+    require_located,
+)
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -35,7 +42,7 @@ BAD_RATIO = 0.02  # of insphere radius to longest edge: elements that are worth 
 
 
 @dataclass(frozen=True)
-class DiscontinuousGalerkinPlan:
+class DiscontinuousGalerkinPlan(ElementPlan):
     """Everything decided before an array of a device is allocated.
 
     mesh : this rank's part, whose neighbours include elements across faces that are `shared` with other ranks, with
@@ -60,8 +67,11 @@ class DiscontinuousGalerkinPlan:
     mesh_file: str | None = None
     shared: SharedFaces = field(default_factory=SharedFaces)
 
-    unit: ClassVar[str] = "elements"
-    less_memory: ClassVar[str] = (
+    memory: ClassVar[ModuleType] = memory
+    inside_tolerance: ClassVar[float] = TOLERANCE
+    locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
+    gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
+    memory_hint: ClassVar[str] = (
         "Larger elements (solver.max_frequency, points_per_wavelength), a lower order, a smaller domain, or single "
         "precision needs less"
     )
@@ -82,71 +92,22 @@ class DiscontinuousGalerkinPlan:
         return self.clustering.updates
 
     @property
-    def element_count(self) -> int:
-        """Number of elements of this rank."""
-        return self.mesh.element_count
-
-    @property
-    def survey(self) -> Survey:
-        """What there is to tell of the whole mesh; made by all ranks at once when it is asked for first."""
-        kept = vars(self)  # a cached_property may hold a lock until all ranks are there, which may be threads
-        if "_survey" not in kept:
-            kept["_survey"] = make_survey(self)
-        return kept["_survey"]
+    def ranks(self) -> Ranks:
+        """All ranks of the run."""
+        return self.shared.ranks
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the whole mesh along x, y and z, m."""
-        return self.survey.bounds
-
-    @property
-    def tolerance(self) -> float:
-        """How far outside the mesh sources and receivers may be, in barycentric coordinates of an element.
-
-        The description has refused those above a topography already; the others are brought onto the elements.
-        """
-        return ON_GROUND if self.domain is not None and self.domain.surface is not None else TOLERANCE
-
-    def memory_bytes(self, backend: Any = None) -> int:
-        """Bytes of the coefficients, the traces of the faces, and the numbers of elements and faces."""
-        return memory.array_bytes(self, backend)
-
-    def plan_bytes(self) -> int:
-        """Bytes of the mesh, its materials and neighbours in main memory."""
-        return memory.plan_bytes(self)
-
-    def state_bytes(self) -> int:
-        """Bytes of what a checkpoint holds."""
-        return memory.state_bytes(self)
-
-    def setup_bytes(self) -> int:
-        """Bytes of numbers of elements while they are packed."""
-        return memory.setup_bytes(self)
-
-    def reading_bytes(self, simulation: Simulation) -> int:
-        """Bytes of the places of receivers, snapshots and peaks, and of the blocks that are completed for them."""
-        return memory.reading_bytes(self, simulation)
-
-    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> DiscontinuousGalerkinPlan:
-        """The plan as it is: nothing in it depends on the device."""
-        return self
-
-    def raster_point_count(self, selection: Any) -> int:
-        """Points of one snapshot of a selection."""
-        return math.prod(select_raster(self, selection).shape)
-
-    def place_of(self, element: int) -> str:
-        """Where an element is, for messages; with the number that its file gives it."""
-        x, y, z = self.mesh.element_vertices(np.array([element]))[0].mean(axis=0)
-        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
+        return self.mesh_statistics.bounds
 
     def points_per_wavelength(self) -> float | None:
         """Points in the shortest wavelength at max_frequency, where they are fewest."""
-        return self.survey.resolution.value / self.max_frequency if self.max_frequency else None
+        return self.mesh_statistics.resolution.value / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Plan`."""
-        survey, clustering = self.survey, self.clustering
+        survey, clustering = self.mesh_statistics, self.clustering
         return {
             "method": "discontinuous_galerkin",
             "order": self.order,
@@ -180,38 +141,35 @@ class DiscontinuousGalerkinPlan:
     def lines(self) -> list[Line]:
         """See `lithowave.solvers.interface.Plan`."""
         summary = self.summary()
-        origin = f"; from {self.mesh_file}" if self.mesh_file else ""
         special = [
             f"{summary[name]:,} {text}"
             for name, text in (("anisotropic_elements", "anisotropic"), ("fluid_elements", "fluid"))
             if summary[name]
         ]
         shortest, longest = summary["element_size_m"]
-        told = f" ({', '.join(special)})" if special else ""
+        groups = f" ({', '.join(special)})" if special else ""
         functions = f"{summary['basis_functions']} functions in an element"
         return [
             ("method", f"discontinuous Galerkin, order {self.order}: {functions}"),
-            ("mesh", f"{summary['element_count']:,} tetrahedra{told}{origin}"),
+            ("mesh", f"{summary['element_count']:,} tetrahedra{groups}{self.origin_text()}"),
             ("unknowns", f"{summary['degrees_of_freedom']:,}"),
             ("element size", f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
-            face_line(summary, self._absorption()) if self.face_kinds else self._file_faces(summary),
+            self.faces_line(summary, self._absorption_text()),
             resolution_line(summary),
             *self._time_lines(summary),
         ]
 
     def _quality_text(self) -> str:
-        found, worst = self.survey.quality, self.survey.worst.place
+        found, worst = self.mesh_statistics.quality, self.mesh_statistics.worst.place
         return (
             f"smallest ratio of insphere radius to edge {found['radius_ratio']:.3g} (0.204 at best), "
             f"smallest angle between faces {found['dihedral_angle']:.3g} degrees; worst in {worst}"
         )
 
-    def _absorption(self) -> str:
-        return "; absorbing by letting out what travels along the normal" if self.survey.faces["absorbing"] else ""
-
-    def _file_faces(self, summary: dict[str, Any]) -> Line:
-        return "faces", ", ".join(f"{n:,} {kind}" for kind, n in summary["faces"].items()) + self._absorption()
+    def _absorption_text(self) -> str:
+        absorbing = self.mesh_statistics.faces["absorbing"]
+        return "; absorbing by letting out what travels along the normal" if absorbing else ""
 
     def _time_lines(self, summary: dict[str, Any]) -> list[Line]:
         """The time step; with local ones the clusters too."""
@@ -229,38 +187,37 @@ class DiscontinuousGalerkinPlan:
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = element_sizes(self.mesh, simulation.source_positions, self.tolerance, self.shared.ranks)
+        size = element_sizes(self.mesh, simulation.acquisition.source_positions, self.tolerance, self.ranks)
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
-        positions = np.array([one.position for one in simulation.receiver_list()], float).reshape(-1, 3)
-        places = place_points(self.mesh, positions, self.tolerance, self.shared.ranks).places
-        near += receivers_at_vertices(self, simulation, places)
+        found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
+        near += receivers_at_vertices(self, simulation, found.locations)
         return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        worst = self.survey.worst
+        worst = self.mesh_statistics.worst
         return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
-def plan(simulation: Simulation, ranks: Ranks = ALONE) -> DiscontinuousGalerkinPlan:
-    """Discretize an experiment; on several ranks each gets the plan of its part.
+def plan(
+    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+) -> DiscontinuousGalerkinPlan:
+    """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
     Raises
     ------
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
     solver = simulation.solver
-
-    model = make_part(simulation, ranks, lambda model: model_clusters(simulation, model).cluster)
+    clusters = partial(model_clusters, simulation)
+    model = make_local_mesh(simulation, ranks, lambda model: clusters(model).cluster, backend.name)
     made = make_plan(
-        model, solver.order, lambda *_: model_clusters(simulation, model), simulation.compute.precision,
-        max_frequency=solver.max_frequency, domain=simulation.domain,
-        face_kinds=None if solver.mesh else simulation.boundaries.faces,
-        mesh_file=str(solver.mesh) if solver.mesh else None,
+        model, solver.order, lambda *_: clusters(model), simulation.compute.precision,
+        **plan_entries(simulation),
     )  # fmt: skip
-    if ranks.size > 1:
-        _ = made.survey
-    _refuse_coarse_mesh(simulation, made)
+    coarsest = made.mesh_statistics.resolution
+    worst = f"{coarsest.place} (slowest wave {coarsest.speed:g} m/s)"
+    refuse_coarse_mesh(simulation, made.points_per_wavelength(), "order", worst)
     _require_points(simulation, made)
     return made
 
@@ -276,14 +233,13 @@ def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
 
 
 def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> None:
-    """Sources and receivers must be in the mesh: of one that is read only its elements tell."""
+    """Require that sources and receivers are in an imported mesh, whose extent only its elements define."""
     if simulation.solver.mesh is None:
         return
-    for where, points in (("sources", simulation.point_sources()), ("receivers", simulation.receiver_list())):
-        positions = np.array([point.position for point in points], float).reshape(-1, 3)
-        names = [getattr(point, "name", "") or f"{where[:-1]} {number}" for number, point in enumerate(points)]
-        placed = place_points(plan.mesh, positions, plan.tolerance, plan.shared.ranks)
-        require_places(placed.missing, names, positions, where)
+    for kind, points in (("source", simulation.acquisition.sources), ("receiver", simulation.acquisition.receivers)):
+        positions = point_positions(points)
+        found = plan.locate(positions, plan.tolerance)
+        require_located(found, plan.ranks, point_names(points, kind), positions, f"{kind}s")
 
 
 def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -302,18 +258,3 @@ def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **m
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
         value_bytes=4 if precision == "single" else 8, surface_spacing=size / order, shared=model.shared, **more,
     )  # fmt: skip
-
-
-def _refuse_coarse_mesh(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> None:
-    """A mesh that is read must resolve max_frequency as a built one would have to."""
-    points, solver = plan.points_per_wavelength(), simulation.solver
-    if solver.mesh is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
-        return
-    found = plan.survey.resolution
-    raise InputError(
-        "solver.max_frequency",
-        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {found.place} "
-        f"(slowest wave {found.speed:g} m/s)",
-        f"order {solver.order} needs at least {solver.smallest_points:g}",
-        f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher order would do",
-    )

@@ -5,13 +5,14 @@ Coefficients are [block, mode, quantity, lane]; the quantities are stress (`mate
 
 from __future__ import annotations
 
-import numpy as np
 from numba import prange
 
 from lithowave.backends.kernel_cache import njit
-from lithowave.backends.loops import parallel, row
+from lithowave.backends.loops import parallel
+from lithowave.solvers.common.point_kernels import count_step, raise_peaks
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 
-VELOCITY = 6
+__all__ = ["count_step", "inject", "largest_velocity", "pack_traces", "sample", "surface_peaks", "unpack_traces"]
 
 
 @njit(cache=True)
@@ -29,19 +30,13 @@ def inject(array, target, begin, weight, owner, amplitude, row):
 
 
 @njit(cache=True)
-def count_step(row):
-    """One row further in a table: of amplitudes, of records."""
-    row[0] += 1
-
-
-@njit(cache=True)
 def pack_traces(even, odd, traces, tick, modes, buffer):
     """buffer[n, c, m] = mode m of component c of traces[n], in even or odd."""
     for n in range(traces.shape[0]):
         slot, source = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
-        for c in range(3):
+        for c in range(VELOCITIES):
             for m in range(modes):
-                buffer[(3 * n + c) * modes + m] = source[slot, c, m]
+                buffer[(VELOCITIES * n + c) * modes + m] = source[slot, c, m]
 
 
 @njit(cache=True)
@@ -49,9 +44,9 @@ def unpack_traces(even, odd, traces, tick, modes, buffer):
     """The inverse of `pack_traces`."""
     for n in range(traces.shape[0]):
         slot, target = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
-        for c in range(3):
+        for c in range(VELOCITIES):
             for m in range(modes):
-                target[slot, c, m] = buffer[(3 * n + c) * modes + m]
+                target[slot, c, m] = buffer[(VELOCITIES * n + c) * modes + m]
 
 
 @parallel
@@ -65,20 +60,11 @@ def sample(completed, base, values, out, slot):
     lanes = completed.shape[3]
     for place in prange(base.size):
         for number in range(out.shape[1]):
-            quantity = VELOCITY + number if number < 3 else number - 3
+            quantity = STRESSES + number if number < VELOCITIES else number - VELOCITIES
             total = 0.0
             for k in range(values.shape[1]):
-                total += values[place, k] * flat[base[place] + (9 * k + quantity) * lanes]
+                total += values[place, k] * flat[base[place] + (QUANTITIES * k + quantity) * lanes]
             out[slot[0], number, place] = total
-
-
-@row
-def raise_peaks(peaks, place, east, north, up):
-    """Raise the horizontal, vertical and total peak of a place to what this vector has."""
-    horizontal = east * east + north * north
-    peaks[0, place] = max(peaks[0, place], np.sqrt(horizontal))
-    peaks[1, place] = max(peaks[1, place], abs(up))
-    peaks[2, place] = max(peaks[2, place], np.sqrt(horizontal + up * up))
 
 
 @parallel
@@ -106,7 +92,7 @@ def largest_velocity(coefficients, out):
         zero = out.dtype.type(0)
         most, poison = zero, zero
         for block in range(part * blocks // parts, (part + 1) * blocks // parts):
-            for c in range(VELOCITY, 9):
+            for c in range(STRESSES, QUANTITIES):
                 for lane in range(coefficients.shape[3]):
                     total = zero
                     for k in range(coefficients.shape[1]):

@@ -1,8 +1,9 @@
-// Kernels over points: see point_kernels.py. Coefficients are [block, quantity, mode, lane], 32 lanes.
+// Kernels over points: see point_kernels.py. Coefficients are [block, quantity, mode, lane]; LANES, QUANTITIES: the
+// stresses (STRESSES), then the velocities (VELOCITIES).
+
+#include "points.cuh"
 
 typedef REAL real;
-
-constexpr int LANES = 32, QUANTITIES = 9, VELOCITY = 6;
 
 // array[target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
 extern "C" __global__ void inject(
@@ -26,10 +27,10 @@ extern "C" __global__ void pack_traces(
 {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
-    const int trace = n / (3 * modes), within = n % (3 * modes);
+    const int trace = n / (VELOCITIES * modes), within = n % (VELOCITIES * modes);
     const long long slot = traces[2 * trace];
     const real* const source = tick >> traces[2 * trace + 1] & 1 ? odd : even;
-    buffer[n] = source[(3 * slot + within / modes) * width + within % modes];
+    buffer[n] = source[(VELOCITIES * slot + within / modes) * width + within % modes];
 }
 
 extern "C" __global__ void unpack_traces(
@@ -37,10 +38,10 @@ extern "C" __global__ void unpack_traces(
 {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
-    const int trace = n / (3 * modes), within = n % (3 * modes);
+    const int trace = n / (VELOCITIES * modes), within = n % (VELOCITIES * modes);
     const long long slot = traces[2 * trace];
     real* const target = tick >> traces[2 * trace + 1] & 1 ? odd : even;
-    target[(3 * slot + within / modes) * width + within % modes] = buffer[n];
+    target[(VELOCITIES * slot + within / modes) * width + within % modes] = buffer[n];
 }
 
 // The quantities at places in elements: out[slot][row][place]; rows 3: velocity alone, 9: velocity, then stress. A warp
@@ -52,19 +53,12 @@ extern "C" __global__ void sample(
     const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     const int place = warp / rows, row = warp % rows;
     if (place >= count) return;
-    const int quantity = row < 3 ? VELOCITY + row : row - 3;
+    const int quantity = row < VELOCITIES ? STRESSES + row : row - VELOCITIES;
     const real* const own = completed + base[place] + static_cast<long long>(quantity) * modes * LANES;
     real total = 0;
     for (int k = lane; k < modes; k += 32) total += values[static_cast<long long>(place) * modes + k] * own[k * LANES];
-    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(0xffffffff, total, distance);
+    for (int distance = 16; distance > 0; distance /= 2) total += __shfl_down_sync(ALL_LANES, total, distance);
     if (lane == 0) out[(slot[0] * rows + row) * width + place] = total;
-}
-
-__device__ __forceinline__ void raise_peaks(real* peaks, int place, int size, real east, real north, real up) {
-    const real horizontal = east * east + north * north;
-    peaks[place] = max(peaks[place], sqrt(horizontal));
-    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
-    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
 }
 
 // Peaks of |v| and |u| at places. displacement : the integral of v, by the trapezoidal rule; rows 3 to 5 : v before.
@@ -85,28 +79,17 @@ extern "C" __global__ void surface_peaks(
     raise_peaks(peak_displacement, place, size, u[0], u[1], u[2]);
 }
 
-// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
-__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
-__device__ __forceinline__ unsigned long long magnitude(double f) {
-    return __double_as_longlong(f) & 0x7fffffffffffffffll;
-}
-__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
-__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
-
 // The largest sum of squares of the coefficients of a velocity component, one of each warp, to be compared by the host.
 extern "C" __global__ void largest_velocity(const real* coefficients, real* out, int blocks, int modes, int warps) {
     const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (warp >= warps) return;
     unsigned long long most = 0;
-    for (long long n = warp; n < 3ll * blocks; n += warps) {
-        const real* const own = coefficients + (n / 3 * QUANTITIES + VELOCITY + n % 3) * modes * LANES + lane;
+    for (long long n = warp; n < VELOCITIES * static_cast<long long>(blocks); n += warps) {
+        const real* const own = coefficients + (n / VELOCITIES * QUANTITIES + STRESSES + n % VELOCITIES) * modes * LANES + lane;
         real sum = 0;
         for (int k = 0; k < modes; k++) sum += own[k * LANES] * own[k * LANES];
         most = max(most, magnitude(sum));
     }
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
-        most = max(most, other);
-    }
+    most = largest_of_warp(most);
     if (lane == 0) restore(most, out + warp);
 }

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.materials import ROWS, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES, ElementMaterials
 
 FREE, ABSORBING, RIGID = -1, -2, -3  # in the place of a neighbour
 KINDS = {"free": FREE, "absorbing": ABSORBING, "rigid": RIGID}
@@ -35,7 +35,11 @@ KINDS = {"free": FREE, "absorbing": ABSORBING, "rigid": RIGID}
 ISOTROPIC_NUMBERS = 14
 # Numbers of a face in anisotropic surroundings: what a jump w - u does to the nine quantities (9, 3), times S; normal;
 # Z and Z' (xx, yy, zz, xy, xz, yz).
-ANISOTROPIC_NUMBERS = 27 + 3 + 6 + 6
+ANISOTROPIC_NUMBERS = 3 * QUANTITIES + 3 + 6 + 6
+FACE_NUMBERS = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}  # of isotropic and of anisotropic elements
+# Numbers of an elastic law: d xi_c / d x_i (3, 3), lambda, mu, 1 / rho; or `elastic_matrices`.
+ISOTROPIC_LAW, ANISOTROPIC_LAW = 9 + 3, QUANTITIES * 9
+LAW_NUMBERS = {False: ISOTROPIC_LAW, True: ANISOTROPIC_LAW}
 
 
 def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,4 +144,4 @@ def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradient
     return np.concatenate([stress, np.repeat(velocity[:, None], 3, axis=1)], axis=1)
 
 
-SOURCES = np.concatenate([np.tile([6, 7, 8], (6, 1)), ROWS])
+SOURCES = np.concatenate([np.tile(np.arange(STRESSES, QUANTITIES), (STRESSES, 1)), ROWS])

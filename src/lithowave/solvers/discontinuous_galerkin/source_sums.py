@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.discontinuous_galerkin.materials import STRESS
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 
@@ -23,14 +23,14 @@ class SourceSums:
     def add(self, owner: int, element: int, jacobian: float, shape: np.ndarray) -> None:
         """Add the rates (9, functions) of the coefficients of an element for a unit of a time function."""
         rates = shape[:, 0] * jacobian * self._mean
-        rates[len(STRESS) :] *= self._plan.materials.rho[element]
+        rates[STRESSES :] *= self._plan.materials.rho[element]
         fluid = bool(self._plan.materials.is_fluid[element])
-        self._entries.append((owner, fluid, np.where(np.arange(9) < len(STRESS), -rates, rates)))
+        self._entries.append((owner, fluid, np.where(np.arange(QUANTITIES) < STRESSES, -rates, rates)))
 
     def add_to(self, placement: Placement) -> None:
         """Add what the list of sources represents."""
         for owner, fluid, total in self._entries:
-            placement.totals[owner, MOMENT] += total[: len(STRESS)]
-            placement.totals[owner, FORCE] += total[len(STRESS) :]
+            placement.totals[owner, MOMENT] += total[: STRESSES]
+            placement.totals[owner, FORCE] += total[STRESSES :]
             placement.fluid[owner] |= fluid
             placement.acts[owner] |= bool(total.any())

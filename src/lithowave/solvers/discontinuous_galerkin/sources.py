@@ -17,19 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import FASTER, SLOWER
+from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeRow, AmplitudeTable, upload_entries
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
+from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESS
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES
 from lithowave.solvers.discontinuous_galerkin.meshing import element_sizes
-from lithowave.solvers.discontinuous_galerkin.places import TOLERANCE, SharedPlaces, find_places
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
-from lithowave.solvers.source_amplitudes import BLOCK
-from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
+from lithowave.solvers.elements.point_location import SharedLocations
+from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
-VELOCITY = slice(len(STRESS), QUANTITIES)
+VELOCITY = slice(STRESSES, QUANTITIES)
 MANY = 200  # sources, beyond which only those with receivers nearer than NEAR elements are spread
 NEAR = 3.0
 RADIUS = 0.6  # of the ball over which a source is spread, in sizes of the element
@@ -70,60 +71,48 @@ class SourceList:
 
     Parameters
     ----------
-    plan, tables : mesh, materials, places of elements. sources : all of them. spread, placed : points that represent
-    them, and where these are. cluster, outer : whose elements count here.
+    plan, tables : mesh, materials, places of elements. sources : all of them. spread, found : points that represent
+    them, and their elements. cluster, outer : whose elements count here.
     """
 
     def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], spread: SpreadSources, placed: SharedPlaces,
-        cluster: int, outer: bool = False,
+        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], spread: SpreadSources,
+        found: SharedLocations, cluster: int, outer: bool = False,
     ) -> None:  # fmt: skip
-        self.backend, self.cluster, self.outer = backend, cluster, outer
+        self.cluster, self.outer = cluster, outer
         step = plan.clustering.shortest * 2**cluster
-        self._amplitudes = TaylorAmplitudes(sources, plan.order, step)
+        amplitudes = TaylorAmplitudes(sources, plan.order, step)
         entries: dict[str, list] = {}
-        own = np.flatnonzero(_chosen(plan, tables, placed.places.element, cluster, outer))
-        places, self.sums = placed.places.rows(own), SourceSums(plan)
-        weight, source = spread.weight[places.point] / placed.holders[own], spread.source[places.point]
+        own = np.flatnonzero(_chosen(plan, tables, found.locations.element, cluster, outer))
+        places, self.sums = found.locations.rows(own), SourceSums(plan)
+        weight, source = spread.weight[places.point] / found.sharing[own], spread.source[places.point]
         pairs, pair = np.unique(np.column_stack([places.element, source]), axis=0, return_inverse=True)
         for number, (element, owner) in enumerate(pairs.tolist()):
             rows = np.flatnonzero(pair.ravel() == number)
             response = Response(plan, element, step)
             shape = response.source_shape(sources[owner], places.reference[rows], weight[rows])
             self.sums.add(owner, element, response.geometry.jacobian[0], shape)
-            for term in range(self._amplitudes.terms):
+            for term in range(amplitudes.terms):
                 for name, target, added in response.added(tables, shape, term):
-                    entries.setdefault(name, []).append((target, added, owner * self._amplitudes.terms + term))
-        self._lists = {name: self._uploaded(found) for name, found in entries.items()}
+                    entries.setdefault(name, []).append((target, added, owner * amplitudes.terms + term))
+        self._lists = {name: _uploaded(backend, parts) for name, parts in entries.items()}
         self.count = sum(target.size for target, *_ in self._lists.values())
-        self._table = backend.zeros((BLOCK, len(sources) * self._amplitudes.terms), np.float64)
-        self.row = backend.zeros((1,), np.int64)
-
-    def _uploaded(self, entries: list) -> tuple[Any, ...]:
-        """target, begin, weight, owner of `inject`."""
-        target = np.concatenate([target for target, _, _ in entries])
-        weight = np.concatenate([weight for _, weight, _ in entries])
-        owner = np.concatenate([np.full(len(target), owner) for target, _, owner in entries])
-        some = weight != 0
-        order = np.lexsort((owner[some], target[some]))
-        target, weight, owner = (values[some][order] for values in (target, weight, owner))
-        places, begin = np.unique(target, return_index=True)
-        upload = self.backend.upload
-        return (
-            upload(places, np.int64), upload(np.append(begin, len(target)), np.int64), upload(weight, np.float64),
-            upload(owner, np.int64),
-        )  # fmt: skip
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of this cluster's steps that holds this one, and begin there."""
-        self.backend.assign(self._table, self._amplitudes.block(step))
-        self.backend.assign(self.row, np.array([step % BLOCK]))
+        self._table = AmplitudeTable(backend, amplitudes, len(sources) * amplitudes.terms)
+        self.row = AmplitudeRow(backend, [self._table])
 
     def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Names of arrays, and the arguments of `inject` behind each."""
         for name, lists in self._lists.items():
             if lists[0].size:
-                yield name, (*lists, self._table, self.row)
+                yield name, (*lists, self._table.array, self.row.array)
+
+
+def _uploaded(backend: Any, entries: list[tuple[np.ndarray, np.ndarray, int]]) -> tuple[Any, ...]:
+    """Return target, begin, weight, owner of `inject` from targets, weights and the owner of some of them."""
+    target, weight = (np.concatenate(column) for column in list(zip(*entries, strict=True))[:2])
+    owner = np.concatenate([np.full(len(target), owner) for target, _, owner in entries])
+    acting = weight != 0
+    return upload_entries(backend, target[acting], weight[acting], owner[acting])
 
 
 def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
@@ -132,19 +121,19 @@ def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bo
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
     """The points that represent the sources of a simulation: all are spread, or of many those with receivers near."""
-    reach = np.inf if len(simulation.point_sources()) <= MANY else NEAR
+    reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     """Slowest and fastest wave, m/s, and edge of the cube that twelve elements would fill, m, at positions; see
     `spread_sources.Surroundings`."""
-    places = find_places(plan.mesh, positions)
+    places = locate_points(plan.mesh, positions)
     found, materials = np.full((len(positions), 2), np.inf), plan.materials
     speeds = materials.slowest_speed[places.element], materials.fastest_speed[places.element]
     np.minimum.at(found, places.point, np.stack(speeds, axis=1))
-    sizes = element_sizes(plan.mesh, positions, TOLERANCE, plan.shared.ranks)
-    return np.column_stack([of_all_ranks(found, plan.shared.ranks), sizes])
+    sizes = element_sizes(plan.mesh, positions, TOLERANCE, plan.ranks)
+    return np.column_stack([of_all_ranks(found, plan.ranks), sizes])
 
 
 class Response:
@@ -171,7 +160,7 @@ class Response:
         elif self.plan.materials.is_fluid[self.element]:
             gains[:3] = -np.mean(source.moment[:3])
         else:
-            gains[: len(STRESS)] = -np.asarray(source.moment, float)
+            gains[:STRESSES] = -np.asarray(source.moment, float)
         return np.outer(gains, phi)
 
     def rate(self, values: np.ndarray) -> np.ndarray:

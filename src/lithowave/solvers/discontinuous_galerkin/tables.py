@@ -8,24 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.discontinuous_galerkin.arrangement import Arrangement, Layout, make_arrangement, make_links
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import (
+    BlockLayout,
+    ElementLayout,
+    make_arrangement,
+    make_links,
+)
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
-    ANISOTROPIC_NUMBERS,
-    ISOTROPIC_NUMBERS,
+    FACE_NUMBERS,
+    LAW_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
 )
 
 PART = 1 << 16  # elements whose numbers are computed at a time
-ISOTROPIC_LAW, ANISOTROPIC_LAW = 12, 81
 
 
 @dataclass(frozen=True)
-class Kind:
+class BlockTables:
     """Numbers of the blocks of one kind, from block `first` on. elastic, faces : on the device, see `riemann`."""
 
     first: int
@@ -42,7 +46,9 @@ class ElementTables:
     pack_faces : of the kernels of the device: numbers of faces (places, 4, c) as it wants them.
     """
 
-    def __init__(self, backend: Any, plan: Any, layout: Layout, pack_faces: Callable[[np.ndarray], np.ndarray]) -> None:
+    def __init__(
+        self, backend: Any, plan: Any, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
         self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
         self.modes = mode_count(plan.order)
         self.arrangement = arrange(plan, layout)
@@ -71,28 +77,27 @@ class ElementTables:
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
-    def _kind(self, anisotropic: bool, groups: list[Any]) -> Kind:
+    def _kind(self, anisotropic: bool, groups: list[Any]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
-        law_numbers = ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW
-        elastic = backend.zeros((end - first, law_numbers, lanes))
-        numbers = ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS
-        faces = backend.zeros((end - first, *self.pack_faces(np.zeros((lanes, 4, numbers))).shape[1:]))
+        elastic = backend.zeros((end - first, LAW_NUMBERS[anisotropic], lanes))
+        packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
+        faces = backend.zeros((end - first, *packed.shape[1:]))
         blocks = max(1, PART // lanes)
         for begin in range(first, end, blocks):
             stop = min(end, begin + blocks)
             law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic)
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
-        return Kind(first, elastic, faces)
+        return BlockTables(first, elastic, faces)
 
     def _numbers(self, some: slice, anisotropic: bool) -> tuple[np.ndarray, np.ndarray]:
         """Elastic law (places, c) and faces (places, 4, c) of some places; zeros where there is no element."""
         slots, plan = self.arrangement.slots[some], self.plan
         there = slots >= 0
         elements = slots[there]
-        law = np.zeros((len(slots), ANISOTROPIC_LAW if anisotropic else ISOTROPIC_LAW))
-        faces = np.zeros((len(slots), 4, ANISOTROPIC_NUMBERS if anisotropic else ISOTROPIC_NUMBERS))
+        law = np.zeros((len(slots), LAW_NUMBERS[anisotropic]))
+        faces = np.zeros((len(slots), 4, FACE_NUMBERS[anisotropic]))
         geometry = make_geometry(plan.mesh.element_vertices(elements))
         steps = plan.clustering.shortest * 2.0 ** plan.clustering.cluster[elements]
         gradients = geometry.along_directions() * steps[:, None, None]
@@ -103,14 +108,14 @@ class ElementTables:
             plan.materials, elements, plan.face_neighbors[elements], geometry.normals, scale, epsilon
         )
         if anisotropic:
-            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(-1, ANISOTROPIC_LAW)
+            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(len(elements), -1)
         else:
             moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
             law[there] = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
         return law, faces
 
 
-def arrange(plan: Any, layout: Layout) -> Arrangement:
+def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     """Places of the elements of a plan."""
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering

@@ -1,17 +1,17 @@
-// Free and rigid faces: closures of the derivatives along the normal, added to what the plain update did.
+// Free and rigid faces: closures of the derivatives along the normal, added to the interior update.
 //
-// With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread has
-// one point of the face and goes `inward` (in elements) from it.
+// With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread
+// updates one point of the face and steps `inward` (in elements) from it.
 
-#include "stencil.cuh"
+#include "law.cuh"
 
-// Steps in memory, in elements, along the normal (into the grid), n, t and u, and along the rows and columns of the face.
+// Strides in elements along the normal (into the grid), n, t and u, and along the rows and columns of the face.
 struct Face {
     long long node, half;  // the first node of the face, and the first half node next to it
     long long inward, n, t, u, row, column;
     int rows, columns;
     int depths, node_reach, half_reach;  // extents of node_change (depths, node_reach), half_change (depths, half_reach)
-    int spare;
+    int axis;  // axis of the normal: 0, 1, 2
 };
 
 __device__ __forceinline__ bool on_face(const Face& face, long long& offset) {
@@ -20,31 +20,23 @@ __device__ __forceinline__ bool on_face(const Face& face, long long& offset) {
     return q < face.columns && p < face.rows;
 }
 
-// Sum over e of weights[d][e] f at e steps inward.
+// Return the sum over e of weights[d][e] f at e steps inward.
 __device__ __forceinline__ real weighted_line(const real* f, long long inward, const real* weights, int reach) {
     real total = 0;
     for (int e = 0; e < reach; e++) total += weights[e] * f[e * inward];
     return total;
 }
 
-// Four times the mean of 1/mu between the four nodes around p + (a + b) / 2.
-__device__ __forceinline__ real compliance_square(
-    const modulus_t* compliance, const Scale& scale, long long p, long long a, long long b)
-{
-    const auto at = [&](long long place) { return compliance_value(compliance[place], scale); };
-    return at(p) + at(p + a) + (at(p + b) + at(p + a + b));
-}
-
-// Twice the density between p and p + a.
+// Return twice the density between p and p + a.
 __device__ __forceinline__ real density_pair(const modulus_t* density, const Scale& scale, long long p, long long a) {
     return density_value(density[p], scale) + density_value(density[p + a], scale);
 }
 
-// Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
+// Replace the interior stencil along n near a face by the closed one, for velocities.
 extern "C" __global__ void close_velocity(
     real* vn, real* vt, real* vu, const real* snn, const real* snt, const real* snu, const modulus_t* density,
     const real* node_change, const real* half_change, const __grid_constant__ Face face,
-    const __grid_constant__ Scales scales, real ratio)
+    const __grid_constant__ Scale density_scale, real ratio)
 {
     long long offset;
     if (!on_face(face, offset)) return;
@@ -54,58 +46,52 @@ extern "C" __global__ void close_velocity(
         const long long h = half + d * face.inward, p = node + d * face.inward;
         const real* half_row = half_change + d * face.half_reach;
         const real* node_row = node_change + d * face.node_reach;
-        vn[h] += twice / density_pair(density, scales.density, h, face.n) *
+        vn[h] += twice / density_pair(density, density_scale, h, face.n) *
                  weighted_line(snn + node, face.inward, half_row, face.half_reach);
-        vt[p] += twice / density_pair(density, scales.density, p, face.t) *
+        vt[p] += twice / density_pair(density, density_scale, p, face.t) *
                  weighted_line(snt + half, face.inward, node_row, face.node_reach);
-        vu[p] += twice / density_pair(density, scales.density, p, face.u) *
+        vu[p] += twice / density_pair(density, density_scale, p, face.u) *
                  weighted_line(snu + half, face.inward, node_row, face.node_reach);
     }
 }
 
-// Change the derivatives along n near a face from the plain stencil to the closed one, stresses.
+// Replace the interior stencil along n near a face by the closed one, for stresses.
 extern "C" __global__ void close_stress(
-    const real* vn, const real* vt, const real* vu, real* snn, real* stt, real* suu, real* snt, real* snu,
-    const modulus_t* lam, const modulus_t* compliance, const real* node_change, const real* half_change,
-    const __grid_constant__ Face face, const __grid_constant__ Scales scales, real ratio)
+    const real* vn, const real* vt, const real* vu, real* sxx, real* syy, real* szz, real* snt, real* snu,
+    const __grid_constant__ Law law, const real* node_change, const real* half_change,
+    const __grid_constant__ Face face, real ratio)
 {
     long long offset;
     if (!on_face(face, offset)) return;
     const long long node = face.node + offset, half = face.half + offset;
-    const real four = ratio + ratio + ratio + ratio;
     for (int d = 0; d < face.depths; d++) {
         const long long h = half + d * face.inward, p = node + d * face.inward;
         const real* half_row = half_change + d * face.half_reach;
         const real* node_row = node_change + d * face.node_reach;
-        const real added = ratio * weighted_line(vn + half, face.inward, node_row, face.node_reach);
-        const real pressure = linear_value(lam[p], scales.lam) * added;
-        snn[p] += pressure + (added + added) / compliance_value(compliance[p], scales.compliance);
-        stt[p] += pressure;
-        suu[p] += pressure;
-        snt[h] += four / compliance_square(compliance, scales.compliance, h, face.n, face.t) *
-                  weighted_line(vt + node, face.inward, half_row, face.half_reach);
-        snu[h] += four / compliance_square(compliance, scales.compliance, h, face.n, face.u) *
-                  weighted_line(vu + node, face.inward, half_row, face.half_reach);
+        const real rate = weighted_line(vn + half, face.inward, node_row, face.node_reach);
+        add_uniaxial_stress(law.node(p), ratio, face.axis, rate, sxx[p], syy[p], szz[p]);
+        snt[h] += shear_stress(law.compliance_square(h, face.n, face.t), ratio,
+                               weighted_line(vt + node, face.inward, half_row, face.half_reach));
+        snu[h] += shear_stress(law.compliance_square(h, face.n, face.u), ratio,
+                               weighted_line(vu + node, face.inward, half_row, face.half_reach));
     }
 }
 
-// Make szz zero on a plane of nodes by the vertical strain rate that does so.
+// Set szz to zero on a plane of nodes by a change of the vertical strain rate.
 extern "C" __global__ void free_surface(
-    real* sxx, real* syy, real* szz, const modulus_t* lam, const modulus_t* compliance,
-    const __grid_constant__ Scales scales, long long first, int rows, int columns, long long pitch)
+    real* sxx, real* syy, real* szz, const __grid_constant__ Law law, real ratio, long long first, int rows, int columns,
+    long long pitch)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= columns || j >= rows) return;
     const long long p = first + j * pitch + i;
-    const real stiffness = linear_value(lam[p], scales.lam) * compliance_value(compliance[p], scales.compliance);
-    const real change = szz[p] * (stiffness / (stiffness + 2));
-    sxx[p] -= change;
-    syy[p] -= change;
+    const Moduli moduli = law.node(p);
+    add_uniaxial_stress(moduli, ratio, 2, releasing_rate(moduli, ratio, szz[p]), sxx[p], syy[p], szz[p]);
     szz[p] = 0;
 }
 
 // Zero two fields on the nodes of a face.
-extern "C" __global__ void hold(real* vt, real* vu, const __grid_constant__ Face face)
+extern "C" __global__ void zero_on_face(real* vt, real* vu, const __grid_constant__ Face face)
 {
     long long offset;
     if (!on_face(face, offset)) return;

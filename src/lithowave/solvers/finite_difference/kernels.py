@@ -1,8 +1,8 @@
-"""Updates of the whole grid on the CPU: rows of `rows.py` in tiles that stay in the cache, tiles over the threads.
+"""CPU updates of the whole grid: rows of `rows.py` in tiles that stay in the cache, tiles distributed to the threads.
 
-The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the plain update what the
-layer changes, so that the rows of the interior do not know of them, and corners, where layers meet, need no code of
-their own.
+The absorbing layers are updated here, row by row, while the row is in the cache. They *add* their change to the
+interior update, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
+separate code.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from numba import prange
 
 from lithowave.backends.loops import U, exact_parallel, exact_row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.finite_difference.law import X, Y, Z, add_uniaxial_stress, releasing_rate
 from lithowave.solvers.finite_difference.rows import (
     ONE,
     THREE,
     ZERO,
-    X,
-    Y,
-    Z,
     absorb_stress_row,
     absorb_velocity_row,
     stress_row,
@@ -29,9 +27,9 @@ TILE_ROWS, FEWEST_ROWS = 24, 8
 
 @exact_row
 def tiling(rows, planes, threads):
-    """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
+    """Return the number of tiles in y and z, in total a multiple of the threads: about TILE_ROWS rows per tile.
 
-    The layers make the outer rows and planes dearer; tiles that are whole in z share those of the bottom evenly.
+    The layers make the outer rows and planes more expensive; tiles that span z share those of the bottom equally.
     """
     slabs = 1
     while threads > slabs * max(1, rows // FEWEST_ROWS) and slabs < planes // FEWEST_ROWS:
@@ -43,8 +41,8 @@ def tiling(rows, planes, threads):
 
 @exact_row
 def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
-    """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
-    `slabs`."""
+    """Return the bounds (planes, rows) of a task: rows are split into `tiles`, so that a tile's planes stay in the
+    cache, planes into `slabs`."""
     rows, planes = y_end - y, z_end - z
     slab = task // tiles
     tile = task - slab * tiles
@@ -55,14 +53,14 @@ def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
 
 @exact_row
 def columns_of_layer(start, width, x, x_end):
-    """Which columns of a layer along x (first, end) lie between the columns x and x_end of the grid."""
+    """Return the columns (first, end) of a layer along x between the columns x and x_end of the grid."""
     first, end = max(x, start), min(x_end, start + width)
     return first - start, max(first, end) - start
 
 
 @exact_row
 def layer_depths(profile, starts):
-    """Depths of one layer: those of the profile are of all layers along the axis."""
+    """Return the number of depths of one layer: the profile contains all layers along the axis."""
     return U(profile.shape[1] // max(starts.size, 1))
 
 
@@ -71,10 +69,10 @@ def update_velocity(
     vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""v += dt / rho div sigma at every point of some boxes; ratio = dt / h.
+    r"""Add dt / rho div sigma to v at every point of some boxes; ratio = dt / h.
 
-    boxes (n, 6) : first and end of the points along x, y, z; they do not overlap. The absorbing layers along each axis:
-    memory, profiles at half nodes and nodes, and first nodes, as `cpml.AxisLayers` describes them.
+    boxes (n, 6) : first and end of the points along x, y, z; they do not overlap. Arguments of the absorbing layers
+    along each axis: memory, profiles at half nodes and nodes, and first nodes, as described in `cpml.AxisLayers`.
     """
     begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
@@ -100,7 +98,7 @@ def update_velocity(
                             x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
                     for side in range(y_sides):
-                        depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
+                        depth = q - y_start[side]  # wraps around to a huge number before the layer
                         if depth < y_depths:
                             depth += side * y_depths
                             absorb_velocity_row(
@@ -120,12 +118,12 @@ def update_velocity(
 
 @exact_parallel
 def update_stress(
-    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, ratio, cx, cy, cz, threads, boxes,
+    vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""sigma += dt (lambda tr(eps) I + 2 mu eps) with eps the strain rate; ratio = dt / h.
+    r"""Add dt C : e to sigma, with the strain rate e and the constitutive relation C of `law.py`; ratio = dt / h.
 
-    mu of the shear stresses is the harmonic mean of four nodes. The other arguments are those of `update_velocity`.
+    law : arrays of the law. The other arguments are those of `update_velocity`.
     """
     begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
@@ -141,48 +139,44 @@ def update_stress(
                 for q in range(q0, q1):
                     k, j = p + begin, q + begin
                     stress_row(
-                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance,
-                        ratio, cx, cy, cz,
+                        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx,
+                        cy, cz,
                     )  # fmt: skip
                     for side in range(x_sides):
                         s0, s1 = columns_of_layer(x_start[side], width, first, last)
                         absorb_stress_row(
-                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, lam,
-                            compliance, x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
+                            k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, law,
+                            x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
                     for side in range(y_sides):
                         depth = q - y_start[side]
                         if depth < y_depths:
                             depth += side * y_depths
                             absorb_stress_row(
-                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, lam,
-                                compliance, y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
+                                k, j, begin, first, last, Y, X, Z, vy, vx, vz, sxx, syy, szz, sxy, syz, law,
+                                y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
                             )  # fmt: skip
                     for side in range(z_sides):
                         depth = p - z_start[side]
                         if depth < z_depths:
                             depth += side * z_depths
                             absorb_stress_row(
-                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, lam,
-                                compliance, z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
+                                k, j, begin, first, last, Z, X, Y, vz, vx, vy, sxx, syy, szz, sxz, syz, law,
+                                z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
                             )  # fmt: skip
             restore_rounding(rounding)
 
 
 @exact_parallel
-def free_surface(plane, sxx, syy, szz, lam, compliance):
-    r"""Make szz zero on a plane of nodes by the vertical strain rate that does so.
+def free_surface(plane, sxx, syy, szz, law, ratio):
+    r"""Set szz to zero on a plane of nodes by a change of the vertical strain rate.
 
-    Whatever d(vz)/dz the update used there, szz = s calls for its change by -s / (lambda + 2 mu), which changes sxx and
-    syy by -s lambda / (lambda + 2 mu).
+    The update has used an estimate of d(vz)/dz; the change that makes szz zero also changes sxx and syy.
     """
     rows, columns = szz.shape[1], szz.shape[2]
     k = U(plane)
     for row_number in prange(rows):
         j = U(row_number)
         for i in range(U(columns)):
-            stiffness = lam[k, j, i] * compliance[k, j, i]
-            change = szz[k, j, i] * (stiffness / (stiffness + lam.dtype.type(2)))
-            sxx[k, j, i] -= change
-            syy[k, j, i] -= change
-            szz[k, j, i] = lam.dtype.type(0)
+            add_uniaxial_stress(sxx, syy, szz, law, k, j, i, Z, ratio, releasing_rate(szz, law, k, j, i, ratio))
+            szz[k, j, i] = ratio - ratio

@@ -1,37 +1,45 @@
-"""How the kernels are launched on a CUDA device.
+"""Launches of the kernels on a CUDA device.
 
 The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from lithowave.solvers.finite_difference.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate, Scales
+from lithowave.solvers.common.point_launches import FEW, WARP, KernelLauncher
+from lithowave.solvers.finite_difference.arguments import ARGUMENTS
+from lithowave.solvers.finite_difference.fields import FIELDS
+from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate
 from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, PASS, OnePass
-from lithowave.solvers.finite_difference.packing import element_strides, pack_face, pack_fields, pack_scales
+from lithowave.solvers.finite_difference.packing import (
+    Scales,
+    element_strides,
+    pack_face,
+    pack_fields,
+    pack_law,
+    pack_scales,
+)
 from lithowave.solvers.finite_difference.passes import possible
-from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
+from lithowave.solvers.finite_difference.tiles import DIRECT, tile_layout
 
 BLOCK = (32, 8)
-WARP = 32
-COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks for a box that goes to another rank
+COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Everything that a run may compile: file, defines, least compute capability."""
+    """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, compact in (("single", 0), ("single", 1), ("double", 0)):
         for order in (2, 4, 6, 8):
             real = "float" if precision == "single" else "double"
             common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact}
-            yield "boundary_kernels.cu", common, (0, 0)
-            yield "point_kernels.cu", common, (0, 0)
+            for file in ("boundary_kernels.cu", "point_kernels.cu"):
+                yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
-                yield RING_FILE, common | arrangement(precision, order, layered).defines(), (9, 0)
+                yield RING_FILE, common | tile_layout(precision, order, layered).defines(), (9, 0)
             if possible(precision, order):
                 yield ONE_PASS_FILE, common | PASS.defines(), (9, 0)
 
@@ -39,26 +47,25 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 # --------------------------------------------------------------------------------------------- faces and points
 
 
-class SmallKernels:
+class SmallKernels(KernelLauncher):
     """Kernels over faces, points and the surface."""
 
     def __init__(self, backend: Any, order: int, scales: Scales) -> None:
-        self.backend, self.halo = backend, order // 2
-        self.defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales))}
-        self.scales = pack_scales(scales)
-
-    def _launch(
-        self, file: str, kernel: str, size: tuple[int, ...], named: dict[str, Any], block: tuple[int, ...] = BLOCK
-    ) -> None:
-        """One thread for each of `size` = (columns, rows, planes) points."""
-        if min(size) > 0:
-            grid = tuple(-(-count // width) for count, width in zip(size, (*block, 1, 1), strict=False))
-            self.backend.program(PACKAGE, file, self.defines).launch(kernel, grid, block, named)
+        defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "FIELD_COUNT": len(FIELDS)}
+        super().__init__(backend, PACKAGE, ARGUMENTS, defines)
+        self.halo, self.scales = order // 2, scales
 
     def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
-        named = named_arguments(kernel, arguments)
+        named = self.named(kernel, arguments)
         face, (rows, columns) = pack_face(named["vn"], named)
-        self._launch("boundary_kernels.cu", kernel, (columns, rows), named | {"face": face, "scales": self.scales})
+        named |= {"face": face} | self._material(named)
+        self.launch("boundary_kernels.cu", kernel, (columns, rows), named, BLOCK)
+
+    def _material(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return the structures of the material arguments of a call."""
+        if "law" in named:
+            return {"law": pack_law(named["law"], self.scales)}
+        return {"density_scale": pack_scales(self.scales, "density")}
 
     def close_velocity(self, *arguments: Any) -> None:
         """See `boundary_kernels.close_velocity`."""
@@ -68,22 +75,21 @@ class SmallKernels:
         """See `boundary_kernels.close_stress`."""
         self._close("close_stress", arguments)
 
-    def hold(self, *arguments: Any) -> None:
-        """See `boundary_kernels.hold`."""
-        named = named_arguments("hold", arguments)
+    def zero_on_face(self, *arguments: Any) -> None:
+        """See `boundary_kernels.zero_on_face`."""
+        named = self.named("zero_on_face", arguments)
         face, (rows, columns) = pack_face(named["vt"], named)
-        self._launch("boundary_kernels.cu", "hold", (columns, rows), named | {"face": face, "scales": self.scales})
+        self.launch("boundary_kernels.cu", "zero_on_face", (columns, rows), named | {"face": face}, BLOCK)
 
     def free_surface(self, *arguments: Any) -> None:
         """See `kernels.free_surface`."""
-        named = named_arguments("free_surface", arguments)
+        named = self.named("free_surface", arguments)
         plane, pitch, _ = element_strides(named["szz"])
         _, rows, columns = (count - 2 * self.halo for count in named["szz"].shape)
         named |= {
             "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch,
-            "scales": self.scales,
         }  # fmt: skip
-        self._launch("boundary_kernels.cu", "free_surface", (columns, rows), named)
+        self.launch("boundary_kernels.cu", "free_surface", (columns, rows), named | self._material(named), BLOCK)
 
     def pack(self, *arguments: Any) -> None:
         """See `point_kernels.pack`."""
@@ -94,68 +100,67 @@ class SmallKernels:
         self._copy("unpack", arguments)
 
     def _copy(self, kernel: str, arguments: tuple[Any, ...]) -> None:
-        """A row of blocks for each box; few of them, so that other work finds room beside them."""
-        named = named_arguments(kernel, arguments)
+        """Launch a row of blocks per box; few blocks, so that other work can run concurrently."""
+        named = self.named(kernel, arguments)
         boxes, size = named["table"].shape[0], named["buffer"].size
         if boxes:
             blocks = min(COPY_BLOCKS, -(-size // (boxes * COPY_THREADS)))
-            named |= {"fields": pack_fields(named)}
-            self._launch("point_kernels.cu", kernel, (blocks * COPY_THREADS, boxes), named, (COPY_THREADS, 1))
+            named |= {"fields": pack_fields(named["fields"])}
+            self.launch("point_kernels.cu", kernel, (blocks * COPY_THREADS, boxes), named, (COPY_THREADS, 1))
 
     def inject(self, *arguments: Any) -> None:
         """See `point_kernels.inject`."""
-        named = named_arguments("inject", arguments)
+        named = self.named("inject", arguments)
         count = named["target"].size
-        named |= {"fields": pack_fields(named), "count": count, "sources": named["amplitude"].shape[1]}
-        self._launch("point_kernels.cu", "inject", (count,), named, (64,))
+        named |= {"fields": pack_fields(named["fields"]), "count": count, "sources": named["amplitude"].shape[1]}
+        self.launch("point_kernels.cu", "inject", (count,), named, FEW)
 
     def count_step(self, row: Any) -> None:
         """See `point_kernels.count_step`."""
-        self._launch("point_kernels.cu", "count_step", (1,), {"row": row}, (1,))
+        self.launch("point_kernels.cu", "count_step", (1,), {"row": row}, (1,))
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a point."""
-        named = named_arguments("sample", arguments)
+        """See `point_kernels.sample`; one warp per point."""
+        named = self.named("sample", arguments)
         count = named["begin"].size - 1
-        named |= {"fields": pack_fields(named), "count": count}
-        self._launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
+        named |= {"fields": pack_fields(named["fields"]), "count": count}
+        self.launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
 
     def interpolate(self, *arguments: Any) -> None:
         """See `point_kernels.interpolate`."""
-        named = named_arguments("interpolate", arguments)
+        named = self.named("interpolate", arguments)
         planes, rows, columns, components = named["out"].shape
         plane, pitch, _ = element_strides(named["field"])
         named |= {
             "planes": planes, "rows": rows, "columns": columns, "components": components, "pitch": pitch,
             "plane": plane,
         }  # fmt: skip
-        self._launch("point_kernels.cu", "interpolate", (columns, rows, planes), named)
+        self.launch("point_kernels.cu", "interpolate", (columns, rows, planes), named, BLOCK)
 
     def surface_peaks(self, *arguments: Any) -> None:
         """See `point_kernels.surface_peaks`."""
-        named = named_arguments("surface_peaks", arguments)
+        named = self.named("surface_peaks", arguments)
         plane, pitch, _ = element_strides(named["vx"])
         _, rows, columns = named["displacement"].shape
         named |= {
             "first": named["plane"] * plane + named["halo"] * (pitch + 1), "rows": rows, "columns": columns,
             "pitch": pitch, "plane": plane,
         }  # fmt: skip
-        self._launch("point_kernels.cu", "surface_peaks", (columns, rows), named)
+        self.launch("point_kernels.cu", "surface_peaks", (columns, rows), named, BLOCK)
 
     def largest_magnitude(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_magnitude`; a warp has one of the numbers."""
-        named = named_arguments("largest_magnitude", arguments)
+        """See `point_kernels.largest_magnitude`; one warp per value of `out`."""
+        named = self.named("largest_magnitude", arguments)
         named["count"] = named["vx"].shape[0] * element_strides(named["vx"])[0]
-        self._launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named, (256,))
+        self.launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named)
 
 
 def make_kernels(backend: Any, order: int, scales: Scales = None) -> SimpleNamespace:
-    """The kernels of the finite differences on a CUDA device, to be called as those on the CPU.
+    """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
-    scales : of the codes of the material, where it is in codes.
+    scales : scales of the material codes, if the material is stored in codes.
     """
-    small = SmallKernels(backend, order, scales)
-    found: dict[str, Callable[..., None]] = {name: getattr(small, name) for name in ARGUMENTS if hasattr(small, name)}
+    found = SmallKernels(backend, order, scales).by_name()
     found |= {name: GridUpdate(backend, name, order, scales) for name in ("update_velocity", "update_stress")}
     if backend.copy_engine and possible(backend.precision, order):
         found["one_pass"] = OnePass(backend, order, scales)

@@ -1,35 +1,38 @@
 // Velocity and the stress after it in one pass over memory, for devices with a bulk tensor copy engine.
 //
-// From the velocities of one time and the stresses half a step later the pass makes both of the next step, in other
-// arrays: 21 numbers a point move instead of the 30 of two passes. A block owns OUT_X x OUT_Y columns and computes the
-// velocities of REACH more columns on every side for itself, since their owners may not have them yet. A plane of
-// velocities stays in shared memory until the stresses REACH planes below it are finished.
+// The pass reads the velocities of one time and the stresses half a step later, and writes both for the next step to
+// other arrays: it moves 21 values per point instead of the 30 of two passes. A block owns OUT_X x OUT_Y columns and
+// also computes the velocities of REACH more columns on every side, since their owners may not have them yet. A plane
+// of velocities stays in shared memory until the stresses REACH planes below it are finished.
 //
-// Blocks are as many as the device holds at once and take one tile after the other. They must not drift apart in z, or
-// halos are forgotten by the cache before the neighbours read them: a block may be SLACK planes ahead of the last one.
+// The number of blocks is the number that the device runs concurrently; each takes tiles sequentially. They must not
+// drift apart in z, or the cache evicts halos before the neighbors read them: a block may be SLACK planes ahead of the
+// last one.
 //
-// Only for points that no layer and no face changes, as far as REACH around them.
+// Only for points that no layer and no face changes within a distance of REACH.
 
 #include "hopper.cuh"
+#include "law.cuh"
 #include "stencil.cuh"
 
 constexpr int MARGIN = 16 / sizeof(real);  // columns of a box beyond the wider tile on both sides, together with REACH
 constexpr int MATERIAL_MARGIN = 16 / sizeof(modulus_t) > MARGIN ? 16 / sizeof(modulus_t) : MARGIN;
 constexpr int TALL = OUT_Y + 2 * REACH, BROAD = OUT_X + 2 * REACH;  // the tile with the velocities around it
-constexpr int MATERIAL_WIDE = OUT_X + 2 * MATERIAL_MARGIN, MORE = OUT_X + 16 / sizeof(modulus_t);
+constexpr int MATERIAL_WIDE = OUT_X + 2 * MATERIAL_MARGIN;
 constexpr int WIDE = OUT_X + 2 * MARGIN, TALLER = TALL + WINDOW - 1;
 static_assert(2 * REACH <= MARGIN, "the boxes would be too narrow");
 
 constexpr int MAIN_THREADS = OUT_X * TALL / ROWS, SIDE_THREADS = 2 * REACH * TALL / ROWS;
-constexpr int WORKERS = (MAIN_THREADS + SIDE_THREADS + 31) / 32;  // warps; one more feeds the ring
-constexpr int VELOCITY_LAG = REACH - 1, STRESS_LAG = WINDOW - 1;  // planes behind the newest that are finished
-constexpr int PLANES_KEPT = 2 * REACH;                            // of velocities, in shared memory
+constexpr int WORKERS = (MAIN_THREADS + SIDE_THREADS + 31) / 32;  // warps; one more fills the ring
+constexpr int VELOCITY_LAG = REACH - 1, STRESS_LAG = WINDOW - 1;  // planes after the newest one that are finished
+constexpr int PLANES_KEPT = 2 * REACH;                            // velocities, in shared memory
 
 struct Maps {
-    TensorMap sxx, sxy, syy, sxz, syz, szz, vx, vy, vz, density, lam, compliance;
+    TensorMap sxx, sxy, syy, sxz, syz, szz, vx, vy, vz, density;
+    LawMaps<TensorMap> law;
 };
 
-// What comes with plane k; p = k - VELOCITY_LAG is the plane of velocities, m = k - STRESS_LAG that of stresses.
+// Data copied with plane k; p = k - VELOCITY_LAG is the plane of velocities, m = k - STRESS_LAG that of stresses.
 struct Slot {
     alignas(128) real sxx[TALL][WIDE];
     alignas(128) real sxy[TALLER][WIDE];
@@ -41,15 +44,14 @@ struct Slot {
     alignas(128) real vy[TALL][WIDE];
     alignas(128) real vz[TALL][WIDE];
     alignas(128) modulus_t density[TALL + 1][MATERIAL_WIDE];
-    alignas(128) modulus_t lam[OUT_Y][OUT_X];
-    alignas(128) modulus_t compliance[OUT_Y + 1][MORE];
+    LawSlot<OUT_X, OUT_Y> law;
 
     // Maps begin at the first column of points, REACH rows and planes before the first.
     __device__ __forceinline__ void load(const Maps& maps, const Tile& tile, int k, Barrier& full) {
         const int x = tile.x - MARGIN, y = tile.y, p = k - VELOCITY_LAG + REACH, m = k - STRESS_LAG + REACH;
         k += REACH;
         full.expect(sizeof(sxx) + sizeof(sxy) + sizeof(syy) + sizeof(sxz) + sizeof(syz) + sizeof(szz) + sizeof(vx) +
-                    sizeof(vy) + sizeof(vz) + sizeof(density) + sizeof(lam) + sizeof(compliance));
+                    sizeof(vy) + sizeof(vz) + sizeof(density) + law.bytes(true));
         copy_box(sxx, maps.sxx, x, y, p, full);
         copy_box(sxy, maps.sxy, x, y - REACH, p, full);
         copy_box(syy, maps.syy, x, y - REACH + 1, p, full);
@@ -60,21 +62,20 @@ struct Slot {
         copy_box(vy, maps.vy, x, y, p, full);
         copy_box(vz, maps.vz, x, y, p, full);
         copy_box(density, maps.density, tile.x - MATERIAL_MARGIN, y, p + 1, full);
-        copy_box(lam, maps.lam, tile.x, y + REACH, m, full);
-        copy_box(compliance, maps.compliance, tile.x, y + REACH, m + 1, full);
+        law.load(maps.law, tile.x, y + REACH, m, true, full);
     }
 };
 
-// A block's shared memory.
+// Shared memory of a block.
 struct Shared {
     Slot slots[STAGES];
     alignas(128) real velocity[PLANES_KEPT][3][TALL][BROAD];
-    alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy that wait for the stresses to be finished
+    alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy, kept until the stresses are finished
     Barrier full[STAGES], empty[STAGES];
-    Barrier written[REACH];  // every warp has written its velocities, in turn
+    Barrier written[REACH];  // every warp has written its velocities, alternately
 };
 
-// The place of a thread in the wider tile: whole warps for the tile's own columns, the columns beside it in the last.
+// Position of a thread in the wider tile: full warps for the tile's columns, the columns next to it in the last ones.
 struct Place {
     int column, row;
 
@@ -89,15 +90,16 @@ struct Place {
     }
 };
 
-// One column: the past of stresses and velocities along it, and what waits.
+// One column: previous stresses and velocities along it, and pending values.
 struct PassColumn {
     Column sxz, syz, szz, vx, vy, vz;
     Delay<VELOCITY_LAG> force_z;
-    real density, density_x, density_y, compliance, compliance_x, compliance_y, compliance_xy;
+    real density, density_x, density_y;
+    LawColumn law;
     bool inside, own;  // inside the grid, of the tile itself
 };
 
-// The warp that feeds the ring, one thread of it, and waits for blocks that are behind.
+// The warp that fills the ring (one of its threads), and waits for blocks that are late.
 __device__ __forceinline__ void feed(
     Shared& shared, const Maps& maps, const Tile& tile, unsigned& turn, unsigned* reached, int planes,
     unsigned blocks)
@@ -113,12 +115,12 @@ __device__ __forceinline__ void feed(
         }
         shared.slots[slot].load(maps, tile, first + n, shared.full[slot]);
     }
-    for (int n = max(0, count - STAGES); n < planes; n++) atomicAdd(reached + n, 1u);  // a shorter tile holds nobody up
+    for (int n = max(0, count - STAGES); n < planes; n++) atomicAdd(reached + n, 1u);  // a shorter tile delays no block
 }
 
 __device__ __forceinline__ void march(
     Shared& shared, const Tile& tile, const Layout& layout, const Coefficients& c, unsigned& turn, real* vx, real* vy,
-    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, const Scales& scales, real ratio)
+    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, const Scale& density_scale, const Law& law, real ratio)
 {
     const Place at;
     const int i = tile.x - REACH + at.column, j = tile.y - REACH + at.row;
@@ -133,17 +135,16 @@ __device__ __forceinline__ void march(
                   at.row + r < OUT_Y + REACH && j + r < tile.y_end;
         any |= own.own;
         own.density = own.density_x = own.density_y = 1;
-        own.compliance = own.compliance_x = own.compliance_y = own.compliance_xy = 1;
     }
     place_t place = layout.at(i, j, first);
-    const real twice = ratio + ratio, four = twice + twice;
+    const real twice = ratio + ratio;
 
     for (int k = first; k < last; k++, turn++, place += layout.plane) {
         const int p = k - VELOCITY_LAG, m = k - STRESS_LAG;
         shared.full[turn % STAGES].wait((turn / STAGES) & 1);
         if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
         const Slot& slot = shared.slots[turn % STAGES];
-        // Turns count on from tile to tile, so that no warp overwrites what another still reads.
+        // The turn counter continues from tile to tile, so that no warp overwrites values that another still reads.
         const int kept = turn % PLANES_KEPT, below = (turn - REACH) % PLANES_KEPT, history = turn % REACH;
         const bool computing = p >= 0 && p < layout.planes, writing = p >= tile.z && p < tile.z_end;
         real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS], old_xz[ROWS], old_yz[ROWS], old_zz[ROWS];
@@ -163,15 +164,15 @@ __device__ __forceinline__ void march(
             const real force_y = backward(c.x, xy, 1) + forward(c.y, &slot.syy[row + REACH - 1][x], WIDE);
             const real force_z = own.force_z.exchange(backward(c.x, xz, 1) + backward(c.y, yz, WIDE));
             const modulus_t* up = &slot.density[row][at.column + MATERIAL_MARGIN - REACH];
-            const real above = density_value(*up, scales.density);
+            const real above = density_value(*up, density_scale);
             new_vx[r] = slot.vx[row][x], new_vy[r] = slot.vy[row][x], new_vz[r] = slot.vz[row][x];
             if (own.inside && computing) {
                 new_vx[r] += twice / own.density_x * (force_x + own.sxz.derivative(c.z));
                 new_vy[r] += twice / own.density_y * (force_y + own.syz.derivative(c.z));
                 new_vz[r] += twice / (own.density + above) * (force_z + own.szz.derivative(c.z));
             }
-            own.density = above, own.density_x = above + density_value(up[1], scales.density);
-            own.density_y = above + density_value(up[MATERIAL_WIDE], scales.density);
+            own.density = above, own.density_x = above + density_value(up[1], density_scale);
+            own.density_y = above + density_value(up[MATERIAL_WIDE], density_scale);
             shared.velocity[kept][0][row][at.column] = new_vx[r];
             shared.velocity[kept][1][row][at.column] = new_vy[r];
             shared.velocity[kept][2][row][at.column] = new_vz[r];
@@ -195,31 +196,23 @@ __device__ __forceinline__ void march(
                 waiting[0] = slot.sxx[row][wide];
                 waiting[OUT_X * OUT_Y] = slot.syy[row + REACH - 1][wide];
                 waiting[2 * OUT_X * OUT_Y] = slot.sxy[row + REACH][wide];
-                const modulus_t* up = &slot.compliance[y][x];
-                const real above = compliance_value(*up, scales.compliance);
-                const real right = compliance_value(up[1], scales.compliance);
-                const real behind = compliance_value(up[MORE], scales.compliance);
-                const real across = compliance_value(up[MORE + 1], scales.compliance);
-                const real above_x = above + right, above_y = above + behind;
+                const Moduli moduli = own.law.climb(slot.law, y, x, law);
                 if (m >= tile.z) {
                     const real* u = &shared.velocity[below][0][row][at.column];
                     const real* v = &shared.velocity[below][1][row][at.column];
                     const real* w = &shared.velocity[below][2][row][at.column];
-                    const real exx = backward(c.x, u, 1), eyy = backward(c.y, v, BROAD);
-                    const real pressure = ratio * linear_value(slot.lam[y][x], scales.lam) * (exx + eyy + z_vz);
-                    const real twice_mu = twice / own.compliance;
                     const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
-                    sxx[q] = old_xx + fma(twice_mu, exx, pressure);
-                    syy[q] = old_yy + fma(twice_mu, eyy, pressure);
-                    szz[q] = old_zz[r] + fma(twice_mu, z_vz, pressure);
-                    sxy[q] = old_xy + four / own.compliance_xy * (forward(c.y, u, BROAD) + forward(c.x, v, 1));
-                    sxz[q] = old_xz[r] + four / (own.compliance_x + above_x) *
-                                             (own.vx.derivative(c.z) + forward(c.x, w, 1));
-                    syz[q] = old_yz[r] + four / (own.compliance_y + above_y) *
-                                             (own.vy.derivative(c.z) + forward(c.y, w, BROAD));
+                    real new_xx = old_xx, new_yy = old_yy, new_zz = old_zz[r];
+                    add_normal_stress(
+                        moduli, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, new_xx, new_yy, new_zz);
+                    sxx[q] = new_xx, syy[q] = new_yy, szz[q] = new_zz;
+                    const real shear_xy = forward(c.y, u, BROAD) + forward(c.x, v, 1);
+                    const real shear_xz = own.vx.derivative(c.z) + forward(c.x, w, 1);
+                    const real shear_yz = own.vy.derivative(c.z) + forward(c.y, w, BROAD);
+                    sxy[q] = old_xy + shear_stress(moduli.compliance_xy, ratio, shear_xy);
+                    sxz[q] = old_xz[r] + shear_stress(moduli.compliance_xz, ratio, shear_xz);
+                    syz[q] = old_yz[r] + shear_stress(moduli.compliance_yz, ratio, shear_yz);
                 }
-                own.compliance = above, own.compliance_x = above_x, own.compliance_y = above_y;
-                own.compliance_xy = above_x + (behind + across);
             }
         }
         __syncwarp();
@@ -227,13 +220,13 @@ __device__ __forceinline__ void march(
     }
 }
 
-// v += dt / rho div sigma, then sigma += dt (lambda tr(e) I + 2 mu e) with the new v, from the arrays of the maps into the
-// others. reached[wave][plane] counts the blocks that have done a plane; zero before the launch.
+// Update v += dt / rho div sigma, then sigma += dt C : e with the new v and the law C, from the arrays of the maps into
+// the other arrays. reached[wave][plane] counts the blocks that have finished a plane; zero before the launch.
 extern "C" __global__ void __launch_bounds__(32 * (WORKERS + 1), 1)
 one_pass(
     const __grid_constant__ Maps maps, const Tile* tiles, const __grid_constant__ Layout layout,
-    const __grid_constant__ Coefficients coefficients, const __grid_constant__ Scales scales, real* vx, real* vy,
-    real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count,
+    const __grid_constant__ Coefficients coefficients, const __grid_constant__ Scale density_scale,
+    const __grid_constant__ Law law, real* vx, real* vy, real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count,
     int planes_counted)
 {
     Shared& shared = *dynamic_shared<Shared>();
@@ -247,7 +240,7 @@ one_pass(
     for (int number = blockIdx.x, wave = 0; number < tile_count; number += gridDim.x, wave++) {
         const Tile tile = tiles[number];
         if (threadIdx.x < 32 * WORKERS) {
-            march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
+            march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density_scale, law, ratio);
         } else if (threadIdx.x == 32 * WORKERS) {
             const unsigned blocks = min(static_cast<int>(gridDim.x), tile_count - wave * static_cast<int>(gridDim.x));
             feed(shared, maps, tile, turn, reached + wave * planes_counted, planes_counted, blocks);
@@ -255,7 +248,7 @@ one_pass(
     }
 }
 
-// Before a pass.
+// Reset before a pass.
 extern "C" __global__ void clear_counts(unsigned* reached, int count)
 {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;

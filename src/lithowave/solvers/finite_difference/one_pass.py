@@ -1,27 +1,21 @@
-"""The launch of `one_pass.cu`: velocity and stress in one pass, inside a box that no layer and no face touches."""
+"""Launch of `one_pass.cu`: velocity and stress in one pass, inside a box that no layer and no face touches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.arguments import FIELDS
-from lithowave.solvers.finite_difference.grid_update import (
-    MATERIAL,
-    PACKAGE,
-    Scales,
-    index_type,
-    pack_coefficients,
-    tensor_map,
-)
-from lithowave.solvers.finite_difference.packing import address, pack_layout, pack_scales
-from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
+from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL
+from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
+from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
+from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
-# In the order of `Maps` in one_pass.cu; rows beyond those of the tile with its velocities.
+# In the order of `Maps` in one_pass.cu; additional rows beyond those of the tile with its velocities.
 MAPS = (
     ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
 )  # fmt: skip
@@ -29,7 +23,7 @@ MAPS = (
 
 @dataclass(frozen=True)
 class PassShape:
-    """A tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
+    """Tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
 
     columns: int
     rows: int
@@ -38,7 +32,7 @@ class PassShape:
     slack: int
 
     def defines(self) -> dict[str, int]:
-        """What the source is compiled with."""
+        """Return the definitions for compiling the source."""
         return {
             "OUT_X": self.columns, "OUT_Y": self.rows, "ROWS": self.rows_of_thread, "STAGES": self.slots,
             "SLACK": self.slack,
@@ -49,7 +43,7 @@ PASS = PassShape(32, 22, 2, 3, 4)
 
 
 class OnePass:
-    """Velocity and stress of a box from one set of fields into another."""
+    """Update of the velocity and stress of a box from one set of fields into another."""
 
     def __init__(self, backend: Any, order: int, scales: Scales = None, shape: PassShape = PASS) -> None:
         self.backend, self.order, self.reach, self.shape, self.scales = backend, order, order // 2, shape, scales
@@ -62,14 +56,15 @@ class OnePass:
         old: dict[str, Any],
         new: dict[str, Any],
         material: dict[str, Any],
+        law: Sequence[Any],
         ratio: Any,
         coefficients: Any,
         box: Boxes,
     ) -> None:
-        """From velocities and the stresses after them in `old` to those of the next step in `new`."""
+        """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
-            self._kept[key] = self._arrange(old, material, coefficients, box)
+            self._kept[key] = self._arrange(old, material, law, coefficients, box)
         kept = self._kept[key]
         defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
         defines |= self.shape.defines()
@@ -82,26 +77,28 @@ class OnePass:
 
     @property
     def _processors(self) -> int:
-        """Multiprocessors that blocks may keep: some may be wanted for what goes on beside."""
+        """Return the multiprocessors available to blocks: some may be reserved for concurrent work."""
         return self.backend.multiprocessors - self.backend.spared_multiprocessors
 
     def _threads(self) -> int:
-        """Whole warps for the tile with the velocities around it, and one that feeds the ring."""
+        """Return the threads of a block: warps for the tile with its velocities, and one that fills the ring."""
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
         return 32 * (-(-wide // self.shape.rows_of_thread // 32) + 1)
 
     def _boxes(self) -> dict[str, tuple[int, int]]:
-        """Columns and rows that come of each array."""
+        """Return the columns and rows of each array that are copied."""
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
-        return boxes | {
-            "density": (self.shape.columns + 2 * self.material_unit, tall + 1),
-            "lam": (self.shape.columns, self.shape.rows),
-            "compliance": (self.shape.columns + self.material_unit, self.shape.rows + 1),
-        }
+        for field in MATERIAL:
+            if field.role == "density":  # for the tile with the velocities around it
+                boxes[field.name] = (self.shape.columns + 2 * self.material_unit, tall + 1)
+            else:
+                more = int(field.neighbors)
+                boxes[field.name] = (self.shape.columns + more * self.material_unit, self.shape.rows + more)
+        return boxes
 
     def _shared_bytes(self) -> int:
-        """`Shared` of one_pass.cu."""
+        """Return the size of `Shared` of one_pass.cu."""
 
         item = self.backend.dtype.itemsize
 
@@ -109,20 +106,23 @@ class OnePass:
             return -(-count * size // 128) * 128
 
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
+        material = {field.name for field in MATERIAL}
         slot = sum(
-            aligned(math.prod(size), 16 // self.material_unit if name in MATERIAL else item)
+            aligned(math.prod(size), 16 // self.material_unit if name in material else item)
             for name, size in self._boxes().items()
         )
         kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
         barriers = 8 * (2 * self.shape.slots + self.reach)
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
-    def _arrange(self, old: dict[str, Any], material: dict[str, Any], coefficients: Any, box: Boxes) -> dict[str, Any]:
+    def _arrange(
+        self, old: dict[str, Any], material: dict[str, Any], law: Sequence[Any], coefficients: Any, box: Boxes
+    ) -> dict[str, Any]:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
         maps = [
-            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in MATERIAL)
-            for name in (*(name for name, _ in MAPS), *MATERIAL)
+            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material)
+            for name in (*(name for name, _ in MAPS), *material)
         ]
         tiles = self._tiles(box)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
@@ -133,16 +133,17 @@ class OnePass:
             "tiles": self.backend.upload(tiles, np.int32),
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
-            "scales": pack_scales(self.scales),
+            "density_scale": pack_scales(self.scales, "density"),
+            "law": pack_law(law, self.scales),
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,
         }
 
     def _tiles(self, box: Boxes) -> np.ndarray:
-        """Tiles that leave few devices' processors idle in the last round; blocks take them in turn."""
+        """Return tiles that leave few processors idle in the last round; blocks take them alternately."""
         planes = box[2][1] - box[2][0]
-        across = len(tile_box([*box[:2], (0, 1)], Shape(self.shape.columns, self.shape.rows), 1, False))
+        across = len(tile_box([*box[:2], (0, 1)], TileShape(self.shape.columns, self.shape.rows), 1, False))
 
         def cost(parts: int) -> float:
             rounds = -(-across * parts // self._processors)
@@ -150,4 +151,4 @@ class OnePass:
 
         parts = min(range(1, max(1, planes // 64) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
-        return tile_box(box, Shape(self.shape.columns, self.shape.rows), chunk, False)
+        return tile_box(box, TileShape(self.shape.columns, self.shape.rows), chunk, False)

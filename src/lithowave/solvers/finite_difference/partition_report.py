@@ -1,27 +1,24 @@
-"""What the ranks of a run would do, for the dry run."""
+"""Workload of each rank, for the dry run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lithowave.solvers.finite_difference.division import shares, slices
-from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.workload import RankShare
+from lithowave.solvers.common.workload import RankWorkload
+from lithowave.solvers.finite_difference.grid_partition import shares
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
-    """The share of each of so many ranks.
+def partition_report(
+    simulation: Simulation, plan: FiniteDifferencePlan, ranks_count: int, device: str
+) -> list[RankWorkload]:
+    """Return the workload of each of the given number of ranks.
 
     Raises
     ------
-    InputError : the grid cannot be cut into so many parts.
+    InputError : the grid cannot be divided into this many subdomains.
     """
-    return shares(plan(simulation), backend_name, ranks_count, simulation.compute.parts)
-
-
-def parts(simulation: Simulation, ranks_count: int, backend_name: str) -> list[int]:
-    """Slices along x, y, z that the ranks have."""
-    return slices(plan(simulation), backend_name, ranks_count, simulation.compute.parts)
+    return shares(plan, device, ranks_count, simulation.compute.parts)

@@ -1,4 +1,4 @@
-"""Sources and receivers as the kernels take them: lists of grid points with weights, in the memory of the device."""
+"""Lists of the grid points and weights of sources and receivers, in device memory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Ranges
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.mesh.grid import NodeRanges
+from lithowave.solvers.common.records import Records
+from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
+from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import PointStencil
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
 
 
 class SourceList:
-    """Sources of one kind: which grid points they change, and by how much for each unit of amplitude.
+    """Sources of one kind: the grid points that they change, and the change per unit of amplitude.
 
-    Entries that change the same point of the same field stand together, so that a thread can add them in order.
+    Entries that change the same point of the same field are contiguous, so that a thread can add them in order.
 
     Parameters
     ----------
-    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment
-    or force times time step. scale : a factor for points of a field, or None. amplitudes : of time. boxes : of points
-    (first, end along x, y, z), counted from the first one of the arrays: only those in one of them are changed; None
-    for all.
+    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment or
+    force times time step. scale : factor for points of a field, or None. amplitudes : amplitudes as functions of time.
+    boxes : boxes of points (first, end along x, y, z), relative to the first one of the arrays; only points in them are
+    changed; None for all.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class SourceList:
         strengths: np.ndarray,
         scale: Callable[[str, np.ndarray], np.ndarray] | None,
         amplitudes: SourceAmplitudes,
-        boxes: Sequence[Ranges] | None = None,
+        boxes: Sequence[NodeRanges] | None = None,
     ) -> None:
         number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
         if boxes is not None:
@@ -45,7 +46,7 @@ class SourceList:
         number, target, weight, owner = number[order], target[order], weight[order], owner[order]
         new = np.concatenate([[True], (np.diff(number) != 0) | (np.diff(target) != 0)])[: target.size]
         begin = np.append(np.flatnonzero(new), target.size)
-        self.backend, self.amplitudes, self.count = backend, amplitudes, int(new.sum())
+        self.backend, self.count = backend, int(new.sum())
         self._lists = (
             backend.upload(number[new], np.int64),
             backend.upload(target[new], np.int64),
@@ -53,12 +54,7 @@ class SourceList:
             backend.upload(weight, np.float64),
             backend.upload(owner, np.int64),
         )
-        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of steps that holds this one."""
-        if self.count:
-            self.backend.assign(self._table, self.amplitudes.block(step))
+        self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, ...]:
         """Index of the field, index in the field, weight and index of the source of every entry, as on the device."""
@@ -67,8 +63,8 @@ class SourceList:
         return np.repeat(number, counts), np.repeat(target, counts), weight, owner
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the fields and before the row."""
-        return *self._lists, self._table
+        """Arguments of `inject` between the fields and the row."""
+        return *self._lists, self.table.array
 
 
 def _entries(
@@ -78,7 +74,7 @@ def _entries(
     strengths: np.ndarray,
     scale: Callable[[str, np.ndarray], np.ndarray] | None,
 ) -> tuple[np.ndarray, ...]:
-    """Field number, place in the field, weight and source of every entry."""
+    """Return the field index, the index in the field, the weight and the source of every entry."""
     none = np.zeros(0, np.int64)
     parts: list[tuple[np.ndarray, ...]] = [(none, none, np.zeros(0), none)]
     for component, name in enumerate(names):
@@ -96,26 +92,26 @@ def _entries(
 
 
 class ReceiverList:
-    """Receivers and room for their records, twice: one fills while the other is brought to the host.
+    """Receivers and their recorded values.
 
-    Of several ranks each has the receivers that may read nodes of it; what they read there adds up. numbers : of these.
+    Each rank has the receivers that may read its nodes; the contributions of the ranks add up. numbers : their indices.
 
     Parameters
     ----------
-    positions : (n, 3), m. clearance : cells from each to the nearest source; None where there are no sources.
+    positions : (n, 3), m. clearance : cells from each to the nearest source; None without sources.
     """
 
     def __init__(
         self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None
     ) -> None:
-        self.backend, self.stencil = backend, stencil
+        self.backend, self.stencil, self.records = backend, stencil, Records(backend)
         read = [number for number, position in enumerate(positions) if stencil.may_read(position)]
         self.numbers = np.array(read, np.int64)
         self.positions = positions[self.numbers]
         self.clearance = None if clearance is None else clearance[self.numbers]
 
     def start(self, capacity: int, stress: bool) -> None:
-        """Make the lists, and room for `capacity` records."""
+        """Create the lists, and space for `capacity` records."""
         names = VELOCITIES + (STRESSES if stress else ())
         weights = [self.stencil.receivers(name, self.positions, self.clearance) for name in names]
         sizes = np.concatenate([np.diff(one.begin) for one in weights])
@@ -125,22 +121,15 @@ class ReceiverList:
             self.backend.upload(np.concatenate([one.weight for one in weights]), np.float64),
             self.backend.upload(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
         )
-        room = (capacity, len(names), len(self.positions))
-        self._rooms = [self.backend.zeros(room, np.float64) for _ in range(2)]
-        self.room = 0  # which of them fills
+        self.records.start((capacity, len(names), len(self.positions)), np.float64)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `sample`, behind the fields and before the slot."""
-        return *self._lists, self._rooms[self.room]
-
-    def fetch(self, count: int) -> Any:
-        """Begin to bring the first records to the host; further ones go elsewhere."""
-        full, self.room = self.room, 1 - self.room
-        return self.backend.fetch(self._rooms[full][:count])
+        """Return the arguments of `sample` after the fields."""
+        return *self._lists, self.records.array, self.records.slot
 
 
 def split_records(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Velocity (count, n_receivers, 3) and, if there is one, stress (count, n_receivers, 6)."""
+    """Return velocity (count, n_receivers, 3) and, if present, stress (count, n_receivers, 6)."""
     block = np.moveaxis(parts["records"], 1, 2)
     found = {"velocity": block[..., :3].copy()}
     return found | ({"stress": block[..., 3:].copy()} if block.shape[-1] > 3 else {})

@@ -1,70 +1,62 @@
-"""The order of a step: two passes over one set of fields, or one pass from one set into another.
+"""Order of a step: two passes over one set of fields, or one pass from one set into another.
 
-Both leave the same numbers, to rounding. One pass moves 21 numbers a point instead of 30, but takes nine more arrays.
+Both give the same values up to round-off. One pass moves 21 values per point instead of 30, but needs nine more arrays.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.exchange import FieldMessage
+from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.passes import pass_box
-from lithowave.solvers.finite_difference.regions import box_table
+from lithowave.solvers.finite_difference.regions import Region, box_table
+from lithowave.solvers.finite_difference.step import Fields, Step
 from lithowave.solvers.finite_difference.tiles import around
-from lithowave.weak import weak_call
 
-if TYPE_CHECKING:
-    from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-
-Fields = dict[str, Any]
 Box = Sequence[tuple[int, int]]
-
-
-def new_fields(solver: FiniteDifferenceSolver) -> Fields:
-    """Nine arrays of zeros."""
-    return {name: solver.backend.field(solver.plan.padded_shape(), solver.plan.halo) for name in FIELDS}
 
 
 class TwoPasses:
     """Stress, then velocity, in place.
 
-    Where ranks exchange messages, the points that others need come first, and the rest is done while they travel.
+    If ranks exchange messages, the points that others need are updated first, the rest while the messages are in
+    flight.
 
-    turn : which of several sets of fields holds the velocities; here there is one.
+    turn : index of the set of fields that holds the velocities; always 0 here.
     """
 
     turn = 0
 
-    def __init__(self, solver: FiniteDifferenceSolver) -> None:
-        solver = weakref.proxy(solver)  # which has this scheme
-        self.fields = new_fields(solver)
-        self._stages = [solver.backend.repeated(stage) for stage in self._stages_of(solver)]
-        self._message = solver.plan.division and solver.field_message()
+    def __init__(self, step: Step, message: FieldMessage | None) -> None:
+        self.fields = step.new_fields()
+        self._stages = [step.backend.capture_graph(stage) for stage in self._stages_of(step)]
+        self._message = message
 
-    def _stages_of(self, solver: FiniteDifferenceSolver) -> list[Callable[[], None]]:
-        """What is done before a message sets out, and while it travels."""
-        f, parts = self.fields, solver.parts
+    def _stages_of(self, step: Step) -> list[Callable[[], None]]:
+        """Return the work before a message is sent, and the work while it is in flight."""
+        f, regions = self.fields, step.regions
 
-        def whole() -> None:
-            solver.step_stress(f, parts.stress)
-            solver.step_velocity(f, parts.velocity)
-            solver.count_step()
+        def all_at_once() -> None:
+            step.advance_stress(f, regions.stress)
+            step.advance_velocity(f, regions.velocity)
+            step.count_step()
 
         def until_velocities_are_sent() -> None:
-            solver.step_stress(f, parts.stress)
-            solver.step_velocity(f, parts.outer_velocity)
+            step.advance_stress(f, regions.stress)
+            step.advance_velocity(f, regions.outer_velocity)
 
         def rest() -> None:
-            solver.step_velocity(f, parts.inner_velocity)
-            solver.count_step()
+            step.advance_velocity(f, regions.inner_velocity)
+            step.count_step()
 
-        return [whole] if solver.plan.division is None else [until_velocities_are_sent, rest]
+        return [all_at_once] if step.plan.subdomain is None else [until_velocities_are_sent, rest]
 
     def advance(self) -> None:
-        """One step."""
+        """Advance one step."""
         first, *others = self._stages
         first()
         if self._message:
@@ -73,37 +65,36 @@ class TwoPasses:
             self._message.finish(self.fields)
 
     def restored(self) -> None:
-        """The fields have been assigned anew."""
+        """Note that the fields have been assigned from a checkpoint."""
 
 
 class OnePassScheme:
-    """Inside a box, velocity and the stress after it in one pass from one set of fields into the other.
+    """Velocity and then stress inside a box in one pass from one set of fields into the other.
 
-    With v at t_n in set `old`, the stresses of t_n + dt / 2 are there already inside the box: the pass before made
-    them. Around the box they come from those of t_n - dt / 2, which are still in the other set. At the end of a step
-    the new velocities are in one set and the stresses half a step before them in the other, so that records, snapshots
-    and checkpoints see what they see with two passes. What other ranks need lies around the box, and travels while the
-    inside is done.
+    With v at t_n in set `old`, the stresses of t_n + dt / 2 are already there inside the box: the previous pass
+    computed them. Around the box they are computed from those of t_n - dt / 2, which are still in the other set. At the
+    end of a step the new velocities are in one set and the stresses half a step before them in the other, so that
+    records, snapshots and checkpoints read the same values as with two passes. The points that other ranks need are
+    around the box, and their messages are in flight while the inside is updated.
     """
 
-    def __init__(self, solver: FiniteDifferenceSolver, box: Box) -> None:
-        self.solver, self.box = weakref.proxy(solver), box  # the solver has this scheme
-        self._sets = (new_fields(solver), new_fields(solver))
-        self.turn = 0  # which of the two views of the fields is the present one
-        self._ahead = False  # whether the stresses inside the box are half a step ahead of the velocities
-        parts, whole = solver.parts, [(0, count) for count in solver.grid.shape]
-        self._stress = replace(parts.stress, boxes=box_table(around(box, whole)))
+    def __init__(self, step: Step, message: FieldMessage | None, box: Box) -> None:
+        self._step, self._message = step, message
+        self._sets = (step.new_fields(), step.new_fields())
+        self.turn = 0  # index of the present view of the fields
+        self._ahead = False  # True if the stresses inside the box are half a step ahead of the velocities
+        regions, shape = step.regions, [(0, count) for count in step.plan.grid.shape]
+        stress = replace(regions.stress, boxes=box_table(around(box, shape)))
         self._inside = box_table([box])
-        velocities = whole if solver.plan.division is None else solver.plan.division.velocities()
-        self._velocity = replace(parts.velocity, boxes=box_table(around(box, velocities)))
+        velocities = shape if step.plan.subdomain is None else step.plan.subdomain.velocities()
+        velocity = replace(regions.velocity, boxes=box_table(around(box, velocities)))
         turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
-        repeated = solver.backend.repeated
-        self._message = solver.plan.division and solver.field_message()
-        if self._message:
-            self._around = [repeated(weak_call(self._launch_around, *sets)) for sets in turns]
-            self._steps = [repeated(weak_call(self._launch_inside, *sets)) for sets in turns]
+        capture = step.backend.capture_graph
+        if message:
+            self._around = [capture(partial(advance_around, step, stress, velocity, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_inside, step, box, *sets)) for sets in turns]
         else:
-            self._steps = [repeated(weak_call(self._launch, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
         self._views = tuple(_view(*sets) for sets in turns)
 
     @property
@@ -112,10 +103,10 @@ class OnePassScheme:
         return self._views[self.turn]
 
     def advance(self) -> None:
-        """One step."""
+        """Advance one step."""
         if not self._ahead:
             stresses = {name: self._sets[self.turn][name] for name in STRESSES}
-            self.solver.kernels.update_stress.into(stresses, *self.solver.stress_arguments(self.fields, self._inside))
+            self._step.kernels.update_stress.into(stresses, *self._step.stress_arguments(self.fields, self._inside))
             self._ahead = True
         turn, self.turn = self.turn, 1 - self.turn
         if self._message:
@@ -127,34 +118,36 @@ class OnePassScheme:
             self._steps[turn]()
 
     def restored(self) -> None:
-        """The fields have been assigned anew."""
+        """Note that the fields have been assigned from a checkpoint."""
         self._ahead = False
 
-    def _launch(self, old: Fields, new: Fields) -> None:
-        self._launch_around(old, new)
-        self._launch_inside(old, new)
 
-    def _launch_around(self, old: Fields, new: Fields) -> None:
-        """Around the box; no layer, face or force reaches into it."""
-        solver, kernels = self.solver, self.solver.kernels
-        stresses, velocities = {name: old[name] for name in STRESSES}, {name: new[name] for name in VELOCITIES}
-        kernels.update_stress.into(stresses, *solver.stress_arguments(_view(old, new), self._stress.boxes))
-        solver.finish_stress(old, self._stress)
-        kernels.update_velocity.into(velocities, *solver.velocity_arguments(old, self._velocity.boxes))
-        solver.finish_velocity(_view(new, old), self._velocity)
+def advance_all(step: Step, stress: Region, velocity: Region, box: Box, old: Fields, new: Fields) -> None:
+    """Advance all points."""
+    advance_around(step, stress, velocity, old, new)
+    advance_inside(step, box, old, new)
 
-    def _launch_inside(self, old: Fields, new: Fields) -> None:
-        solver = self.solver
-        material = {"density": solver.density, "lam": solver.lam, "compliance": solver.compliance}
-        solver.kernels.one_pass(old, new, material, solver.ratio, solver.coefficients, self.box)
-        solver.count_step()
+
+def advance_around(step: Step, stress: Region, velocity: Region, old: Fields, new: Fields) -> None:
+    """Advance the points around the box; no layer, face or force acts inside it."""
+    stresses, velocities = {name: old[name] for name in STRESSES}, {name: new[name] for name in VELOCITIES}
+    step.kernels.update_stress.into(stresses, *step.stress_arguments(_view(old, new), stress.boxes))
+    step.finish_stress(old, stress)
+    step.kernels.update_velocity.into(velocities, *step.velocity_arguments(old, velocity.boxes))
+    step.finish_velocity(_view(new, old), velocity)
+
+
+def advance_inside(step: Step, box: Box, old: Fields, new: Fields) -> None:
+    """Advance the points of the box, in one pass over memory."""
+    step.kernels.one_pass(old, new, step.material.arrays, step.material.law, step.ratio, step.coefficients, box)
+    step.count_step()
 
 
 def _view(velocities: Fields, stresses: Fields) -> Fields:
     return {name: (velocities if name in VELOCITIES else stresses)[name] for name in FIELDS}
 
 
-def make_scheme(solver: FiniteDifferenceSolver, forces: Sequence[Any]) -> TwoPasses | OnePassScheme:
-    """The scheme that the plan says; where it says auto, that of `pass_box`."""
-    box, _ = pass_box(solver.plan, solver.backend, forces)
-    return TwoPasses(solver) if box is None else OnePassScheme(solver, box)
+def make_scheme(step: Step, message: FieldMessage | None, forces: Sequence[Any]) -> TwoPasses | OnePassScheme:
+    """Return the scheme of the plan. forces : positions of the forces, m."""
+    box, _ = pass_box(step.plan, step.backend, forces)
+    return TwoPasses(step, message) if box is None else OnePassScheme(step, message, box)

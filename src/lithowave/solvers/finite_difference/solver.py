@@ -1,38 +1,39 @@
-"""The finite-difference solver: arrays of one run, and one step of it."""
+"""Finite-difference solver: the arrays of one run, and its time step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES
-from lithowave.parallel.halo import Halo, alone
-from lithowave.solvers.array_sections import Piece, Place
-from lithowave.solvers.finite_difference.arguments import VELOCITIES
+from lithowave.parallel.halo import Halo, single_rank_halo
+from lithowave.solvers.array_sections import ArraySection, Selection
+from lithowave.solvers.common.maxima import PartialMaxima
+from lithowave.solvers.common.programs import Launch, Programs
 from lithowave.solvers.finite_difference.coefficients import face_closure
-from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.exchange import FieldMessage
-from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, line_volumes, unsigned
-from lithowave.solvers.finite_difference.medium import medium_planes, surface_ratio, uniform_planes
-from lithowave.solvers.finite_difference.moduli import make_codes
+from lithowave.solvers.finite_difference.faces import line_volumes
+from lithowave.solvers.finite_difference.fields import VELOCITIES
+from lithowave.solvers.finite_difference.material import GridMaterial
+from lithowave.solvers.finite_difference.medium import surface_ratio
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
-from lithowave.solvers.finite_difference.point_lists import ReceiverList, SourceList, split_records
+from lithowave.solvers.finite_difference.point_lists import ReceiverList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
-from lithowave.solvers.finite_difference.rasters import (
+from lithowave.solvers.finite_difference.schemes import make_scheme
+from lithowave.solvers.finite_difference.snapshot_grids import (
     finish_fields,
+    local_snapshot_grid,
     own_points,
-    own_raster,
     parts_of,
-    raster_lines,
-    select_raster,
+    select_snapshot_grid,
+    snapshot_lines,
     surface_part,
 )
-from lithowave.solvers.finite_difference.regions import Parts, Region
-from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.finite_difference.source_sums import add_sources
-from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.finite_difference.state import CheckpointArrays
+from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
     GAINS,
@@ -41,18 +42,12 @@ from lithowave.solvers.finite_difference.surface_reading import (
     NEAR_SOURCE,
     FreeSurface,
 )
-from lithowave.solvers.interface import Coming, Raster
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
 from lithowave.solvers.placement import Placement
-from lithowave.solvers.source_amplitudes import BLOCK
-from lithowave.weak import weak_call
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-PACKAGE = "lithowave.solvers.finite_difference"
-KERNELS = ("kernels", "boundary_kernels", "point_kernels")
-MATERIAL = ("lam", "compliance", "density")
-MAGNITUDES = 1024  # parts in which the largest velocity is looked for
 
 
 class FiniteDifferenceSolver:
@@ -67,7 +62,7 @@ class FiniteDifferenceSolver:
     Parameters
     ----------
     plan : grid, time step, stencils. simulation : sources, receivers, material; None for a uniform medium without
-    either, to measure kernels. backend : where the arrays live. halo : messages to other ranks; None for one rank.
+    either, to measure kernels. backend : owner of the arrays. halo : halo exchange with other ranks; None for one rank.
     """
 
     staggered = True
@@ -75,77 +70,36 @@ class FiniteDifferenceSolver:
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
-        self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or alone(backend)
-        self._allocate(simulation)
-        scales = {name: (code.low, code.step) for name, code in self.codes.items()} if self.stores_codes else None
-        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=scales)
-        self._prepare_layers()
-        sources = [] if simulation is None else simulation.point_sources()
-        self._prepare_stencil(simulation)
-        self.parts = Parts(self, sources)
-        self._row, self._next_step = backend.zeros((1,), np.int64), -1
-        self.scheme = make_scheme(self, [source.position for source in sources if source.force is not None])
-        receivers = [] if simulation is None else simulation.receiver_list()
+        self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or single_rank_halo(backend)
+        self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
+        sources = () if simulation is None else simulation.acquisition.sources
+        receivers = () if simulation is None else simulation.acquisition.receivers
+        self.stencil = self._make_stencil(simulation)
+        self.step = Step(plan, backend, self.material, self.stencil, sources)
+        message = plan.subdomain and FieldMessage(
+            self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
+        )
+        forces = [source.position for source in sources if source.force is not None]
+        self.scheme = make_scheme(self.step, message, forces)
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
-        self._magnitudes = backend.zeros(MAGNITUDES)
-        self._rasters: dict[tuple[Raster, str], list] = {}
+        self._maxima, self._programs = PartialMaxima(backend), Programs(backend)
+        self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None
-        self._repeated: dict[tuple, Callable[[], None]] = {}
 
-    def _allocate(self, simulation: Simulation | None) -> None:
-        plan, backend = self.plan, self.backend
-
-        def planes() -> Iterator[tuple[np.ndarray, ...]]:
-            if simulation is None:
-                return uniform_planes(plan.survey, self.grid, plan.halo)
-            return medium_planes(simulation, self.grid, plan.halo)
-
-        self.codes = make_codes(planes(), self.halo.ranks) if plan.moduli == "compact" else {}
-        self.stores_codes = bool(self.codes) and backend.stores_codes
-        dtype = np.uint16 if self.stores_codes else backend.dtype
-        shape = plan.padded_shape()
-        self.lam, self.compliance, self.density = material = [backend.field(shape, plan.halo, dtype) for _ in range(3)]
-        for k, values in enumerate(planes()):
-            for array, name, plane in zip(material, MATERIAL, values, strict=True):
-                backend.assign(array[k], self._stored(name, plane))
-        self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
-        self.ratio = backend.scalar(plan.schedule.time_step / self.grid.spacing)
-
-    def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
-        """A plane of the material as the kernels read it; codes on a CPU become the numbers that they stand for."""
-        if name not in self.codes:
-            return plane
-        codes = self.codes[name].encode(plane)
-        return codes if self.stores_codes else self.codes[name].decode(codes)
-
-    def _material_of(self, name: str, part: Any) -> np.ndarray:
-        """A part of the material on the host, in numbers."""
-        host = self.backend.download(part)
-        return self.codes[name].decode(host) if self.stores_codes else host.astype(float)
-
-    def _prepare_layers(self) -> None:
-        plan, backend = self.plan, self.backend
-        self.layers = [axis_layers(self.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
-        self.memory = {kind: [backend.zeros(one.memory) for one in self.layers] for kind in ("velocity", "stress")}
-        self.profiles = [
-            (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
-            for one in self.layers
-        ]
-
-    def _prepare_stencil(self, simulation: Simulation | None) -> None:
+    def _make_stencil(self, simulation: Simulation | None) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratio = surface_ratio(simulation, plan.survey, self.grid)
+            ratio = surface_ratio(simulation, plan.extremes, self.grid)
             surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
-        own = plan.division.own if plan.division else None
-        self.stencil = PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
+        own = plan.subdomain.own if plan.subdomain else None
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
-        """Cells from each position (n, 3), m, to the nearest source, as far as they count at the surface."""
+        """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""
         h, sources = self.grid.spacing, self._source_positions
         order, found = np.argsort(positions[:, 0]), np.full(len(positions), np.inf)
         sorted_x = positions[order, 0]
@@ -155,21 +109,10 @@ class FiniteDifferenceSolver:
             found[some] = np.minimum(found[some], np.linalg.norm(positions[some] - source, axis=1) / h)
         return found
 
-    def buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
-        """1/rho as the update of this velocity uses it, m^3/kg."""
-        pitch, plane = self.stencil.strides[1:]
-        step = self.stencil.strides[VELOCITIES.index(name)]
-        pair = np.zeros(index.shape)
-        for place in (index, index + step):
-            k, j, i = place // plane, place % plane // pitch, place % pitch
-            for k_present in np.unique(k):
-                here = k == k_present
-                pair[here] += self._material_of("density", self.density[int(k_present)])[j[here], i[here]]
-        return 2.0 / pair
-
-    def field_message(self) -> FieldMessage:
-        """The halo exchange of velocities; see `exchange`."""
-        return FieldMessage(self.halo, self.kernels, self.plan.division, self.stencil.strides, self.plan.halo)
+    @property
+    def kernels(self) -> Any:
+        """Kernels of the device."""
+        return self.step.kernels
 
     # ------------------------------------------------------------------------------------------------ the step
 
@@ -179,93 +122,24 @@ class FiniteDifferenceSolver:
         return self.scheme.fields
 
     def advance(self, step: int) -> None:
-        """From step to step + 1."""
-        if step != self._next_step or step % BLOCK == 0:
-            self.backend.assign(self._row, np.array([step % BLOCK]))
-            self.parts.load(step)
+        """Advance from step to step + 1."""
+        self.step.row.begin(step)
         self.scheme.advance()
-        self._next_step = step + 1
-
-    def step_stress(self, f: dict[str, Any], region: Region) -> None:
-        """All that happens to the stresses in a region."""
-        self.kernels.update_stress(*self.stress_arguments(f, region.boxes))
-        self.finish_stress(f, region)
-
-    def finish_stress(self, f: dict[str, Any], region: Region) -> None:
-        """What faces and sources change in the stresses."""
-        self.close_stress(f, region)
-        self.inject(region.sources, f)
-        for plane in region.free_planes:  # zero normal traction
-            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.lam, self.compliance)
-
-    def step_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """All that happens to the velocities in a region."""
-        self.kernels.update_velocity(*self.velocity_arguments(f, region.boxes))
-        self.finish_velocity(f, region)
-
-    def close_stress(self, f: dict[str, Any], region: Region) -> None:
-        """What the closures of free and rigid faces change in the stresses."""
-        for face, closure in region.closed:
-            self.kernels.close_stress(
-                *_stress_fields(f, face.axis), self.lam, self.compliance, *closure, face.first, face.half,
-                face.shape, face.inward, *_axes(face.axis), self.ratio,
-            )  # fmt: skip
-
-    def finish_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """What faces and sources change in the velocities."""
-        self.close_velocity(f, region)
-        self.inject(region.sources, f)
-        for face in region.rigid_faces():  # the normal velocity is zero by the closure, the tangential one here
-            tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
-            self.kernels.hold(*tangential, face.first, face.shape)
-
-    def close_velocity(self, f: dict[str, Any], region: Region) -> None:
-        """What the closures of free and rigid faces change in the velocities."""
-        for face, closure in region.closed:
-            self.kernels.close_velocity(
-                *_velocity_fields(f, face.axis), self.density, *closure, face.first, face.half,
-                face.shape, face.inward, *_axes(face.axis), self.ratio,
-            )  # fmt: skip
 
     def update_stress(self) -> None:
-        """sigma += dt C : grad v, with absorbing layers and closed faces: one half of a step, for measurements."""
-        self.kernels.update_stress(*self.stress_arguments(self.fields_by_name, self.parts.stress.boxes))
-        self.close_stress(self.fields_by_name, self.parts.stress)
+        """Update the stresses, with absorbing layers and closed faces: one half of a step, for measurements."""
+        step, f = self.step, self.fields_by_name
+        self.kernels.update_stress(*step.stress_arguments(f, step.regions.stress.boxes))
+        step.close_stress(f, step.regions.stress)
 
     def update_velocity(self) -> None:
-        """v += dt / rho div sigma, with absorbing layers and closed faces: the other half."""
-        self.kernels.update_velocity(*self.velocity_arguments(self.fields_by_name, self.parts.velocity.boxes))
-        self.close_velocity(self.fields_by_name, self.parts.velocity)
-
-    def stress_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
-        """Of the kernel `update_stress`."""
-        return (
-            *f.values(), self.lam, self.compliance, self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layers("stress"),
-        )  # fmt: skip
-
-    def velocity_arguments(self, f: dict[str, Any], boxes: np.ndarray) -> tuple[Any, ...]:
-        """Of the kernel `update_velocity`."""
-        return (
-            *f.values(), self.density, self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layers("velocity"),
-        )  # fmt: skip
-
-    def inject(self, sources: SourceList, f: dict[str, Any]) -> None:
-        """What sources add to the fields at this step."""
-        if sources.count:
-            self.kernels.inject(*f.values(), *sources.arguments(), self._row)
-
-    def count_step(self) -> None:
-        """One step further in the tables of the sources."""
-        if self.parts.act:
-            self.kernels.count_step(self._row)
-
-    def _layers(self, kind: str) -> list[Any]:
-        return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
+        """Update the velocities, with absorbing layers and closed faces: the other half."""
+        step, f = self.step, self.fields_by_name
+        self.kernels.update_velocity(*step.velocity_arguments(f, step.regions.velocity.boxes))
+        step.close_velocity(f, step.regions.velocity)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
-        """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver has all of it."""
+        """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver owns it."""
         found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
         add_sources(found, self, sources)
         nearest = np.rint((self.receivers.positions - whole.origin) / whole.spacing).astype(np.int64)
@@ -282,82 +156,72 @@ class FiniteDifferenceSolver:
 
     def facts(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Solver`."""
-        names = {"density": "density_kg_m3", "lam": "lambda_pa", "compliance": "mu_relative"}
-        error = {names[name]: code.error() for name, code in self.codes.items()}
+        error = self.material.errors()
         return {"moduli_error": error} if error else {}
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         self.receivers.start(capacity, stress)
-        self._slot, self._next_slot = self.backend.zeros((1,), np.int64), 0
-        self._repeated.clear()
+        self._programs.clear()
 
     def record(self, slot: int) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        if slot != self._next_slot:
-            self.backend.assign(self._slot, np.array([slot]))
-        fields, arguments = self.fields_by_name, self.receivers.arguments()
-        self._repeat(("record", self.scheme.turn, self.receivers.room), self._launch_record, fields, arguments)
-        self._next_slot = slot + 1
+        records = self.receivers.records
+        records.seek(slot)
+        self._programs.run(("record", self.scheme.turn, records.filling), self._record_launches)
 
-    def _launch_record(self, fields: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        self.kernels.sample(*fields.values(), *arguments, self._slot)
-        self.kernels.count_step(self._slot)
+    def _record_launches(self) -> list[Launch]:
+        arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments())
+        return [partial(self.kernels.sample, *arguments), partial(self.kernels.count_step, self.receivers.records.slot)]
 
-    def _repeat(self, key: tuple, method: Callable[..., None], *arguments: Any) -> None:
-        """Call a method that always launches the same kernels with the same arrays for this key."""
-        if key not in self._repeated:
-            self._repeated[key] = self.backend.repeated(weak_call(method, *arguments))
-        self._repeated[key]()
-
-    def records(self, count: int) -> Coming:
+    def records(self, count: int) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
-        return Coming({"records": self.receivers.fetch(count)}, split_records)
+        return PendingFields({"records": self.receivers.records.fetch(count)}, split_records)
 
-    def raster(self, selection: Any) -> Raster:
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`."""
-        return select_raster(self.grid.whole, selection)
+        return select_snapshot_grid(self.grid.whole, selection)
 
-    def raster_points(self, raster: Raster) -> np.ndarray:
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `lithowave.solvers.interface.Solver`."""
-        return own_points(raster, own_raster(self.plan, raster))
+        return own_points(snapshot, local_snapshot_grid(self.plan, snapshot))
 
-    def fields(self, raster: Raster, names: tuple[str, ...]) -> Coming:
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
         found = {}
-        shape = [end - first for first, end in own_raster(self.plan, raster)[::-1]]
+        shape = [end - first for first, end in local_snapshot_grid(self.plan, snapshot)[::-1]]
         for name in names:
             parts = parts_of(name)
             out = self.backend.zeros((*shape, len(parts)))
             for component, part in enumerate(parts):
-                lines = self._lines(raster, part)
+                lines = self._lines(snapshot, part)
                 if out.size:
                     self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
             found[name] = self.backend.fetch(out)
-        return Coming(found, finish_fields)
+        return PendingFields(found, finish_fields)
 
-    def _lines(self, raster: Raster, field: str) -> list[Any]:
-        if (raster, field) not in self._rasters:
-            lines = raster_lines(self.plan, field, raster)
-            self._rasters[raster, field] = [
+    def _lines(self, snapshot: SnapshotGrid, field: str) -> list[Any]:
+        if (snapshot, field) not in self._snapshot_grids:
+            lines = snapshot_lines(self.plan, field, snapshot)
+            self._snapshot_grids[snapshot, field] = [
                 array
                 for below, weight in lines
                 for array in (self.backend.upload(below, np.int64), self.backend.upload(weight))
             ]
-        return self._rasters[raster, field]
+        return self._snapshot_grids[snapshot, field]
 
     def start_peaks(self) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         nx, ny, _ = self.grid.shape if self._has_surface else (0, 0, 0)
         names = ("displacement", "peak_velocity", "peak_displacement")
         self._peaks = {name: self.backend.zeros((3, ny, nx)) for name in names}
-        self._repeated.clear()
+        self._programs.clear()
         self._surface = self._surface_tables(ny, nx)
 
     def _surface_tables(self, rows: int, columns: int) -> tuple[Any, ...]:
-        """What `surface_peaks` reads velocities with: slope, far, gain and stencil.
+        """Return the arguments with which `surface_peaks` reads velocities: slope, far, gain and stencil.
 
-        Without a free surface, where no half node has a special place, vz is extrapolated from the two below the plane.
+        Without a free surface, where no half node is special, vz is extrapolated from the two below the plane.
         """
         surface, upload = self.stencil.surface, self.backend.upload
         if surface is None:
@@ -375,22 +239,22 @@ class FiniteDifferenceSolver:
 
     @property
     def _has_surface(self) -> bool:
-        """Whether the plane on which peaks are kept is this rank's."""
+        """True if this rank owns nodes of the plane on which peaks are computed."""
         whole, own = self.grid.whole, self.plan.own
         return own[2][0] <= whole.shape[2] - 1 - whole.layers[2][1] < own[2][1]
 
     def update_peaks(self) -> None:
-        """Take the present velocities into the peaks; once for each step."""
+        """Update the peaks with the present velocities; called once per step."""
         if self._has_surface:
-            self._repeat(("peaks", self.scheme.turn), self._launch_peaks, self.fields_by_name)
+            self._programs.run(("peaks", self.scheme.turn), self._peak_launches)
 
-    def _launch_peaks(self, f: dict[str, Any]) -> None:
-        halo, whole = self.plan.halo, self.grid.whole
-        plane = whole.shape[2] - 1 - whole.layers[2][1] - self.grid.first[2]
-        self.kernels.surface_peaks(
-            f["vx"], f["vy"], f["vz"], halo + plane, halo, *self._surface,
-            self.backend.scalar(self.plan.schedule.time_step), *self._peaks.values(),
-        )  # fmt: skip
+    def _peak_launches(self) -> list[Launch]:
+        halo, grid = self.plan.halo, self.grid.whole
+        plane = grid.shape[2] - 1 - grid.layers[2][1] - self.grid.first[2]
+        velocities = (self.fields_by_name[name] for name in VELOCITIES)
+        step = self.backend.scalar(self.plan.schedule.time_step)
+        arguments = (*velocities, halo + plane, halo, *self._surface, step, *self._peaks.values())
+        return [partial(self.kernels.surface_peaks, *arguments)]
 
     def peaks(self) -> dict[str, np.ndarray]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -405,9 +269,8 @@ class FiniteDifferenceSolver:
 
     def largest_velocity(self) -> float:
         """See `lithowave.solvers.interface.Solver`."""
-        self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._magnitudes)
-        found = self.backend.download(self._magnitudes)
-        return float(found.max()) if np.isfinite(found).all() else float("inf")
+        self.kernels.largest_magnitude(*(self.fields_by_name[name] for name in VELOCITIES), self._maxima.parts)
+        return float(self._maxima.largest())
 
     def diagnose(self) -> str:
         """See `lithowave.solvers.interface.Solver`."""
@@ -420,52 +283,25 @@ class FiniteDifferenceSolver:
                     largest = float(magnitude.max())
                     j, i = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
                     x, y, z = (self.grid.origin[a] + self.grid.spacing * (n - halo) for a, n in enumerate((i, j, k)))
-                    place = f"near ({x:zg}, {y:zg}, {z:zg}) m, where {self._material(k, j, i)}"
+                    place = f"near ({x:zg}, {y:zg}, {z:zg}) m, where {self.material.describe(k, j, i)}"
                     text = f"|{name}| = {largest:.3g} m/s {place}"
         return text
 
-    def _material(self, k: int, j: int, i: int) -> str:
-        arrays = zip(MATERIAL, (self.lam, self.compliance, self.density), strict=True)
-        lam, compliance, rho = (float(self._material_of(name, array[k, j])[i]) for name, array in arrays)
-        vp, vs = np.sqrt((lam + 2 / compliance) / rho), np.sqrt(1 / compliance / rho)
-        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3"
-
     # ------------------------------------------------------------------------------------------------ the state
 
-    def _stored_parts(self) -> Stored:
-        return Stored(self.plan, self.layers, self.fields_by_name, self.memory, self._peaks or {})
+    def _checkpoint_arrays(self) -> CheckpointArrays:
+        fields = self.fields_by_name | self.material.memory
+        return CheckpointArrays(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
-    def state(self) -> dict[str, Piece]:
+    def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().pieces(self.backend.download)
+        return self._checkpoint_arrays().sections(self.backend.download)
 
-    def state_places(self) -> dict[str, Place]:
+    def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().places()
+        return self._checkpoint_arrays().selections()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        self._stored_parts().bring_back(state, self.backend.assign)
+        self._checkpoint_arrays().restore(state, self.backend.assign)
         self.scheme.restored()
-
-
-def _axes(axis: int) -> tuple:
-    return tuple(unsigned(UNIT[a]) for a in (axis, *TANGENTS[axis]))
-
-
-def _velocity_fields(f: dict[str, Any], axis: int) -> tuple:
-    t, u = TANGENTS[axis]
-    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-    return (*velocities, f[stress_name(axis, axis)], f[stress_name(axis, t)], f[stress_name(axis, u)])
-
-
-def _stress_fields(f: dict[str, Any], axis: int) -> tuple:
-    t, u = TANGENTS[axis]
-    velocities = (f["v" + AXES[a]] for a in (axis, t, u))
-    pairs = ((axis, axis), (t, t), (u, u), (axis, t), (axis, u))
-    return (*velocities, *(f[stress_name(*pair)] for pair in pairs))
-
-
-def stress_name(a: int, b: int) -> str:
-    """Name of a stress component by its axes."""
-    return "s" + "".join(AXES[axis] for axis in sorted((a, b)))

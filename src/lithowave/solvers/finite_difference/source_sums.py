@@ -1,8 +1,8 @@
 """Forces and moment tensors that the weights of sources at grid points represent.
 
-The weights of a moment tensor sum to it with the volumes of the grid points, everywhere: the polynomials of `points`
-reproduce constants. The weights of a force are those of a receiver of velocity, which sum to one unless points are left
-out because the velocity vanishes there, near rigid faces and at the outer end of absorbing layers.
+The weights of a moment tensor times the volumes of the grid points sum to it everywhere: the polynomials of `points`
+reproduce constants. The weights of a force are those of a velocity receiver, which sum to one unless points are omitted
+because the velocity vanishes there, near rigid faces and at the outer end of absorbing layers.
 """
 
 from __future__ import annotations
@@ -12,29 +12,31 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.finite_difference.arguments import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
-from lithowave.solvers.finite_difference.surface_reading import STAGGER
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
-REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be left out
+REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be omitted
 
 
 def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
     """Add the moment tensors and forces of the sources that change points of this rank."""
     kinds = [source.force is not None for source in sources]
     moments, forces = (np.flatnonzero(np.array(kinds, bool) == kind) for kind in (False, True))
-    step = solver.plan.schedule.time_step
+    time_step, regions, material = solver.plan.schedule.time_step, solver.step.regions, solver.step.material
     for names, some, columns, region in (
-        (STRESSES, moments, MOMENT, solver.parts.stress), (VELOCITIES, forces, FORCE, solver.parts.velocity),
+        (STRESSES, moments, MOMENT, regions.stress), (VELOCITIES, forces, FORCE, regions.velocity),
     ):  # fmt: skip
         number, index, weight, owner = region.sources.entries()
         nodes = solver.stencil.nodes(index)
         own = solver.stencil.is_own(nodes)
         for component, name in enumerate(names):
             chosen = own & (number == FIELDS.index(name))
-            rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / step
-            rates = rates / solver.buoyancy(name, index[chosen]) if columns is FORCE else -rates
+            rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / time_step
+            if columns is FORCE:
+                rates = rates / material.buoyancy(name, index[chosen], solver.stencil.strides)
+            else:
+                rates = -rates
             source = some[owner[chosen]]
             np.add.at(placement.totals[:, columns][:, component], source, rates)
             placement.acts[source[(rates != 0) & ~held(solver.stencil, name, nodes[chosen])]] = True
@@ -43,7 +45,7 @@ def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
 
 
 def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
-    """Whether a rigid face holds a field, a velocity, at nodes (entries, 3)."""
+    """True for nodes (entries, 3) where a rigid face sets a velocity field to zero."""
     found = np.zeros(len(nodes), bool)
     for axis, letter in enumerate(AXES):
         for side, end in (("min", 0), ("max", stencil.grid.whole.shape[axis] - 1)):
@@ -53,7 +55,7 @@ def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
 
 
 def _near_end(stencil: PointStencil, position: Any) -> bool:
-    """Whether weights of a force may have been left out at an end of the grid."""
+    """True if weights of a force may have been omitted at an end of the grid."""
     whole = stencil.grid.whole
     for axis, letter in enumerate(AXES):
         place = whole.index(axis, position[axis])

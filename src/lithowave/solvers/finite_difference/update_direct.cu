@@ -1,13 +1,14 @@
-// Updates of the whole grid for any device: one thread has one column of a tile and reads what it needs from memory,
-// trusting the caches. The arrangement for devices without a bulk tensor copy engine.
+// Updates of the whole grid for devices without a bulk tensor copy engine: one thread updates one column of a tile and
+// reads from memory, relying on the caches.
 
+#include "law.cuh"
 #include "layers.cuh"
 
 template <bool LAYERED>
 __device__ __forceinline__ void velocity_tile(
     const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, real* vx, real* vy, real* vz,
     const real* sxx, const real* syy, const real* szz, const real* sxy, const real* sxz, const real* syz,
-    const modulus_t* density, const Scales& scales, real ratio)
+    const modulus_t* density, const Scale& density_scale, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
@@ -39,7 +40,7 @@ __device__ __forceinline__ void velocity_tile(
                 a.z.absorb(z_yz, layers.z.node, 2, a.z.slot);
             }
         }
-        const auto rho_at = [&](place_t place) { return density_value(density[place], scales.density); };
+        const auto rho_at = [&](place_t place) { return density_value(density[place], density_scale); };
         const real rho = rho_at(p);
         vx[p] += twice / (rho + rho_at(p + 1)) * (x_xx + y_xy + z_xz);
         vy[p] += twice / (rho + rho_at(p + row)) * (x_xy + y_yy + z_yz);
@@ -47,33 +48,32 @@ __device__ __forceinline__ void velocity_tile(
     }
 }
 
-// v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads for each tile.
+// Update v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads per tile.
 extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_velocity(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers, real* vx, real* vy, real* vz, const real* sxx, const real* syy,
     const real* szz, const real* sxy, const real* sxz, const real* syz, const modulus_t* density,
-    const __grid_constant__ Scales scales, real ratio)
+    const __grid_constant__ Scale density_scale, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         velocity_tile<true>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, scales, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, density_scale, ratio);
     else
         velocity_tile<false>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, scales, ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, density_scale, ratio);
 }
 
 template <bool LAYERED>
 __device__ __forceinline__ void stress_tile(
     const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers, const real* vx,
     const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
-    const modulus_t* lam, const modulus_t* compliance, const Scales& scales, real ratio)
+    const Law& law, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
     if (i >= tile.x_end || j >= tile.y_end) return;
     const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
-    const real twice = ratio + ratio, four = twice + twice;
     Absorbers a;
     if (LAYERED) a.enter(layers, layout, true, i, j);
 
@@ -100,34 +100,26 @@ __device__ __forceinline__ void stress_tile(
                 a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
             }
         }
-        const auto soft = [&](place_t place) { return compliance_value(compliance[place], scales.compliance); };
-        const place_t x = p + 1, y = p + row, z = p + plane;
-        const real near = soft(p), near_x = near + soft(x);
-        const real twice_mu = twice / near, pressure = ratio * linear_value(lam[p], scales.lam) * (x_vx + y_vy + z_vz);
-        sxx[p] += pressure + twice_mu * x_vx;
-        syy[p] += pressure + twice_mu * y_vy;
-        szz[p] += pressure + twice_mu * z_vz;
-        sxy[p] += four / (near_x + (soft(y) + soft(y + 1))) * (y_vx + x_vy);
-        sxz[p] += four / (near_x + (soft(z) + soft(z + 1))) * (z_vx + x_vz);
-        syz[p] += four / (near + soft(y) + (soft(z) + soft(z + row))) * (z_vy + y_vz);
+        const Moduli moduli = law.all(p, row, plane);
+        add_normal_stress(moduli, ratio, x_vx, y_vy, z_vz, sxx[p], syy[p], szz[p]);
+        sxy[p] += shear_stress(moduli.compliance_xy, ratio, y_vx + x_vy);
+        sxz[p] += shear_stress(moduli.compliance_xz, ratio, z_vx + x_vz);
+        syz[p] += shear_stress(moduli.compliance_yz, ratio, z_vy + y_vz);
     }
 }
 
-// sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
+// Update sigma += dt C : e with the strain rate e and the law C; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_stress(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers, const real* vx, const real* vy, const real* vz, real* sxx, real* syy,
-    real* szz, real* sxy, real* sxz, real* syz, const modulus_t* lam, const modulus_t* compliance,
-    const __grid_constant__ Scales scales, real ratio)
+    real* szz, real* sxy, real* sxz, real* syz, const __grid_constant__ Law law, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         stress_tile<true>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, scales,
-            ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio);
     else
         stress_tile<false>(
-            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance, scales,
-            ratio);
+            tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio);
 }

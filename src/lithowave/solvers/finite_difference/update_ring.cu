@@ -1,24 +1,25 @@
 // Updates of the whole grid for devices with a bulk tensor copy engine (Hopper and later).
 //
-// A block owns a tile of TILE_X x TILE_Y columns and marches upward through the planes. The copy engine brings what a
-// plane needs, with its halo, into one of STAGES slots of shared memory, several planes ahead; a slot is refilled when
-// every warp has left it, so that no thread ever waits for the whole block. Derivatives along x and y come from the slot,
-// those along z from the last values of the thread's own columns, in registers: everything is read from memory once.
+// A block owns a tile of TILE_X x TILE_Y columns and marches upward through the planes. The copy engine loads the data
+// of a plane, with its halo, into one of STAGES slots of shared memory, several planes ahead; a slot is refilled when
+// every warp has left it, so that no thread waits for the entire block. Derivatives along x and y are computed from the
+// slot, those along z from the last values of the thread's columns, in registers: all data are read from memory once.
 //
-// A thread has some neighbouring columns. A plane can be finished when the last value that its derivatives along z need
-// has come; until then what is known of it waits in registers. Fields change in place: a tile reads what it changes at its
-// own points only.
+// A thread updates some neighboring columns. A plane can be finished when the last value for its derivatives along z
+// has arrived; until then its partial sums stay in registers. Fields change in place: a tile reads fields that it
+// changes only at its own points.
 //
-// Tiles inside and tiles that touch an absorbing layer have shapes of their own and the same number of threads, so that
-// one launch takes both and no thread of the inside ever asks about layers.
+// Inner tiles and tiles that touch an absorbing layer have different shapes and the same number of threads, so that one
+// launch updates both and no thread of an inner tile tests for layers.
 
 #include "hopper.cuh"
+#include "law.cuh"
 #include "layers.cuh"
 
 constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
 constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
 
-// X x Y columns, R of them for a thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
+// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
 template <int X_, int Y_, int R_, bool LAYERED_>
 struct Shape {
     static constexpr int X = X_, Y = Y_, R = R_;
@@ -33,13 +34,13 @@ using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
 constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
 
-// The slots of shared memory and the barriers that pass them to and fro between the copy engine and the warps.
+// Slots of shared memory and the barriers that pass them between the copy engine and the warps.
 template <class Slot>
 struct Ring {
     Slot* slots;
     Barrier *full, *empty;
     int now;          // the slot in use
-    unsigned parity;  // of its phase
+    unsigned parity;  // of the slot's phase
 
     __device__ __forceinline__ void create() {
         slots = dynamic_shared<Slot>();
@@ -56,14 +57,14 @@ struct Ring {
         full[now].wait(parity);
         return slots[now];
     }
-    // Fill the slot that was in use before the present one; one thread does.
+    // Fill the slot that was in use before the present one; called by one thread.
     template <class Maps>
     __device__ __forceinline__ void refill(const Maps& maps, const Tile& tile, int plane) {
         const int before = now == 0 ? STAGES - 1 : now - 1;
         empty[before].wait(now == 0 ? parity ^ 1 : parity);
         slots[before].load(maps, tile, plane, full[before]);
     }
-    // This warp has read all that it needs from the slot.
+    // Signal that this warp has finished reading the slot.
     __device__ __forceinline__ void leave() {
         __syncwarp();
         if (threadIdx.x % 32 == 0) empty[now].arrive();
@@ -79,7 +80,7 @@ struct VelocityMaps {
 
 constexpr int VELOCITY_LAG = REACH - 1;
 
-// What comes with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which can be finished.
+// Data copied with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which is finished.
 template <class S>
 struct VelocitySlot {
     alignas(128) real sxx[S::Y][S::WIDE];
@@ -93,8 +94,8 @@ struct VelocitySlot {
     alignas(128) real vz[S::Y][S::X];
     alignas(128) modulus_t density[S::MORE_Y][S::MORE_X];
 
-    // Maps begin at the first column of points, so that zeros stand for the halo, and REACH rows and planes before the
-    // first. Of planes that only fill the columns not everything is needed.
+    // Maps begin at the first column of points, with zeros for the halo, and REACH rows and planes before the first.
+    // Planes that only fill the columns need a subset of the data.
     __device__ __forceinline__ void load(const VelocityMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + VELOCITY_LAG;
         const int x = tile.x, y = tile.y + REACH, m = k - VELOCITY_LAG + REACH;
@@ -115,7 +116,7 @@ struct VelocitySlot {
     }
 };
 
-// One column: the past of the stresses along it, and what waits.
+// One column: previous stresses along it, and pending values.
 struct VelocityColumn {
     Column sxz, syz, szz;
     Delay<VELOCITY_LAG> force_z;        // in-plane part of the force along z
@@ -126,11 +127,11 @@ template <class S>
 __device__ __forceinline__ void march_velocity(
     const VelocityMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
     real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const modulus_t* density,
-    const Scales& scales, real ratio)
+    const Scale& density_scale, real ratio)
 {
     Ring<VelocitySlot<S>> ring;
     ring.create();
-    const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last come
+    const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last are copied
     if (threadIdx.x == 0)
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
@@ -148,9 +149,9 @@ __device__ __forceinline__ void march_velocity(
         own.sxz.fill(sxz + first - layout.plane, layout.plane, REACH);
         own.syz.fill(syz + first - layout.plane, layout.plane, REACH);
         own.szz.fill(szz + first, layout.plane, REACH);
-        own.density = density_value(density[start], scales.density);
-        own.density_x = own.density + density_value(density[start + 1], scales.density);
-        own.density_y = own.density + density_value(density[start + layout.pitch], scales.density);
+        own.density = density_value(density[start], density_scale);
+        own.density_x = own.density + density_value(density[start + 1], density_scale);
+        own.density_y = own.density + density_value(density[start + layout.pitch], density_scale);
         if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
@@ -201,14 +202,14 @@ __device__ __forceinline__ void march_velocity(
                 a.z.absorb(z_yz, a.z_psi[2], layers.z.node, 2, a.z.slot);
             }
             const modulus_t* up = &slot.density[j][column];
-            const real above = density_value(*up, scales.density);
+            const real above = density_value(*up, density_scale);
             const real twice = ratio + ratio;
             new_vx[r] = slot.vx[j][column] + twice / own.density_x * (x_xx + y_xy + z_xz);
             new_vy[r] = slot.vy[j][column] + twice / own.density_y * (x_xy + y_yy + z_yz);
             new_vz[r] = slot.vz[j][column] + twice / (own.density + above) * (own.force_z.exchange(d_xz + d_yz) + z_zz);
             own.density = above;
-            own.density_x = above + density_value(up[1], scales.density);
-            own.density_y = above + density_value(up[S::MORE_X], scales.density);
+            own.density_x = above + density_value(up[1], density_scale);
+            own.density_y = above + density_value(up[S::MORE_X], density_scale);
         }
         ring.leave();
 #pragma unroll
@@ -220,33 +221,34 @@ __device__ __forceinline__ void march_velocity(
     }
 }
 
-// v += dt / rho div sigma; ratio = dt / h. One block for each tile.
+// Update v += dt / rho div sigma; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_velocity(
     const __grid_constant__ VelocityMaps maps, const __grid_constant__ VelocityMaps edge_maps, const Tile* tiles,
     const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers,
     real* vx, real* vy, real* vz, const real* sxz, const real* syz, const real* szz, const modulus_t* density,
-    const __grid_constant__ Scales scales, real ratio)
+    const __grid_constant__ Scale density_scale, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         march_velocity<Edge>(
-            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, scales, ratio);
+            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, density_scale, ratio);
     else
         march_velocity<Inside>(
-            maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, scales, ratio);
+            maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, density_scale, ratio);
 }
 
 // --------------------------------------------------------------------------------------------------------- stress
 
 struct StressMaps {
-    TensorMap vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, compliance;
+    TensorMap vx, vy, vz, sxx, syy, szz, sxy, sxz, syz;
+    LawMaps<TensorMap> law;
 };
 
 constexpr int STRESS_LAG = REACH;
 
-// What comes with plane k: vx and vy of it, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
+// Data copied with plane k: its vx and vy, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
 template <class S>
 struct StressSlot {
     alignas(128) real vx[S::TALL][S::WIDE];
@@ -258,19 +260,17 @@ struct StressSlot {
     alignas(128) real sxy[S::Y][S::X];
     alignas(128) real sxz[S::Y][S::X];
     alignas(128) real syz[S::Y][S::X];
-    alignas(128) modulus_t lam[S::Y][S::X];
-    alignas(128) modulus_t compliance[S::MORE_Y][S::MORE_X];
+    LawSlot<S::X, S::Y> law;
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + STRESS_LAG;
         const int x = tile.x, y = tile.y + REACH, m = k - STRESS_LAG + REACH;
         k += REACH;
-        full.expect(sizeof(vx) + sizeof(vy) + sizeof(vz) + sizeof(compliance) +
-                    (finishing ? 6 * sizeof(sxx) + sizeof(lam) : 0));
+        full.expect(sizeof(vx) + sizeof(vy) + sizeof(vz) + law.bytes(finishing) + (finishing ? 6 * sizeof(sxx) : 0));
         copy_box(vx, maps.vx, x - MARGIN, y - REACH + 1, k, full);
         copy_box(vy, maps.vy, x - MARGIN, y - REACH, k, full);
         copy_box(vz, maps.vz, x - MARGIN, y - REACH + 1, k - 1, full);
-        copy_box(compliance, maps.compliance, x, y, m + 1, full);
+        law.load(maps.law, x, y, m, finishing, full);
         if (!finishing) return;
         copy_box(sxx, maps.sxx, x, y, m, full);
         copy_box(syy, maps.syy, x, y, m, full);
@@ -278,24 +278,22 @@ struct StressSlot {
         copy_box(sxy, maps.sxy, x, y, m, full);
         copy_box(sxz, maps.sxz, x, y, m, full);
         copy_box(syz, maps.syz, x, y, m, full);
-        copy_box(lam, maps.lam, x, y, m, full);
     }
 };
 
-// One column: the past of the velocities along it, and what waits: in-plane strain rates, and 1/mu of plane m at the
-// node and summed over two and four nodes.
+// One column: previous velocities along it, and pending values: in-plane strain rates, and the moduli of plane m.
 struct StressColumn {
     Column vx, vy, vz;
     Delay<STRESS_LAG> exx, eyy, shear_xy;
     Delay<STRESS_LAG - 1> x_vz, y_vz;
-    real compliance, compliance_x, compliance_y, compliance_xy;
+    LawColumn law;
 };
 
 template <class S>
 __device__ __forceinline__ void march_stress(
     const StressMaps& maps, const Tile& tile, const Layout& layout, const Coefficients& c, const LayerSet& layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
-    const Scales& scales, real ratio)
+    const Law& law, real ratio)
 {
     Ring<StressSlot<S>> ring;
     ring.create();
@@ -316,7 +314,6 @@ __device__ __forceinline__ void march_stress(
         own.vx.fill(vx + first - layout.plane, layout.plane, REACH - 1);
         own.vy.fill(vy + first - layout.plane, layout.plane, REACH - 1);
         own.vz.fill(vz + first - 2 * layout.plane, layout.plane, REACH - 1);
-        own.compliance = own.compliance_x = own.compliance_y = own.compliance_xy = 1;
         if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
@@ -371,22 +368,12 @@ __device__ __forceinline__ void march_stress(
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
             const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
 
-            const modulus_t* up = &slot.compliance[j][column];
-            const real above = compliance_value(*up, scales.compliance);
-            const real right = compliance_value(up[1], scales.compliance);
-            const real behind = compliance_value(up[S::MORE_X], scales.compliance);
-            const real across = compliance_value(up[S::MORE_X + 1], scales.compliance);
-            const real above_x = above + right, above_y = above + behind;
-            const real twice = ratio + ratio, four = twice + twice, twice_mu = twice / own.compliance;
-            const real pressure = ratio * linear_value(slot.lam[j][column], scales.lam) * (exx + eyy + z_vz);
-            new_xx[r] = slot.sxx[j][column] + fma(twice_mu, exx, pressure);
-            new_yy[r] = slot.syy[j][column] + fma(twice_mu, eyy, pressure);
-            new_zz[r] = slot.szz[j][column] + fma(twice_mu, z_vz, pressure);
-            new_xy[r] = slot.sxy[j][column] + four / own.compliance_xy * shear_xy;
-            new_xz[r] = slot.sxz[j][column] + four / (own.compliance_x + above_x) * shear_xz;
-            new_yz[r] = slot.syz[j][column] + four / (own.compliance_y + above_y) * shear_yz;
-            own.compliance = above, own.compliance_x = above_x, own.compliance_y = above_y;
-            own.compliance_xy = above_x + (behind + across);
+            const Moduli moduli = own.law.climb(slot.law, j, column, law);
+            new_xx[r] = slot.sxx[j][column], new_yy[r] = slot.syy[j][column], new_zz[r] = slot.szz[j][column];
+            add_normal_stress(moduli, ratio, exx, eyy, z_vz, new_xx[r], new_yy[r], new_zz[r]);
+            new_xy[r] = slot.sxy[j][column] + shear_stress(moduli.compliance_xy, ratio, shear_xy);
+            new_xz[r] = slot.sxz[j][column] + shear_stress(moduli.compliance_xz, ratio, shear_xz);
+            new_yz[r] = slot.syz[j][column] + shear_stress(moduli.compliance_yz, ratio, shear_yz);
         }
         ring.leave();
 #pragma unroll
@@ -399,20 +386,20 @@ __device__ __forceinline__ void march_stress(
     }
 }
 
-// sigma += dt (lambda tr(e) I + 2 mu e), e the strain rate; ratio = dt / h. One block for each tile.
+// Update sigma += dt C : e with the strain rate e and the law C; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_stress(
     const __grid_constant__ StressMaps maps, const __grid_constant__ StressMaps edge_maps, const Tile* tiles,
     const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
     const __grid_constant__ LayerSet layers,
     const real* vx, const real* vy, const real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz,
-    const __grid_constant__ Scales scales, real ratio)
+    const __grid_constant__ Law law, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
     if (tile.layered)
         march_stress<Edge>(
-            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
+            edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio);
     else
         march_stress<Inside>(
-            maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, scales, ratio);
+            maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio);
 }

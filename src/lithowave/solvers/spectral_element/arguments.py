@@ -1,24 +1,21 @@
-"""The argument lists of the kernels, one for the twins of both devices.
+"""Argument lists of the kernels, shared by their CPU and CUDA versions.
 
-displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there holds a point at rest.
-momentum : (points + 1, 4): p, so that dt^2 / mass * p is what u gains in a step; the fourth number is of no account.
-The last point of both belongs to no element: unused places of blocks lead to it. points : numbers of points (see
-`arrangement.py`). shared : the first points belong to several elements, those from here on to one alone, which moves
-them itself.
+displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
+momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is padding. The
+last point of both belongs to no element and serves the padding of blocks. points : indices of points (see
+`element_layout.py`). shared : index of the first point that belongs to only one element, whose kernel also updates its
+displacement; the points before it belong to several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "move": ("displacement", "momentum", "count"),
+    "update_displacement": ("displacement", "momentum", "count"),
     "add_forces": (
         "displacement", "momentum", "points", "moduli", "geometry", "first_block", "shared", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
-    "hold": ("momentum", "point", "kept"),
+    "save_momenta": ("momentum", "point", "kept"),
     "pack": ("momentum", "point", "outgoing"),
     "unpack": ("momentum", "kept", "point", "begin", "entry", "incoming"),
     "inject": ("momentum", "target", "begin", "weight", "owner", "amplitude", "row"),
@@ -27,11 +24,3 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),
     "largest_velocity": ("displacement", "momentum", "out"),
 }  # fmt: skip
-
-
-def named_arguments(kernel: str, arguments: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of a call by name; TypeError when their number is not that of the kernel's list."""
-    names = ARGUMENTS[kernel]
-    if len(arguments) != len(names):
-        raise TypeError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
-    return dict(zip(names, arguments, strict=True))

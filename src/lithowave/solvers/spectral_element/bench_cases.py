@@ -1,37 +1,39 @@
-"""What `lithowave bench` measures of the spectral elements: whole steps of a box without sources and receivers.
+"""Benchmarks of the spectral elements for `lithowave bench`: entire steps of a box without sources and receivers.
 
-`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only if asked
-for. `affine` : parallelepipeds of one material. All have a free surface and absorb at the five other sides.
+`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only on
+request. `affine` : parallelepipeds of one material. All have a free surface and absorb at the five other sides.
 
-The limit of a step is the memory bandwidth over the bytes that must move: each number that a kernel reads or changes,
-once, however many elements share it. Words of a point that elements share: its step reads u, p and the mass and writes
-u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3 + 3). The points inside an element are stepped and
-receive forces at one go: u, p and the mass are read, u and p written (3 + 3 + 1 + 3 + 3). A damped point reads p, p
-before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), beside its number of 8 bytes. An element has,
-beside the numbers of its points, 4 bytes each, its moduli (2 or 21 words, for each point where they vary) and its map
-without the constant terms (9 words of a parallelepiped, 21 of a trilinear, 78 of a triquadratic element).
+The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
+or changes moves once, regardless of the number of elements that share it. Values per point that elements share: the
+displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3
++ 3). Points inside an element are updated and receive forces in one pass, which reads u, p and the mass and writes u
+and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 +
+3), in addition to its index of 8 bytes. An element has, in addition to the indices of its points, 4 bytes each, its
+moduli (2 or 21 values, per point if they vary) and its map without the constant terms (9 values for a parallelepiped,
+21 for a trilinear, 78 for a triquadratic element).
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.common.timing import Steps, call_time
+from lithowave.solvers.elements.bench_task import ElementTask
+from lithowave.solvers.elements.measurement import affordable_size
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.memory import members
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.solvers.timing import Steps, call_time
 
 KINDS = {
-    "affine": Kind("affine", False, False),
-    "deformed": Kind("triquadratic", False, True),
-    "trilinear": Kind("trilinear", False, True),
+    "affine": ElementKind("affine", False, False),
+    "deformed": ElementKind("triquadratic", False, True),
+    "trilinear": ElementKind("trilinear", False, True),
 }
 CASES, USUAL_CASES = tuple(KINDS), ("affine", "deformed")
 OPTIONS = ("degrees", "deterministic")
@@ -53,24 +55,20 @@ def make_tasks(
     degrees: Iterable[int] = (4,),
     deterministic: bool = False,
 ) -> Iterator[SpectralElementTask]:
-    """A task for each size (elements along x, y, z), degree and case."""
+    """Yield a task for each size (elements along x, y, z), degree and case."""
     for shape, degree, case in itertools.product(sizes or [None], degrees, cases):
         counts = shape or usual_size(backend, degree, KINDS[case])
         yield SpectralElementTask(case, tuple(counts), degree, backend, deterministic)
 
 
-def usual_size(backend: Any, degree: int, kind: Kind) -> Shape:
-    """Elements along x, y and z unless told otherwise: fewer where they would not fit into the memory."""
+def usual_size(backend: Any, degree: int, kind: ElementKind) -> Shape:
+    """Return the default number of elements along x, y and z."""
     sample = synthetic_plan(SAMPLE, degree, backend.precision, kind)
-    per_element = sample.memory_bytes(backend) / sample.element_count
-    counts = SIZES[backend.name]
-    while math.prod(counts) * per_element > backend.free_memory() and min(counts) > SMALLEST_SIZE:
-        counts = tuple(count * 4 // 5 for count in counts)
-    return counts
+    return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
 
 
 def step_bytes(plan: SpectralElementPlan) -> float:
-    """Bytes that one step must move, by the model above."""
+    """Return the bytes that one step must move, by the model in the module docstring."""
     own = plan.total_points - plan.shared
     words = SHARED_WORDS * plan.shared + OWN_WORDS * own + DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
@@ -81,51 +79,33 @@ def step_bytes(plan: SpectralElementPlan) -> float:
 
 
 @dataclass(frozen=True)
-class SpectralElementTask:
-    """One measurement: a case on a box of elements (along x, y, z). See `lithowave.solvers.interface.BenchTask`."""
+class SpectralElementTask(ElementTask):
+    """Measurement of a case on a box of elements."""
 
-    case: str
-    shape: Shape
-    degree: int
-    backend: Any
     deterministic: bool
 
-    method = "spectral_element"
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.case}, {'x'.join(map(str, self.shape))}, degree {self.degree}"
+    method, order_name = "spectral_element", "degree"
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
-        """The box."""
+        """Plan of the box."""
         precision = self.backend.precision
-        return synthetic_plan(self.shape, self.degree, precision, KINDS[self.case], deterministic=self.deterministic)
+        return synthetic_plan(self.shape, self.order, precision, KINDS[self.case], deterministic=self.deterministic)
 
     def entries(self) -> Record:
-        """What the record says of the case."""
-        return {
-            "size": list(self.shape),
-            "degree": self.degree,
-            "deterministic": self.deterministic,
-            "elements": self.plan.element_count,
-            "gll_points": self.plan.total_points,
-        }
+        """See `ElementTask`."""
+        points = self.plan.total_points
+        return super().entries() | {"deterministic": self.deterministic, "gll_points": points}
 
     def step_bytes(self) -> float:
-        """Bytes that one step must move."""
+        """Return the bytes that one step must move."""
         return step_bytes(self.plan)
 
-    def memory_bytes(self, _: Record) -> int:
-        """Bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
-
     def measure(self) -> tuple[float, Record]:
-        """Seconds of a step, its degrees of freedom a second, and the seconds of its parts."""
+        """Return the seconds per step, the degrees of freedom per second, and the seconds of the sections of a step."""
         solver = SpectralElementSolver(self.plan, None, self.backend)
         fill_with_noise(solver)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        parts = ("move", "add_forces", "absorb")
-        kernels = {name: call_time(getattr(solver, name), self.backend) for name in parts}
+        parts = {"move": solver.update_displacement, "add_forces": solver.add_forces, "absorb": solver.absorb}
+        kernels = {name: call_time(part, self.backend) for name, part in parts.items()}
         return seconds, {"dof_rate": 3 * self.plan.total_points / seconds, "kernels": kernels}

@@ -1,4 +1,4 @@
-"""How the kernels are launched on a CUDA device.
+"""Launches of the kernels on a CUDA device.
 
 The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 """
@@ -6,41 +6,32 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.arguments import ARGUMENTS, named_arguments
-from lithowave.solvers.spectral_element.arrangement import Arrangement
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.common.kernel_arguments import named_arguments
+from lithowave.solvers.common.point_launches import WARP, PointKernels
+from lithowave.solvers.spectral_element.arguments import ARGUMENTS
+from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
+from lithowave.solvers.spectral_element.elements import ElementKind
 
 PACKAGE = "lithowave.solvers.spectral_element"
-ELEMENTS_FILE, POINTS_FILE = "elements.cu", "points.cu"
+ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
-MAP_SIZES = {"affine": 12, "trilinear": 24, "triquadratic": 84}
-BANKS, WARP = 32, 32
-# Threads of a block, in which stand as many elements as fit, and blocks that a multiprocessor should hold at least (in
-# single, in double precision): that bounds the registers of a thread.
-BLOCKS = {
-    2: (128, 6, 4), 3: (128, 6, 3), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
-}  # fmt: skip
-CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which take more registers
+BANKS = 32
+CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
 
-# Numbers from plane to plane and from element to element in shared memory, by which threads of a warp meet least often
-# in a bank: at their own points, and on the lines that they differentiate.
+# Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
+# own points, and on the lines that they differentiate.
 STRIDES = {2: (11, 41), 3: (19, 80), 4: (29, 153), 5: (47, 292), 6: (53, 401), 7: (65, 520), 8: (89, 806)}
 
 
-def arrangement(degree: int) -> Arrangement:
-    """Elements and threads of a block."""
-    threads = BLOCKS[degree][0]
-    return Arrangement(degree + 1, threads // (degree + 1) ** 2, threads)
-
-
-def defines(degree: int, precision: str, kind: Kind, atomic: bool) -> dict[str, str | int]:
-    """What `elements.cu` is compiled for."""
-    own = arrangement(degree)
+def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
+    """Return the definitions for compiling `elements.cu`."""
+    own = device_layout("cuda", degree)
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "single" and kind.map == "triquadratic":
         blocks = CURVED_BLOCKS.get(degree, blocks)
@@ -54,23 +45,23 @@ def defines(degree: int, precision: str, kind: Kind, atomic: bool) -> dict[str, 
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Everything that a run may compile: file, defines, least compute capability."""
+    """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
-        yield POINTS_FILE, {"REAL": real}, (0, 0)
+        yield PointKernels.file, {"REAL": real}, (0, 0)
         for degree in BLOCKS:
             for shape in MAPS:
                 for anisotropic, varying in ((False, False), (False, True), (True, False)):
                     for atomic in (True, False) if degree == 4 else (True,):
-                        own = defines(degree, precision, Kind(shape, anisotropic, varying), atomic)
+                        own = defines(degree, precision, ElementKind(shape, anisotropic, varying), atomic)
                         yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)
 
 
 def line_table(degree: int) -> np.ndarray:
-    """Where in shared memory the lines along i and along j start that each thread differentiates, (2, threads).
+    """Return the offsets in shared memory of the lines along i and j that each thread differentiates, (2, threads).
 
-    Lines that start in the same bank are dealt out to different warps.
+    Lines that start in the same bank are distributed to different warps.
     """
-    own, n = arrangement(degree), degree + 1
+    own, n = device_layout("cuda", degree), degree + 1
     plane, element = STRIDES[degree]
     k, a = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
     table = np.zeros((2, own.lanes), np.uint16)
@@ -82,7 +73,7 @@ def line_table(degree: int) -> np.ndarray:
 
 
 def _dealt(lines: list[int], warps: int) -> list[list[int]]:
-    """Lines for each warp, as many as its threads; those of one bank go to different ones, the largest groups first."""
+    """Return the lines of each warp, one per thread; those of one bank in different warps, the largest groups first."""
     room = [min(WARP, max(0, len(lines) - WARP * warp)) for warp in range(warps)]
     hands: list[list[int]] = [[] for _ in range(warps)]
     banks: dict[int, list[int]] = {}
@@ -99,18 +90,18 @@ def _dealt(lines: list[int], warps: int) -> list[list[int]]:
 
 
 class ElementKernel:
-    """`add_forces` for one kind of elements."""
+    """Kernel `add_forces` for one kind of elements."""
 
-    def __init__(self, backend: Any, degree: int, kind: Kind, deterministic: bool, lines: Any) -> None:
-        own = arrangement(degree)
+    def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
+        own = device_layout("cuda", degree)
         self.backend, self.lines, self.threads = backend, lines, own.lanes
         self.defines = defines(degree, backend.precision, kind, not deterministic)
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_SIZES[kind.map])
+        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:
-        """See `element_kernels.make_add_forces`. The blocks of each colour are a launch of their own."""
-        named = named_arguments("add_forces", arguments) | {"lines": self.lines}
+        """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
+        named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"lines": self.lines}
         program = self.backend.program(PACKAGE, ELEMENTS_FILE, self.defines)
         begin = named["begin"]
         for first, end in zip(begin[:-1], begin[1:], strict=True):
@@ -118,81 +109,45 @@ class ElementKernel:
             program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
-class PointKernels:
+LISTED = ("damp", "save_momenta", "pack", "unpack")
+
+
+class HexahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
+    def update_displacement(self, *arguments: Any) -> None:
+        """See `point_kernels.update_displacement`."""
+        named = self.named("update_displacement", arguments)
+        self.points("update_displacement", named["count"], named)
 
-    def _launch(self, kernel: str, size: int, named: dict[str, Any], block: int = 256) -> None:
-        if size > 0:
-            program = self.backend.program(PACKAGE, POINTS_FILE, {})
-            program.launch(kernel, (-(-size // block),), (block,), named)
-
-    def move(self, *arguments: Any) -> None:
-        """See `point_kernels.move`."""
-        named = named_arguments("move", arguments)
-        self._launch("move", named["count"], named)
-
-    def damp(self, *arguments: Any) -> None:
-        """See `point_kernels.damp`."""
-        self._launch_points("damp", arguments)
-
-    def hold(self, *arguments: Any) -> None:
-        """See `point_kernels.hold`."""
-        self._launch_points("hold", arguments)
-
-    def pack(self, *arguments: Any) -> None:
-        """See `point_kernels.pack`."""
-        self._launch_points("pack", arguments)
-
-    def unpack(self, *arguments: Any) -> None:
-        """See `point_kernels.unpack`."""
-        self._launch_points("unpack", arguments)
-
-    def _launch_points(self, kernel: str, arguments: tuple) -> None:
-        """A thread for each of the points in a list."""
-        named = named_arguments(kernel, arguments)
-        self._launch(kernel, named["point"].size, named | {"count": named["point"].size})
-
-    def inject(self, *arguments: Any) -> None:
-        """See `point_kernels.inject`."""
-        named = named_arguments("inject", arguments)
-        count = named["target"].size
-        self._launch("inject", count, named | {"count": count, "sources": named["amplitude"].shape[1]}, 64)
-
-    def count_step(self, row: Any) -> None:
-        """See `point_kernels.count_step`."""
-        self._launch("count_step", 1, {"row": row}, 1)
+    def listed(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `LISTED`: one thread per point in a list."""
+        named = self.named(kernel, arguments)
+        self.points(kernel, named["point"].size, named | {"count": named["point"].size})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a place."""
-        named = named_arguments("sample", arguments)
+        """See `point_kernels.sample`; one warp per location."""
+        named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
-        self._launch("sample", count * WARP, named, 128)
-
-    def surface_peaks(self, *arguments: Any) -> None:
-        """See `point_kernels.surface_peaks`."""
-        named = named_arguments("surface_peaks", arguments)
-        self._launch("surface_peaks", named["displacement"].shape[1], named | {"size": named["displacement"].shape[1]})
+        self.points("sample", count * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; a warp has one of the numbers."""
-        named = named_arguments("largest_velocity", arguments)
-        self._launch("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
+        """See `point_kernels.largest_velocity`; one warp per value."""
+        named = self.named("largest_velocity", arguments)
+        self.points("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
 
 
 def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
-    """The kernels on a CUDA device, to be called as those on the CPU, and how blocks are arranged and packed."""
-    own, points = arrangement(degree), PointKernels(backend)
+    """Return the CUDA kernels, callable like those on the CPU, and the layout and packing of blocks."""
+    own, points = device_layout("cuda", degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
     lines = backend.upload(line_table(degree), np.uint16)
-    made: dict[Kind, ElementKernel] = {}
+    made: dict[ElementKind, ElementKernel] = {}
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """(places, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic ones; 0 without
-        an element."""
+        """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic moduli; 0
+        without an element."""
         if moduli.ndim > 2:
             parts = [own.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
             return np.stack(parts, axis=-1 if len(parts) == 2 else 2)
@@ -200,23 +155,24 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         empty = np.append(slots, np.full(-len(slots) % own.elements, -1)) < 0
         return np.where(empty[:, None], 0, packed)
 
-    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: Kind) -> np.ndarray:
-        """(places, 12, 24 or 84), see `map.cuh`."""
+    def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
+        """Return (slots, 12, 24 or 84), see `map.cuh`."""
         return own.of_elements(MAP_PACKERS[kind.map](coefficients), slots)
 
-    def add_forces(kind: Kind) -> Callable[..., None]:
+    def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind not in made:
             made[kind] = ElementKernel(backend, degree, kind, deterministic, lines)
         return made[kind]
 
-    own_kernels = {name: getattr(points, name) for name in ARGUMENTS if hasattr(points, name)}
+    listed = {name: partial(points.listed, name) for name in LISTED}
     return SimpleNamespace(
-        **own_kernels, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces
-    )
+        **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
+        add_forces=add_forces,
+    )  # fmt: skip
 
 
 def pack_affine(coefficients: np.ndarray) -> np.ndarray:
-    """Nine cofactors and 1 / J of parallelepipeds, (elements, 12)."""
+    """Return nine cofactors and 1 / J of parallelepipeds, (elements, 12)."""
     matrix = np.stack([coefficients[..., 0, 0, 1], coefficients[..., 0, 1, 0], coefficients[..., 1, 0, 0]], axis=1)
     packed = np.zeros((len(matrix), 12))
     packed[:, :9] = np.stack([np.cross(matrix[:, d - 2], matrix[:, d - 1]) for d in range(3)], axis=1).reshape(-1, 9)
@@ -225,12 +181,12 @@ def pack_affine(coefficients: np.ndarray) -> np.ndarray:
 
 
 def pack_trilinear(coefficients: np.ndarray) -> np.ndarray:
-    """(elements, 24)."""
+    """Return (elements, 24)."""
     return coefficients.reshape(len(coefficients), -1)
 
 
 def pack_triquadratic(coefficients: np.ndarray) -> np.ndarray:
-    """(elements, 84): a number of no account after the 27 of each component."""
+    """Return (elements, 84), with padding after the 27 coefficients of each component."""
     padded = np.zeros((len(coefficients), 3, 28))
     padded[:, :, :27] = coefficients.reshape(len(coefficients), 3, 27)
     return padded.reshape(-1, 84)

@@ -1,4 +1,4 @@
-"""Short measurements of the spectral-element kernels: for predictions (`check`) and for `bench`."""
+"""Short measurements of the spectral-element kernels for `check` and `bench`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.mesh.hexahedra import curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.clock import Schedule
-from lithowave.solvers.spectral_element.elements import Kind
+from lithowave.solvers.common.timing import Steps, typical_time
+from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
+from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.solvers.spectral_element.samples import PlacedSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.solvers.timing import Steps, typical_time
 
-SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
-MOST_RECEIVERS = 256
 
 
 def synthetic_plan(
-    counts: tuple[int, int, int], degree: int, precision: str, kind: Kind, *, absorbing: bool = True,
+    counts: tuple[int, int, int], degree: int, precision: str, kind: ElementKind, *, absorbing: bool = True,
     deterministic: bool = False,
 ) -> SpectralElementPlan:  # fmt: skip
-    """A box of elements of one kind, free on top and absorbing elsewhere, for measurements.
+    """Return the plan of a box of elements of one kind, free on top and absorbing elsewhere, for measurements.
 
-    Trilinear and triquadratic elements are deformed by smooth waves; the moduli of varying ones differ from point to
-    point.
+    Trilinear and triquadratic elements are deformed by smooth waves; the moduli of varying elements differ between
+    points.
     """
     ends = [(0.0, SIZE * count) for count in counts]
     mesh = layered_box(ends[0], ends[1], [0.0, -ends[2][1]], [(SIZE, SIZE)]).local()
@@ -45,7 +44,7 @@ def synthetic_plan(
 
 
 def deformed(mesh: Any, shape: str) -> Any:
-    """The mesh bent by waves some elements long, by up to a tenth of an element."""
+    """Return the mesh deformed by waves of a few elements' length, by up to a tenth of an element."""
 
     def bend(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         a, b, c = (2 * np.pi * one / (6.3 * SIZE) for one in (x, y, z))
@@ -57,8 +56,8 @@ def deformed(mesh: Any, shape: str) -> Any:
     return replace(mesh, vertices=mesh.vertices + np.stack(bend(x, y, z), axis=1))
 
 
-def synthetic_materials(elements: int, degree: int, kind: Kind, precision: str) -> ElementMaterials:
-    """Moduli that vary by a tenth from point to point, or one set for all elements."""
+def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision: str) -> ElementMaterials:
+    """Return moduli that vary by a tenth between points, or one set for all elements."""
     mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
     values = None
     if kind.varying:
@@ -75,9 +74,9 @@ def synthetic_materials(elements: int, degree: int, kind: Kind, precision: str) 
 
 
 def fill_with_noise(solver: SpectralElementSolver) -> None:
-    """Small random momenta: zeros and denormal numbers have speeds of their own."""
+    """Fill the momenta with small random values: zeros and denormal numbers change the speed."""
     random = np.random.default_rng(1)
-    mass = solver.plan.survey.mass
+    mass = solver.plan.element_statistics.mass
     momentum = np.zeros((len(mass) + 1, 4), solver.backend.dtype)
     momentum[:-1, :3] = 1e-3 * mass[:, None] * random.standard_normal((len(mass), 3), dtype=np.float32)
     momentum[:, :3] /= solver.plan.schedule.time_step
@@ -85,9 +84,9 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
 
 
 def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> float:
-    """Predicted time of the loop, s: a few steps of a small box of each kind of elements, scaled.
+    """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements.
 
-    Elements, damped points and receivers are scaled apart: a small box has more of its points on its sides.
+    Elements, damped points and receivers are scaled separately: a small box has more of its points on its sides.
     """
     kinds, place = plan.kinds
     members = np.bincount(place, minlength=len(kinds)).tolist()
@@ -104,11 +103,10 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 
 
 def sample_solver(
-    plan: SpectralElementPlan, backend: Any, kind: Kind, count: int, *, absorbing: bool
+    plan: SpectralElementPlan, backend: Any, kind: ElementKind, count: int, *, absorbing: bool
 ) -> SpectralElementSolver:
-    """A cube of at most `count` elements of a kind, as many as are enough for this device and its memory."""
-    affordable = backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
-    most = max(1, min(count, SAMPLE_ELEMENTS[backend.name], affordable))
+    """Return a cube of at most `count` elements of a kind, representative of this device and within its memory."""
+    most = max(1, min(count, SAMPLE_ELEMENTS[backend.name], affordable_elements(plan, backend)))
     side = max(4, math.ceil(most ** (1 / 3)))
     made = synthetic_plan(
         (side,) * 3, plan.degree, backend.precision, kind, absorbing=absorbing, deterministic=plan.deterministic
@@ -116,16 +114,3 @@ def sample_solver(
     solver = SpectralElementSolver(made, None, backend)
     fill_with_noise(solver)
     return solver
-
-
-def record_time(solver: SpectralElementSolver, receiver_count: int) -> float:
-    """Seconds of a record of so many receivers."""
-    if not receiver_count:
-        return 0.0
-    count = min(receiver_count, MOST_RECEIVERS)
-    vertices = solver.plan.mesh.vertices
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
-    solver.records_of.samples = PlacedSamples(solver, inside)
-    solver.start_records(1, stress=False)
-    return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count

@@ -1,52 +1,52 @@
-"""How much memory a run of a plan takes, on a device and in main memory; counted on single blocks of elements."""
+"""Memory requirement of a run of a plan, on a device and in main memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.rasters import points_within, select_raster, surface_grid
+from lithowave.solvers.elements import memory as elements
+from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.shared_places import reach, within_reach
 
-PACKAGE, MODULE = "lithowave.solvers.spectral_element", "element_kernels"
 KEY = 8  # bytes
-COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
-PACKED_PART = 8  # bytes of a number of moduli and maps while they are packed
+COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
+PACKED_PART = 8  # bytes of a value of moduli and maps while they are packed
 
 
 def field_bytes(plan: Any) -> int:
-    """Displacements, momenta, and momenta before at damped points; what is kept and sent of points shared by ranks."""
+    """Return the bytes of u, p, p before at damped points, and the saved and sent momenta of points shared by ranks."""
     shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
     values = 2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count + 3 * shared + 6 * sent
     return plan.value_bytes * values + 8 * (3 * shared + 2 * sent)
 
 
 def state_bytes(plan: Any) -> int:
-    """Displacements and momenta of points, and momenta before of damped points, with their keys."""
+    """Return the bytes of u and p of points, and p before of damped points, with their keys."""
     return (KEY + 6 * plan.value_bytes) * plan.total_points + (KEY + 3 * plan.value_bytes) * plan.damped_point_count
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
-    """The state, the points, moduli and maps of the elements as this backend packs them, and the damping.
+    """Return the bytes of the state, of points, moduli and maps in the blocks of a device, and of the damping.
 
-    Without a backend no place of a block is empty.
+    Without a backend no slot of a block is empty.
     """
     damping = plan.damped_point_count * (8 + 6 * plan.value_bytes)
     if backend is None:
-        return field_bytes(plan) + damping + sum(lean_bytes(plan, kind) * count for kind, count in members(plan))
-    kernels = backend.kernels(
-        PACKAGE, MODULE, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
+        return field_bytes(plan) + damping + sum(
+            lean_bytes(plan.degree, plan.value_bytes, kind) * count for kind, count in members(plan)
+        )
+    layout = device_layout(backend.name, plan.degree)
+    blocks = sum(
+        layout.block_count(count) * block_bytes(plan, layout, backend.name, kind) for kind, count in members(plan)
     )
-    size = kernels.arrangement.elements
-    blocks = sum(-(-count // size) * block_bytes(plan, kernels, kind) for kind, count in members(plan))
     return field_bytes(plan) + damping + blocks
 
 
 def members(plan: Any) -> Iterator[tuple[Any, int]]:
-    """Kinds of elements, and how many there are of each, outer ones apart from inner ones: as they are grouped."""
+    """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
     for number, kind in enumerate(kinds):
         for outer in (True, False):
@@ -55,27 +55,23 @@ def members(plan: Any) -> Iterator[tuple[Any, int]]:
                 yield kind, count
 
 
-def lean_bytes(plan: Any, kind: Any) -> int:
-    """Numbers of points, moduli and map of one element."""
-    points = (plan.degree + 1) ** 3
+def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
+    """Return the bytes of the point indices, moduli and mapping of one element."""
+    points = (degree + 1) ** 3
     moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
-    return 4 * points + plan.value_bytes * (moduli + {"affine": 24, "trilinear": 24, "triquadratic": 81}[kind.map])
+    return 4 * points + value_bytes * (moduli + MAP_VALUES["cpu"][kind.map])
 
 
-def block_bytes(plan: Any, kernels: Any, kind: Any) -> int:
-    """The same for a block of elements, as it is packed."""
-    size, n, q = kernels.arrangement.elements, plan.degree + 1, 3 if kind.map == "triquadratic" else 2
-    slots = np.arange(size)
-    moduli = np.zeros((size, 21 if kind.anisotropic else 2, *(n, n, n) * kind.varying))
-    with np.errstate(divide="ignore"):
-        maps = kernels.pack_maps(np.zeros((size, 3, q, q, q)), slots, kind)
-    points = kernels.arrangement.of_points(np.zeros((size, n, n, n), np.int32), slots, 0)
-    order = 8
-    return order + points.nbytes + plan.value_bytes * (maps.size + kernels.pack_moduli(moduli, slots).size)
+def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
+    """Return the same for a block of elements of a device."""
+    order, points = 8, 4 * layout.block_size
+    moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
+    maps = MAP_VALUES[device][kind.map] * layout.elements
+    return order + points + plan.value_bytes * (maps + moduli)
 
 
 def damped_point_count(plan: Any) -> int:
-    """Points of absorbing faces and of elements in the absorbing layer."""
+    """Return the number of points of absorbing faces and of elements in the absorbing layer."""
     damped = np.zeros(plan.total_points, bool)
     damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
     plan.border.combine(damped, plan.ranks, np.maximum)
@@ -86,43 +82,28 @@ def damped_point_count(plan: Any) -> int:
 
 
 def plan_bytes(plan: Any) -> int:
-    """The mesh, the numbers and maps of its elements, its survey and its materials: they stay in main memory."""
+    """Return the bytes of the mesh, its point indices, maps, statistics and materials, which stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
-    held = held_arrays(plan.mesh, plan.materials, plan.survey, plan.border, plan)
-    return places + sum(array.nbytes for array in held)
-
-
-def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
-    """The arrays among the attributes, and those in dictionaries of them."""
-    for part in parts:
-        for value in vars(part).values():
-            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
-            yield from (one for one in inside if isinstance(one, np.ndarray))
+    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan)
 
 
 def setup_bytes(plan: Any) -> int:
-    """Moduli and maps of the largest group, in double precision, while they are packed."""
+    """Return the bytes of moduli and maps of the largest group, in double precision, while they are packed."""
+    indices = 4 * (plan.degree + 1) ** 3
     largest = max(
-        (lean_bytes(plan, kind) - 4 * (plan.degree + 1) ** 3) * count for kind, count in members(plan)
+        (lean_bytes(plan.degree, plan.value_bytes, kind) - indices) * count for kind, count in members(plan)
     )  # fmt: skip
     return largest // plan.value_bytes * PACKED_PART
 
 
-def reading_bytes(plan: Any, simulation: Any) -> int:
-    """Places of receivers, of the points of snapshots, and of the surface where peaks are kept."""
-    output = simulation.output
-    total = len(simulation.receiver_list()) * place_bytes(plan, output.tensors)
-    for selection in output.snapshots:
-        tensors = tuple(selection.fields) != ("velocity",)
-        points = len(points_within(select_raster(plan, selection), *reach(plan.mesh)))
-        total += points * (place_bytes(plan, tensors) + plan.value_bytes * (12 if tensors else 3))
-    if output.peak_motion:
-        points = int(within_reach(plan.mesh, surface_grid(plan)[2]).sum())
-        total += points * (place_bytes(plan, False) + 15 * plan.value_bytes)
-    return total
+def sampling_bytes(plan: Any, simulation: Any) -> int:
+    """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
-
-def place_bytes(plan: Any, tensors: bool) -> int:
-    """A place in an element: polynomials there in double precision and on the device, moduli where they are needed."""
+    A location has polynomials in double precision and on the device, and moduli if stress is read.
+    """
     polynomials = 6 * (plan.degree + 1)
-    return 40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0)
+
+    def location_bytes(count: int, tensors: bool) -> int:
+        return count * (40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0))
+
+    return elements.sampling_bytes(plan, simulation, location_bytes, 12)

@@ -1,75 +1,66 @@
-"""What each rank of a run would have to do, told without a run: for `lithowave check --ranks N`."""
+"""The workload of each rank of a run, for `lithowave check --ranks N`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
-from lithowave.solvers.element_description import kinds_of_faces
+from lithowave.solvers.common.workload import RankWorkload
+from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.spectral_element.elements import is_affine
-from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, built_box, built_mesh, windows
-from lithowave.solvers.spectral_element.parts import DAMPED_POINT, element_parts
-from lithowave.solvers.spectral_element.survey import map_coefficients
-from lithowave.solvers.workload import RankShare
+from lithowave.solvers.spectral_element.mesh_partition import DAMPED_POINT, element_parts
+from lithowave.solvers.spectral_element.meshing import window_of_elements
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-# Time of a trilinear and of a triquadratic element, with moduli at each point, over that of a parallelepiped of one
+# Time of a trilinear and of a triquadratic element with moduli at each point, relative to a parallelepiped of one
 # material, in single precision at degree 4.
 CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
-PART = 20_000
 
 
-def partition_report(simulation: Simulation, ranks_count: int, backend_name: str) -> list[RankShare]:
-    """The share of each rank. Built meshes are built part by part: the whole is never there.
+def partition_report(
+    simulation: Simulation, plan: SpectralElementPlan, ranks_count: int, device: str
+) -> list[RankWorkload]:
+    """Return the workload of each of the given number of ranks, in updates of an undeformed element without damping.
 
-    work : in updates of an undeformed element without damping.
+    plan : plan of one rank, whose mesh is partitioned.
 
-    InputError: the mesh cannot be cut into so many parts.
+    Raises
+    ------
+    InputError : the mesh cannot be partitioned into this many parts.
     """
-    keys, units, work = [], [], []
-    for mesh, layer in _parts(simulation, ranks_count):
-        keys.append(boundary_entities(mesh).keys)
-        units.append(mesh.element_count)
-        work.append(_work(simulation, mesh, layer, backend_name))
-    degree = simulation.solver.degree
-    points = np.array([1, degree - 1, (degree - 1) ** 2])  # inside a corner, an edge and a face
-    shares = []
-    for own, (row, other), count, done in zip(keys, matches(keys), units, work, strict=True):
+    part = _parts(simulation, plan, ranks_count)
+    units, work = np.bincount(part, minlength=ranks_count), np.bincount(part, _work(plan, device), ranks_count)
+    keys = [boundary_entities(plan.mesh.part(np.flatnonzero(part == rank))).keys for rank in range(ranks_count)]
+    points = np.array([1, plan.degree - 1, (plan.degree - 1) ** 2])  # inside a corner, an edge and a face
+    workloads = []
+    for own, (row, other), count, done in zip(keys, matches(keys), units.tolist(), work.tolist(), strict=True):
         sizes = (own[row] >= 0).sum(axis=1)
         sent = 3 * int(points[np.searchsorted(CORNERS_OF, sizes)].sum())
-        shares.append(RankShare(count, done, len(np.unique(other)), sent))
-    return shares
+        workloads.append(RankWorkload(count, done, len(np.unique(other)), sent))
+    return workloads
 
 
-def _parts(simulation: Simulation, count: int) -> Iterator[tuple[HexahedralMesh, AbsorbingLayer | None]]:
+def _parts(simulation: Simulation, plan: SpectralElementPlan, count: int) -> np.ndarray:
+    """Return the part of each element of a plan."""
     if simulation.solver.mesh is None:
-        built = built_box(simulation)
-        for window in windows(simulation, built, count):
-            yield built_mesh(simulation, built, window)
-        return
-    mesh = read_hexahedral_mesh(simulation.solver.mesh, "solver.mesh")
-    absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
-    part = element_parts(mesh, absorbing, count, simulation.solver.degree)
-    for number in range(count):
-        yield mesh.part(np.flatnonzero(part == number)), None
+        return window_of_elements(simulation, plan.mesh, count)
+    order = np.argsort(plan.mesh.numbers_in_whole)  # the order of the file, in which a run partitions the mesh
+    mesh, part = plan.mesh.reordered(order), np.empty(plan.element_count, np.int64)
+    part[order] = element_parts(mesh, kinds_of_faces(simulation, mesh)["absorbing"], count, plan.degree)
+    return part
 
 
-def _work(simulation: Simulation, mesh: HexahedralMesh, layer: AbsorbingLayer | None, backend_name: str) -> float:
-    """Of one part: its elements by the kind of their maps, and its damped points."""
-    curved, degree = CURVED_WORK[backend_name][mesh.node_indices.shape[1]], simulation.solver.degree
-    work = 0.0
-    for first in range(0, mesh.element_count, PART):
-        affine = is_affine(map_coefficients(mesh.element_nodes(slice(first, first + PART))))
-        work += float(np.where(affine, 1.0, curved).sum())
-    damped = (degree + 1) ** 2 * len(kinds_of_faces(simulation, mesh)["absorbing"])
-    if layer is not None and any(layer.thickness.values()):
-        centres = mesh.vertices[mesh.elements].mean(axis=1)
-        damped += degree**3 * int((layer.depth(centres)[0] > 0).sum())
-    return work + damped * DAMPED_POINT
+def _work(plan: SpectralElementPlan, device: str) -> np.ndarray:
+    """Return the work of each element: by the kind of its mapping, and its damped points."""
+    mesh, degree = plan.mesh, plan.degree
+    work = np.where(is_affine(plan.coefficients), 1.0, CURVED_WORK[device][mesh.node_indices.shape[1]])
+    np.add.at(work, plan.faces["absorbing"][:, 0], (degree + 1) ** 2 * DAMPED_POINT)
+    if plan.layer is not None:
+        centers = mesh.vertices[mesh.elements].mean(axis=1)
+        work[plan.layer.depth(centers)[0] > 0] += degree**3 * DAMPED_POINT
+    return work

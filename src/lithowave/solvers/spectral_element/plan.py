@@ -1,36 +1,40 @@
-"""The spectral-element discretization of an experiment: mesh, points, time step and what limits it, memory."""
+"""Spectral-element discretization: mesh, points, time step and its limit, memory."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
-from lithowave.parallel.collective import agreed
-from lithowave.parallel.ranks import ALONE, Ranks
-from lithowave.solvers.absorption_warnings import stacey_warnings
+from lithowave.parallel.collective import collective_call
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
-from lithowave.solvers.model_warnings import hexahedra_warnings
-from lithowave.solvers.near_source_warnings import HEXAHEDRA, near_source_warnings
-from lithowave.solvers.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.rasters import select_raster
+from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
+from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
+from lithowave.solvers.elements.absorption_warnings import stacey_warnings
+from lithowave.solvers.elements.model_warnings import hexahedra_warnings
+from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
+from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element import memory
-from lithowave.solvers.spectral_element.elements import Kind, element_kinds
+from lithowave.solvers.spectral_element.element_statistics import (
+    ElementStatistics,
+    compute_element_statistics,
+    map_coefficients,
+)
+from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
-from lithowave.solvers.spectral_element.places import ON_GROUND, TOLERANCE
+from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
-from lithowave.solvers.spectral_element.survey import MeshSurvey, map_coefficients, survey_mesh
-from lithowave.solvers.spectral_element.whole import WholeMesh, survey_whole
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -39,14 +43,14 @@ PART = 20_000
 
 
 @dataclass(frozen=True)
-class SpectralElementPlan:
-    """Everything decided before an array of a device is allocated; of several ranks each has its part.
+class SpectralElementPlan(ElementPlan):
+    """Discretization parameters, fixed before any array of a device is allocated; each rank has its part.
 
-    mesh : elements in the order in which they are worked on. numbers : of points [element, k, j, i]. coefficients :
-    maps of the elements (see `survey`). faces : outer faces (element, local face) by kind. layer : of absorbing
-    elements, or None. ranks : of the run. border : points that other ranks have, too; border_keys : what
-    `point_keys` is there. bounds : ends along x, y, z, m, of the whole mesh. face_kinds : of the six faces of a box;
-    None for a mesh that was read. mesh_file : where that came from.
+    mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
+    `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None. ranks :
+    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
+    y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
+    its path.
     """
 
     mesh: HexahedralMesh
@@ -57,9 +61,9 @@ class SpectralElementPlan:
     materials: ElementMaterials
     faces: dict[str, np.ndarray]
     layer: AbsorbingLayer | None
-    survey: MeshSurvey
+    element_statistics: ElementStatistics
     schedule: Schedule
-    ranks: Ranks = ALONE
+    ranks: Ranks = SINGLE_RANK
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     bounds: tuple[tuple[float, float], ...] | None = None
@@ -71,8 +75,11 @@ class SpectralElementPlan:
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
 
-    unit: ClassVar[str] = "elements"
-    less_memory: ClassVar[str] = (
+    memory: ClassVar[ModuleType] = memory
+    inside_tolerance: ClassVar[float] = TOLERANCE
+    locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
+    gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
+    memory_hint: ClassVar[str] = (
         "Larger elements (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs "
         "less"
     )
@@ -85,36 +92,20 @@ class SpectralElementPlan:
     @property
     def unit_count(self) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.element_count if self.ranks.size == 1 else self.whole.elements
-
-    @property
-    def element_count(self) -> int:
-        """Number of elements of this rank."""
-        return self.mesh.element_count
-
-    @property
-    def whole(self) -> WholeMesh:
-        """What is told of all ranks' parts; all must ask for it the first time."""
-        return self._once("whole", lambda: survey_whole(self))
-
-    def _once(self, name: str, found: Callable[[], Any]) -> Any:
-        """As `cached_property`, whose lock, one for all plans, would stop threads that are ranks for ever."""
-        if f"_{name}" not in self.__dict__:
-            self.__dict__[f"_{name}"] = found()
-        return self.__dict__[f"_{name}"]
+        return self.element_count if self.ranks.size == 1 else self.mesh_statistics.elements
 
     @cached_property
     def outer(self) -> np.ndarray:
-        """Whether each element has a point that other ranks share."""
+        """True for each element with a point that other ranks share."""
         shared = np.zeros(self.total_points, bool)
         shared[self.border.points] = True
         return np.concatenate([shared[part].any(axis=(1, 2, 3)) for part in _in_parts(self.numbers)])
 
     def point_keys(self) -> np.ndarray:
-        """A number (points,) of each point that does not depend on the parts of the mesh.
+        """Key (points,) of each point that does not depend on the partition.
 
-        The smallest of element * (degree + 1)^3 + place in the element, of all elements that have the point, with the
-        numbers of elements in the whole mesh.
+        The minimum of element * (degree + 1)^3 + point in the element over all elements that have the point, with the
+        global element indices.
         """
         keys = smallest_keys(self.numbers, self.mesh.numbers_in_whole, self.total_points)
         keys[self.border.points] = self.border_keys
@@ -122,85 +113,40 @@ class SpectralElementPlan:
 
     @property
     def shared(self) -> int:
-        """Points that may belong to several elements: the first ones."""
+        """Number of points that may belong to several elements: the first ones."""
         return shared_count(self.total_points, self.element_count, self.degree)
 
-    @property
-    def tolerance(self) -> float:
-        """How far outside the mesh sources and receivers may be, in reference coordinates of an element.
-
-        The description has refused those above a topography already; the others are brought onto the elements.
-        """
-        return ON_GROUND if self.domain is not None and self.domain.surface is not None else TOLERANCE
-
     @cached_property
-    def kinds(self) -> tuple[list[Kind], np.ndarray]:
-        """Kinds of elements, and the place of each element's kind among them."""
+    def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
+        """Kinds of elements, and the index of each element's kind among them."""
         return element_kinds(self.coefficients, self.materials)
 
     @property
     def damped_point_count(self) -> int:
-        """Points of absorbing faces and of the absorbing layer; all ranks must ask for it the first time."""
+        """Points of absorbing faces and of the absorbing layer; the first access is collective."""
         return self._once("damped_point_count", lambda: memory.damped_point_count(self))
 
-    def memory_bytes(self, backend: Any = None) -> int:
-        """Bytes of the fields, the points of the elements, their moduli and maps, and the damping."""
-        return memory.array_bytes(self, backend)
-
-    def plan_bytes(self) -> int:
-        """Bytes of the mesh, its numbers, maps and materials in main memory."""
-        return memory.plan_bytes(self)
-
-    def state_bytes(self) -> int:
-        """Bytes of what a checkpoint holds."""
-        return memory.state_bytes(self)
-
-    def setup_bytes(self) -> int:
-        """Bytes of moduli and maps while they are packed."""
-        return memory.setup_bytes(self)
-
-    def reading_bytes(self, simulation: Simulation) -> int:
-        """Bytes of the places of receivers, snapshots and peaks in the elements."""
-        return memory.reading_bytes(self, simulation)
-
-    def on(self, backend: Any, simulation: Simulation, before: str | None = None) -> SpectralElementPlan:
-        """The plan as it is: nothing in it depends on the device."""
-        return self
-
-    def raster_point_count(self, selection: Any) -> int:
-        """Points of one snapshot of a selection."""
-        return math.prod(select_raster(self, selection).shape)
-
-    def element_nodes(self, element: int) -> np.ndarray:
-        """Positions of the nodes of one element."""
-        return self.mesh.element_nodes(np.array([element]))[0]
-
-    def place_of(self, element: int) -> str:
-        """Where an element is, for messages; with the number that its file gives it."""
-        x, y, z = self.element_nodes(element)[:8].mean(axis=0)
-        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
-
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
-        """Slowest wave in each of some elements, m/s."""
+        """Return the slowest wave velocity in each of some elements, m/s."""
         if self.materials.values is None:
             return self.materials.slowest[self.materials.number[some]]
         _, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
         return np.sqrt(mu / rho).min(axis=1)
 
     def fastest(self, some: slice | np.ndarray) -> np.ndarray:
-        """Fastest wave in each of some elements, m/s."""
+        """Return the fastest wave velocity in each of some elements, m/s."""
         if self.materials.values is None:
             return self.materials.fastest[self.materials.number[some]]
         lam, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
         return np.sqrt((lam + 2 * mu) / rho).max(axis=1)
 
     def points_per_wavelength(self) -> float | None:
-        """GLL points, on average, in the shortest wavelength at max_frequency, where they are fewest."""
-        return self.whole.fewest_points / self.max_frequency if self.max_frequency else None
+        """Return the minimum mean number of GLL points per shortest wavelength at max_frequency."""
+        return self.mesh_statistics.fewest_points / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Plan`."""
-        whole = self.whole
+        whole = self.mesh_statistics
         quality = whole.quality
         return {
             "method": "spectral_element",
@@ -227,74 +173,72 @@ class SpectralElementPlan:
         """See `lithowave.solvers.interface.Plan`."""
         summary = self.summary()
         kinds = summary["element_kinds"]
-        told = ", ".join(f"{count:,} {name}" if len(kinds) > 1 else name for name, count in kinds.items())
-        origin = f"; from {self.mesh_file}" if self.mesh_file else ""
+        names = ", ".join(f"{count:,} {name}" if len(kinds) > 1 else name for name, count in kinds.items())
         shortest, longest = summary["element_size_m"]
         even = shortest > (1 - 1e-6) * longest
         points = f"{summary['gll_points']:,} GLL points, {summary['degrees_of_freedom']:,} unknowns"
         return [
             ("method", f"spectral element, degree {self.degree}"),
-            ("mesh", f"{summary['element_count']:,} elements ({told}){origin}"),
+            ("mesh", f"{summary['element_count']:,} elements ({names}){self.origin_text()}"),
             ("points", points),
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
-            self._face_line(summary),
+            self.faces_line(summary, self._absorption_text()),
             resolution_line(summary),
             *time_lines(summary),
         ]
 
     def _quality_text(self) -> str:
-        found, worst = self.whole.quality, self.whole.worst_place
+        found, worst = self.mesh_statistics.quality, self.mesh_statistics.worst_place
         text = f"smallest Jacobian ratio {found['jacobian_ratio']:.3g}, largest skewness {found['skewness']:.2g}"
         perfect = found["jacobian_ratio"] > 1 - 1e-6 and found["skewness"] < 1e-6
         return f"{text} (all elements are boxes)" if perfect else f"{text}; worst in {worst}"
 
-    def _face_line(self, summary: dict[str, Any]) -> Line:
-        how = {"layer": "; absorbing by damping layers", "stacey": "; absorbing by the condition of Stacey"}
-        more = how[summary["absorption"]] if self.whole.faces["absorbing"] else ""
-        if self.face_kinds:
-            return face_line(summary, more)
-        return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + more
+    def _absorption_text(self) -> str:
+        text = "damping layers" if self.layer else "the Stacey condition"
+        return f"; absorbing by {text}" if self.mesh_statistics.faces["absorbing"] else ""
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = surroundings(self, simulation.source_positions)[:, 2]
+        size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        whole, causes = self.whole, []
+        whole, causes = self.mesh_statistics, []
         if whole.quality["jacobian_ratio"] < 0.2 or whole.quality["skewness"] > 0.8:
-            causes.append(f"badly formed elements: the worst is {whole.worst_place}")
+            causes.append(f"distorted elements: the worst is {whole.worst_place}")
         if whole.faces["absorbing"]:
             causes.append(
                 "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
-                "layer, or sides that lie elsewhere"
+                "layer, or move the sides"
             )
         return causes
 
 
 def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
-    """The elements in parts, of which there is one at least."""
+    """Yield the elements in sections, at least one."""
     for first in range(0, max(1, len(numbers)), PART):
         yield numbers[first : first + PART]
 
 
 def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
-    """For each of so many points the smallest of elements[e] * size + place of point [e, place], size that of an
-    element."""
+    """Return for each of this many points the minimum of elements[e] * size + place of point [e, place], with `size`
+    points per element."""
     keys = np.full(points, -1, np.int64)
     size = numbers[0].size
     places = np.arange(size)
     order = np.argsort(-elements, kind="stable")
-    for some in _in_parts(order):  # of equal points the last value stays: that of the lowest element
+    for some in _in_parts(order):  # of equal points the last value remains: that of the lowest element
         keys[numbers[some].reshape(len(some), size)] = elements[some, None] * size + places
     return keys
 
 
-def plan(simulation: Simulation, ranks: Ranks = ALONE) -> SpectralElementPlan:
-    """Discretize an experiment; on several ranks together.
+def plan(
+    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+) -> SpectralElementPlan:
+    """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
     Raises
     ------
@@ -310,21 +254,18 @@ def plan(simulation: Simulation, ranks: Ranks = ALONE) -> SpectralElementPlan:
 
     made = make_plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
-        max_frequency=solver.max_frequency, domain=simulation.domain,
-        face_kinds=None if solver.mesh else simulation.boundaries.faces,
-        mesh_file=str(solver.mesh) if solver.mesh else None,
+        **plan_entries(simulation),
     )  # fmt: skip
-    _refuse_coarse_mesh(simulation, made)
-    if ranks.size > 1:
-        _ = made.whole  # all ranks are here now, and will not be when one of them asks
+    worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
+    refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
     return made
 
 
 def make_plan(
-    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False, ranks: Ranks = ALONE,
-    **more: Any,
+    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
+    ranks: Ranks = SINGLE_RANK, **more: Any,
 ) -> SpectralElementPlan:  # fmt: skip
-    """The plan for a mesh with materials. schedule : function of the largest stable time step, s."""
+    """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
     numbers, count = number_points(mesh.elements, degree)
     border = shared_points(mesh, numbers, ranks)
@@ -333,46 +274,30 @@ def make_plan(
     for first in range(0, mesh.element_count, PART):
         some = slice(first, first + PART)
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
-    survey = survey_mesh(coefficients, numbers, count, model.materials.density(), model.materials.speed())
-    agreed(ranks, lambda: _refuse_bad(mesh, degree, survey))
-    border.combine(survey.mass, ranks)
+    density, speed = model.materials.density(), model.materials.speed()
+    statistics = compute_element_statistics(coefficients, numbers, count, density, speed)
+    collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
+    border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
-    limit = stable_time_step(mesh, model.materials, degree, survey.frequency2, ranks)
+    limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
     return SpectralElementPlan(
-        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer, survey, schedule(limit),
-        ranks, border, keys[border.points], _bounds(mesh, ranks),
+        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer, statistics,
+        schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, **more,
     )  # fmt: skip
 
 
-def _refuse_bad(mesh: HexahedralMesh, degree: int, survey: MeshSurvey) -> None:
-    if not (survey.jacobian > 0).all():
+def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics) -> None:
+    if not (statistics.jacobian > 0).all():
         from lithowave.solvers.spectral_element.geometry import refuse_bad_elements
 
-        worst = np.flatnonzero(~(survey.jacobian > 0))
+        worst = np.flatnonzero(~(statistics.jacobian > 0))
         refuse_bad_elements(mesh.element_nodes(worst), degree, ids=mesh.numbers_in_whole[worst])
 
 
 def _bounds(mesh: HexahedralMesh, ranks: Ranks) -> tuple[tuple[float, float], ...]:
-    """Ends of the whole mesh along x, y, z, m."""
+    """Return the ends of the global mesh along x, y, z, m."""
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     return tuple((ranks.smallest(float(a)), ranks.largest(float(b))) for a, b in zip(low, high, strict=True))
-
-
-def _refuse_coarse_mesh(simulation: Simulation, plan: SpectralElementPlan) -> None:
-    """A mesh that is read must resolve max_frequency as a built one would have to."""
-    solver = simulation.solver
-    if solver.mesh is None or solver.max_frequency is None:
-        return
-    points, whole = plan.points_per_wavelength(), plan.whole
-    if points >= solver.smallest_points * (1 - 1e-6):
-        return
-    raise InputError(
-        "solver.max_frequency",
-        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {whole.slowest_place} "
-        f"(vs = {whole.slowest_speed:g} m/s)",
-        f"degree {solver.degree} needs at least {solver.smallest_points:g}",
-        f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher degree would do",
-    )

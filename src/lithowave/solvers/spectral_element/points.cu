@@ -1,12 +1,13 @@
 // Kernels over points: see point_kernels.py.
 
+#include "points.cuh"
 #include "vectors.cuh"
 
 typedef REAL real;
 typedef Vector4<real> Point;
 
-// u += dt^2 / mass * p at the first points.
-extern "C" __global__ void move(Point* displacement, const Point* momentum, unsigned count) {
+// Add dt^2 / mass * p to u at the first points.
+extern "C" __global__ void update_displacement(Point* displacement, const Point* momentum, unsigned count) {
     const unsigned point = blockIdx.x * blockDim.x + threadIdx.x;
     if (point >= count) return;
     Point u = displacement[point];
@@ -30,8 +31,8 @@ extern "C" __global__ void damp(Point* momentum, real* history, const long long*
     before[0] = p.x, before[1] = p.y, before[2] = p.z;
 }
 
-// p of points is kept aside and set to zero.
-extern "C" __global__ void hold(Point* momentum, const long long* point, real* kept, int count) {
+// Save p of points and set it to zero.
+extern "C" __global__ void save_momenta(Point* momentum, const long long* point, real* kept, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
     Point p = momentum[point[n]];
@@ -41,7 +42,7 @@ extern "C" __global__ void hold(Point* momentum, const long long* point, real* k
     momentum[point[n]] = p;
 }
 
-// p of points, three numbers after each other.
+// Copy p of points, three values per point.
 extern "C" __global__ void pack(const Point* momentum, const long long* point, real* outgoing, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
@@ -71,7 +72,7 @@ extern "C" __global__ void unpack(
     momentum[point[n]] = p;
 }
 
-// p[target[n]] += sum of weight (a vector) * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+// Add weight (a vector) * amplitude[row, owner] of the entries begin[n] .. begin[n + 1] to p[target[n]].
 extern "C" __global__ void inject(
     Point* momentum, const long long* target, const long long* begin, const double* weight, const long long* owner,
     const double* amplitude, const long long* row, int count, int sources)
@@ -89,10 +90,10 @@ extern "C" __global__ void inject(
     momentum[target[n]] = p;
 }
 
-// One row further in a table: of amplitudes, of records.
+// Advance by one row in a table of amplitudes or records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// Velocity at places in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. A warp has a place.
+// Velocity at locations in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. One warp per location.
 extern "C" __global__ void sample(
     const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
     const long long* strides, const real* values, const real* slopes, real rate, real* out, const long long* slot,
@@ -123,20 +124,13 @@ extern "C" __global__ void sample(
     }
     for (int row = 0; row < 12; row++)
         for (int distance = 16; distance > 0; distance /= 2)
-            total[row] += __shfl_down_sync(0xffffffff, total[row], distance);
+            total[row] += __shfl_down_sync(ALL_LANES, total[row], distance);
     if (lane != 0) return;
     real* const target = out + slot[0] * rows * width + place;
     for (int row = 0; row < rows; row++) target[static_cast<long long>(row) * width] = (row < 3 ? rate : 1) * total[row];
 }
 
-__device__ __forceinline__ void raise_peaks(real* peaks, int place, int size, real east, real north, real up) {
-    const real horizontal = east * east + north * north;
-    peaks[place] = max(peaks[place], sqrt(horizontal));
-    peaks[size + place] = max(peaks[size + place], up < 0 ? -up : up);
-    peaks[2 * size + place] = max(peaks[2 * size + place], sqrt(horizontal + up * up));
-}
-
-// Peaks of |v| and |u| at places; displacement is the running integral of v.
+// Peaks of |v| and |u| at locations; displacement is the running integral of v.
 extern "C" __global__ void surface_peaks(
     const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)
 {
@@ -148,19 +142,11 @@ extern "C" __global__ void surface_peaks(
     const real v = displacement[size + place] += time_step * north;
     const real w = displacement[2 * size + place] += time_step * up;
     raise_peaks(peak_velocity, place, size, east, north, up);
-    // The integral at the time of v is half a step of v short.
+    // The integral at the time of v lacks half a step of v.
     raise_peaks(peak_displacement, place, size, u - half * east, v - half * north, w - half * up);
 }
 
-// |f| as an integer and back; integers of this kind are in the order of |f|, infinity and NaN above all numbers.
-__device__ __forceinline__ unsigned long long magnitude(float f) { return __float_as_uint(f) & 0x7fffffffu; }
-__device__ __forceinline__ unsigned long long magnitude(double f) {
-    return __double_as_longlong(f) & 0x7fffffffffffffffll;
-}
-__device__ __forceinline__ void restore(unsigned long long bits, float* f) { *f = __uint_as_float(bits); }
-__device__ __forceinline__ void restore(unsigned long long bits, double* f) { *f = __longlong_as_double(bits); }
-
-// The largest components of dt v, one of each warp of the launch, to be compared by the host.
+// Largest components of dt v, one per warp of the launch, which the host compares.
 extern "C" __global__ void largest_velocity(
     const Point* displacement, const Point* momentum, real* out, long long count)
 {
@@ -172,9 +158,6 @@ extern "C" __global__ void largest_velocity(
         const Point p = momentum[n];
         most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
     }
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const unsigned long long other = __shfl_down_sync(0xffffffff, most, distance);
-        most = max(most, other);
-    }
+    most = largest_of_warp(most);
     if (threadIdx.x % 32 == 0) restore(most, out + thread / 32);
 }

@@ -1,4 +1,4 @@
-"""Sources of this rank: which points they act on, and how."""
+"""Sources of this rank: the points on which they act, and their weights."""
 
 from __future__ import annotations
 
@@ -8,84 +8,70 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.source_amplitudes import BLOCK, SourceAmplitudes
-from lithowave.solvers.spectral_element.places import find_places, inverse_jacobians, symmetric
-from lithowave.solvers.spectral_element.shared_places import SharedPlaces, require_everywhere, share_places
-from lithowave.solvers.spread_sources import SpreadSources, of_all_ranks, spread_sources
+from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes, upload_entries
+from lithowave.solvers.elements.point_location import PointLocations, SharedLocations
+from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
+from lithowave.solvers.spectral_element.point_location import (
+    interpolation_tables,
+    inverse_jacobians,
+    locate_points,
+    symmetric,
+)
 
 NEAR = 3.0  # sizes of the element: sources with receivers nearer than that are spread
-RADIUS = 1.0  # of the ball over which a source is spread, in sizes of the element
-ROWS = 1024  # places that are worked on at a time
+RADIUS = 1.0  # radius of the ball over which a source is spread, in sizes of the element
+ROWS = 1024  # locations that are processed at a time
 
 
 class SourceList:
-    """Points that sources act on: momenta gained for a unit of amplitude.
+    """Points on which sources act: change of momentum per unit of amplitude.
 
     A moment tensor M acts as the force -M : grad delta, that is M : grad N_a at the point of shape function N_a; a
-    force as F N_a. Where elements share the place each takes an equal part. Of several ranks each has what its own
-    elements take.
+    force as F N_a. Elements that share the location get equal fractions. Each rank has the contributions of its own
+    elements.
 
     Parameters
     ----------
-    plan : mesh, numbers of points, time step. spread : points that represent the sources. on_border : only what acts
-    on points that other ranks have, too (True), or only the rest (False); None for all.
-
-    Raises
-    ------
-    InputError : a source is in no element of any rank.
+    plan : mesh, numbers of points, time step. spread, found : points that represent the sources, and their elements.
+    on_border : only what acts on points that other ranks also have (True), or only the rest (False); None for all.
     """
 
     def __init__(
-        self, backend: Any, plan: Any, sources: Sequence[Any], spread: SpreadSources, on_border: bool | None = None
-    ) -> None:
+        self, backend: Any, plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations,
+        on_border: bool | None = None,
+    ) -> None:  # fmt: skip
         self.backend = backend
-        found = share_places(plan, spread.positions, plan.tolerance)
-        names = [getattr(source, "name", "") or f"source {number}" for number, source in enumerate(sources)]
-        require_everywhere(found, plan.ranks, [names[n] for n in spread.source], spread.positions, "sources")
         point, weight, owner = _source_entries(plan, sources, spread, found)
         if on_border is not None:
             some = np.isin(point, plan.border.points) == on_border
             point, weight, owner = point[some], weight[some], owner[some]
         known, owner = np.unique(owner, return_inverse=True)
         sources = [sources[number] for number in known]
-        order = np.lexsort((owner, point))
-        point, weight, owner = point[order], weight[order], owner[order]
-        target, begin = np.unique(point, return_index=True)
-        self.count, self.known = len(target), known
-        self._lists = (
-            backend.upload(target, np.int64), backend.upload(np.append(begin, len(point)), np.int64),
-            backend.upload(weight, np.float64), backend.upload(owner, np.int64),
-        )  # fmt: skip
+        self.known, self._lists = known, upload_entries(backend, point, weight, owner)
+        self.count = self._lists[0].size
         functions = [s.time_function.released if s.force is None else s.time_function.amplitude for s in sources]
-        self._amplitudes = SourceAmplitudes(functions, plan.schedule.time_step, 0.5)
-        self._table = backend.zeros((BLOCK, len(sources)), np.float64)
-
-    def load(self, step: int) -> None:
-        """Bring the amplitudes of the block of steps that holds this one."""
-        if self.count:
-            self.backend.assign(self._table, self._amplitudes.block(step))
+        amplitudes = SourceAmplitudes(functions, plan.schedule.time_step, 0.5)
+        self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Point, weight (3) and index of the source of every entry, as they are on the device."""
+        """Return point, weight (3) and index of the source of every entry, as stored on the device."""
         target, begin, weight, owner = map(self.backend.download, self._lists)
         return np.repeat(target, np.diff(begin)), weight.reshape(-1, 3), self.known[owner]
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the momenta and before the row."""
-        return *self._lists, self._table
+        """Return the arguments of `inject` after the momenta and before the row."""
+        return *self._lists, self.table.array
 
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
-    """The points that represent the sources of a simulation, None for none: moment tensors with receivers near are
-    spread. Forces remain the transpose of receivers, which makes reciprocity exact."""
-    if simulation is None:
-        return SpreadSources(np.zeros((0, 3)), np.zeros(0, np.int64), np.zeros(0))
+    """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread.
+    Forces remain the transpose of receivers, which makes reciprocity exact."""
     return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=False)
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
-    """Slowest and fastest wave, m/s, and size of the elements at positions; see `spread_sources.Surroundings`."""
-    places = find_places(plan.mesh, plan.degree, positions)
+    """Return the slowest and fastest wave velocity, m/s, and element size; see `spread_sources.Surroundings`."""
+    places = locate_points(plan.mesh, positions)
     found = np.full((len(positions), 3), np.inf)
     known, index = np.unique(places.element, return_inverse=True)
     nodes = plan.mesh.element_nodes(known)[:, :8]
@@ -96,17 +82,17 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
 
 
 def _source_entries(
-    plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedPlaces
+    plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Point, weight (3) and source of every entry."""
-    source = spread.source[found.places.point]
-    order = np.lexsort((found.places.element, source))
+    """Return point, weight (3) and source of every entry."""
+    source = spread.source[found.locations.point]
+    order = np.lexsort((found.locations.element, source))
     points, weights, owners = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
     for first in range(0, len(order), ROWS):
         rows = order[first : first + ROWS]
-        element, owner = found.places.element[rows], source[rows]
-        share = spread.weight[found.places.point[rows]] / found.sharing[rows]
-        weight = share[:, None, None] * _place_weights(plan.mesh, [sources[n] for n in owner], found.places.rows(rows))
+        element, owner = found.locations.element[rows], source[rows]
+        share = spread.weight[found.locations.point[rows]] / found.sharing[rows]
+        weight = share[:, None, None] * _location_weights(plan, [sources[n] for n in owner], found.locations.rows(rows))
         begin = np.flatnonzero(np.append(True, (np.diff(element) != 0) | (np.diff(owner) != 0)))
         points.append(plan.numbers[element[begin]].ravel())
         weights.append(np.add.reduceat(weight, begin, axis=0).reshape(-1, 3))
@@ -116,15 +102,15 @@ def _source_entries(
     return point[acting], weight[acting], owner[acting]
 
 
-def _place_weights(mesh: Any, sources: Sequence[Any], places: Any) -> np.ndarray:
-    """Forces (rows, points, 3) at the points of elements, of the source of each row at its place."""
-    count = len(places.element)
-    (x, y, z), (sx, sy, sz) = (np.moveaxis(lines, 1, 0) for lines in (places.values, places.slopes))
+def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations) -> np.ndarray:
+    """Return the forces (rows, points, 3) at the points of elements of the source of each row at its location."""
+    count, tables = len(places.element), interpolation_tables(plan.degree, places.reference)
+    (x, y, z), (sx, sy, sz) = (np.moveaxis(lines, 1, 0) for lines in tables)
     shape, *slopes = (
         np.einsum("mk,mj,mi->mkji", *lines).reshape(count, -1)
         for lines in ((z, y, x), (z, y, sx), (z, sy, x), (sz, y, x))
     )
-    gradient = np.stack(slopes, axis=-1) @ inverse_jacobians(mesh, places)
+    gradient = np.stack(slopes, axis=-1) @ inverse_jacobians(plan.mesh, places)
     moments = np.array([np.zeros((3, 3)) if one.force is not None else symmetric(one.moment) for one in sources])
     forces = np.array([np.zeros(3) if one.force is None else one.force for one in sources], float)
     return gradient @ moments + shape[..., None] * forces[:, None]

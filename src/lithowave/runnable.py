@@ -1,0 +1,47 @@
+"""The simulation as users have it, ``lithowave.Simulation``: a description that can be checked and run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lithowave.description.simulation import Simulation as Description
+
+if TYPE_CHECKING:
+    from lithowave.run.check import CheckReport
+    from lithowave.run.launch import Result
+    from lithowave.shots import SurveyReport, SurveyResult
+
+
+class Simulation(Description):
+    """A complete, validated experiment.
+
+    Made from a file (`from_file`), from YAML text (`from_text`), or in Python from objects or dictionaries
+    (``Simulation(domain={...}, material={...}, ...)``).
+
+    Raises
+    ------
+    InputError : if anything in the description cannot be accepted; the error lists all problems.
+    """
+
+    def check(self) -> CheckReport | SurveyReport:
+        """Return the memory, time and disk space that a run needs, without running.
+
+        See :func:`lithowave.check_simulation`; with a survey, :func:`lithowave.shots.check_survey`.
+        """
+        from lithowave.run.check import check_simulation
+        from lithowave.shots import check_survey
+
+        return check_simulation(self) if self.survey is None else check_survey(self)
+
+    def run(self, **keywords: Any) -> Result | SurveyResult:
+        """Run the simulation, or all shots of its survey.
+
+        Parameters
+        ----------
+        keywords : those of :func:`lithowave.run_simulation` (``output``, ``overwrite``, ``show``, ``callbacks`` and the
+        keys of ``compute`` and ``output``); with a survey, those of :func:`lithowave.shots.run_survey`.
+        """
+        from lithowave.run.launch import run_simulation
+        from lithowave.shots import run_survey
+
+        return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)

@@ -1,0 +1,1 @@
+"""Parts that all numerical methods share: kernel arguments, source amplitudes, records of receivers, warnings."""

@@ -1,0 +1,104 @@
+"""Amplitudes of sources at coming time steps, computed in blocks of steps and copied to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+BLOCK = 256
+
+
+class SourceAmplitudes:
+    """Values of time functions at t = (step + shift) * time_step, a block of steps at a time.
+
+    Parameters
+    ----------
+    functions : one callable for each source, t (s) -> amplitude.
+    time_step : s.
+    shift : in steps; 0.5 for what acts half a step later.
+    """
+
+    def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
+        self.functions, self.time_step, self.shift = list(functions), time_step, shift
+
+    def block(self, step: int) -> np.ndarray:
+        """Return amplitudes (BLOCK, n_sources) of the block of steps that contains this one, in double precision.
+
+        Blocks begin at multiples of their length, so that a restarted run computes the same ones.
+        """
+        if not self.functions:
+            return np.zeros((BLOCK, 0))
+        times = (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
+        return np.stack([function(times) for function in self.functions], axis=1)
+
+
+class Amplitudes(Protocol):
+    """Time functions of sources."""
+
+    def block(self, step: int) -> np.ndarray:
+        """Return amplitudes (BLOCK, columns) of the block of steps that contains this one."""
+
+
+class AmplitudeTable:
+    """The present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
+
+    def __init__(self, backend: Any, amplitudes: Amplitudes, columns: int) -> None:
+        self._backend, self._amplitudes = backend, amplitudes
+        self.array = backend.zeros((BLOCK, columns), np.float64)
+
+    def load(self, step: int) -> None:
+        """Copy the block that contains this step to the device."""
+        self._backend.assign(self.array, self._amplitudes.block(step))
+
+
+class AmplitudeRow:
+    """The row of the present step in tables of amplitudes, which kernels increment at the end of the step.
+
+    Parameters
+    ----------
+    backend : the device.
+    tables : the tables, loaded when a block begins and after a jump in time.
+
+    Attributes
+    ----------
+    array : (1,) on the device.
+    """
+
+    def __init__(self, backend: Any, tables: Sequence[AmplitudeTable]) -> None:
+        self._backend, self._tables, self._next = backend, tables, -1
+        self.array = backend.zeros((1,), np.int64)
+
+    def begin(self, step: int, count: int = 1) -> None:
+        """Prepare `count` steps from `step` on, all in one block."""
+        if step != self._next or step % BLOCK == 0:
+            self._backend.assign(self.array, np.array([step % BLOCK]))
+            for table in self._tables:
+                table.load(step)
+        self._next = step + count
+
+
+def upload_entries(
+    backend: Any, target: np.ndarray, weight: np.ndarray, owner: np.ndarray
+) -> tuple[Any, Any, Any, Any]:
+    """Return the lists of a kernel `inject` on the device: target, begin, weight, owner.
+
+    Parameters
+    ----------
+    target : (entries,), index of what a source acts on.
+    weight : (entries, ...), what it adds there for an amplitude of one.
+    owner : (entries,), column of the amplitude.
+
+    Returns
+    -------
+    Distinct targets in ascending order, (targets,); first entry of each and the end, (targets + 1,); weights and owners
+    of the entries, by target and owner.
+    """
+    order = np.lexsort((owner, target))
+    target, weight, owner = target[order], weight[order], owner[order]
+    targets, begin = np.unique(target, return_index=True)
+    return (
+        backend.upload(targets, np.int64), backend.upload(np.append(begin, len(target)), np.int64),
+        backend.upload(weight, np.float64), backend.upload(owner, np.int64),
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""How elements lie in memory: in blocks of as many as a device works on side by side, by kind and by cluster.
+
+Elements of one kind that are worked on alike stand together: isotropic ones, and those that are anisotropic or have an
+anisotropic neighbour; and of each those whose neighbours all are in the same cluster, and the others; and of each of
+these the outer ones, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
+cluster, so that at any moment those whose step begins are the first blocks of the group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+
+LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
+GPU_LANES = 32  # and on a GPU: those of a warp
+PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
+
+# How an element's neighbour at a face steps: as often, half as often, twice as often.
+ALIKE, SLOWER, FASTER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """How a device arranges numbers of blocks.
+
+    lanes : elements in a block. mode_major : coefficients are [block, mode, quantity, lane], as on a CPU; on a GPU
+    [block, quantity, mode, lane].
+    """
+
+    lanes: int
+    mode_major: bool
+
+    def trace_width(self, face_modes: int) -> int:
+        """Numbers kept for a component of a trace."""
+        return -(-face_modes // 4) * 4
+
+    def packed(self, values: np.ndarray) -> np.ndarray:
+        """Numbers (places, c) of elements as (blocks, c, lanes)."""
+        return np.ascontiguousarray(values.reshape(-1, self.lanes, values.shape[1]).swapaxes(1, 2))
+
+    def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
+        """Shape of the coefficients of so many blocks."""
+        return (blocks, *((modes, QUANTITIES) if self.mode_major else (QUANTITIES, modes)), self.lanes)
+
+    def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
+        """Indices (3, face modes) in the flattened traces that elements keep; see `element_kernels` for a CPU."""
+        width = self.trace_width(face_modes)
+        component, mode = np.arange(3)[:, None], np.arange(face_modes)
+        if not self.mode_major:
+            return ((4 * place + face) * 3 + component) * width + mode
+        block, lane = divmod(place, self.lanes)
+        return ((block * 4 + face) * 3 * width + component * face_modes + mode) * self.lanes + lane
+
+    def of_host(self, values: np.ndarray) -> np.ndarray:
+        """Coefficients (blocks * lanes, quantities, modes) as a device has them."""
+        split = values.reshape(-1, self.lanes, *values.shape[1:])
+        return np.ascontiguousarray(split.transpose(0, 3, 2, 1) if self.mode_major else split.transpose(0, 2, 3, 1))
+
+    def to_host(self, values: np.ndarray) -> np.ndarray:
+        """The inverse of `of_host`."""
+        split = values.transpose(0, 3, 2, 1) if self.mode_major else values.transpose(0, 3, 1, 2)
+        return split.reshape(-1, *split.shape[2:])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks that are worked on alike: first; ends : behind those of each cluster, (clusters,); anisotropic : itself
+    or a neighbour; mixed : a neighbour is of another cluster; outer : a neighbour is on another rank."""
+
+    first: int
+    ends: tuple[int, ...]
+    anisotropic: bool
+    mixed: bool
+    outer: bool = False
+
+    @property
+    def end(self) -> int:
+        """Behind the last block."""
+        return self.ends[-1]
+
+
+@dataclass(frozen=True)
+class ElementLayout:
+    """Places of the elements.
+
+    slots : element at each place, -1 for none. place : of each element. groups. block_cluster : of each block.
+    """
+
+    layout: BlockLayout
+    slots: np.ndarray
+    place: np.ndarray
+    groups: tuple[Group, ...]
+    block_cluster: np.ndarray
+
+    @property
+    def block_count(self) -> int:
+        """Blocks of all groups."""
+        return len(self.block_cluster)
+
+    def of_elements(self, values: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+        """Numbers of elements (elements, ...) at the places `some`; 0 where there is no element."""
+        slots = self.slots[some]
+        found = values[np.maximum(slots, 0)]
+        found[slots < 0] = 0
+        return found
+
+
+def make_arrangement(
+    layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
+) -> ElementLayout:
+    """Places of elements, of which those in each group and cluster stand in their own order.
+
+    neighbors : (elements, 4), -1 for none; those of other ranks have numbers behind the own elements. cluster,
+    anisotropic : of each element, those of other ranks included. clusters : how many there are at least.
+    """
+    there, elements = neighbors >= 0, len(neighbors)
+    own_cluster = cluster[:elements]
+    near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
+    mixed = (there & (cluster[neighbors] != own_cluster[:, None])).any(axis=1)
+    outer = (neighbors >= elements).any(axis=1)
+    count = max(clusters, int(cluster.max(initial=0)) + 1)
+    groups, slots, clusters, blocks = [], [], [], 0
+    for kind in product((False, True), (False, True), (True, False)):
+        member = (near == kind[0]) & (mixed == kind[1]) & (outer == kind[2])
+        if not member.any():
+            continue
+        first, ends = blocks, []
+        for c in range(count):
+            own = np.flatnonzero(member & (own_cluster == c))
+            own = np.append(own, np.full(-len(own) % layout.lanes, -1))
+            slots.append(own)
+            blocks += len(own) // layout.lanes
+            clusters.append(np.full(len(own) // layout.lanes, c, np.int32))
+            ends.append(blocks)
+        groups.append(Group(first, tuple(ends), *kind))
+    joined = np.concatenate(slots)
+    place = np.empty(elements, np.int64)
+    place[joined[joined >= 0]] = np.flatnonzero(joined >= 0)
+    return ElementLayout(layout, joined, place, tuple(groups), np.concatenate(clusters))
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where the faces of all places find what their neighbours sent; a slot holds one trace.
+
+    neighbor : (places, 4), slot that the neighbour at a face writes; that of zeros where there is none. second :
+    (places, 4), 4 times the slot of a second half plus how the neighbour steps: where it steps faster this element
+    writes there what it sends in the second half of its step, where it steps slower the neighbour does. What neighbours
+    on other ranks wrote is brought into slots of their own. slots : their number, that of zeros included, which is the
+    last one.
+    """
+
+    neighbor: np.ndarray
+    second: np.ndarray
+    slots: int
+
+
+def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
+    """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none; cluster : as of `make_arrangement`."""
+    slots, elements = arrangement.slots, len(arrangement.place)
+    remote = len(cluster) - elements
+    held = slots >= 0
+    across = np.full((len(slots), 4), -1, np.int64)
+    across[held] = neighbors[slots[held]]
+    there = across >= 0
+    element, face = np.divmod(np.maximum(across, 0), 4)
+    own_cluster = np.where(held, cluster[np.maximum(slots, 0)], 0)[:, None]
+    step = np.where(there, cluster[element] - own_cluster, 0)
+    relation = np.select([step > 0, step < 0], [SLOWER, FASTER], ALIKE)
+    # Slots: of all faces of all places; of second halves; of the faces across shared ones, and of their second halves.
+    writers = np.flatnonzero(relation.ravel() == FASTER)
+    first_remote = 4 * len(slots) + len(writers)
+    far = element >= elements
+    neighbor_slot = np.where(far, first_remote + element - elements, 4 * arrangement.place[element * ~far] + face)
+    halves = np.full(first_remote + remote, -1, np.int64)
+    halves[writers] = 4 * len(slots) + np.arange(len(writers))
+    readers = np.unique(neighbor_slot[far & (relation == SLOWER)])
+    halves[readers] = first_remote + remote + np.arange(len(readers))
+    last = first_remote + remote + len(readers)
+    second = np.select(
+        [relation == FASTER, relation == SLOWER], [halves[: 4 * len(slots)].reshape(-1, 4), halves[neighbor_slot]], 0
+    )
+    return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)
+
+
+def device_layout(device: str, precision: str) -> BlockLayout:
+    """Return the layout of the blocks of a device: ``cpu`` or ``cuda``."""
+    if device == "cpu":
+        return BlockLayout(LANES[precision], mode_major=True)
+    return BlockLayout(GPU_LANES, mode_major=False)

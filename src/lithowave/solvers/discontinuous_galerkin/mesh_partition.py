@@ -1,0 +1,188 @@
+"""The part of the mesh that each rank of a run has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.migration import balanced_parts, migrated
+from lithowave.mesh.partition import bisect_grid, partition_graph, too_few
+from lithowave.mesh.shared_faces import find_shared_faces
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.parallel.collective import collective_call
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.discontinuous_galerkin.meshing import (
+    BuiltBox,
+    MeshedModel,
+    built_box,
+    made_of,
+    make_model,
+    refined_at_sources,
+    split_box,
+)
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+Clusters = Callable[[MeshedModel], np.ndarray]
+
+# In updates of an isotropic element: of sending a trace, by the bytes that both move; of a message of any size, some
+# 15 us, by the devices' usual rates.
+TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
+ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or beside one: by `lithowave bench` on an H200
+
+
+def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+    """This rank's part of the mesh of a simulation, with its materials.
+
+    clusters : function of a mesh with materials: the cluster of each element, those across shared faces behind.
+    device : name of the backend.
+
+    Raises
+    ------
+    InputError : on all ranks, where one of them finds that the mesh file, its groups or the domain cannot be meshed.
+    """
+    if ranks.size == 1:
+        return make_model(simulation)
+    if simulation.solver.mesh is not None:
+        return with_shared_faces(scatter_mesh(simulation, ranks, clusters, device), ranks)
+    return build_local_mesh(simulation, ranks, clusters, device)
+
+
+def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+    """This rank's tetrahedra: each rank builds some columns, and no one ever has the whole mesh.
+
+    How much work they are, with the small elements around sources and the local time steps, is known only once they are
+    there. Then ranks hand elements on, so that all have the same work.
+    """
+    box = built_box(simulation)
+    columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
+    mesh = collective_call(ranks, lambda: split_box(simulation, box, columns))
+    model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
+    rank = partition_elements(model, clusters(model), ranks.size, device, ranks)
+    return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
+
+
+def partition_elements(
+    model: MeshedModel, cluster: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK, graph: bool = False
+) -> np.ndarray:
+    """The part of each element, of so many, with which a step takes the least time, of several ways to divide a mesh.
+
+    By upright planes: all alike, of their own for each cluster, or for those that have work for all ranks; and with
+    `graph`, where one rank has the mesh, by METIS. device : the name of its backend.
+
+    InputError: a part would be empty.
+    """
+    elements = model.mesh.element_count
+    work, own = element_work(model, cluster), cluster[:elements]
+    centres = model.mesh.element_vertices().mean(axis=1)
+    clusters = 1 + int(ranks.largest(float(cluster.max(initial=0))))
+    sizes = ranks.total(np.bincount(own, minlength=clusters))
+    large = np.flatnonzero(sizes >= count * MESSAGE_WORK[device])
+    joined_kinds = np.searchsorted(large, own)
+    tried = [
+        balanced_parts(centres, work, count, ranks, kind) for kind in (np.zeros_like(own), own, joined_kinds)
+    ]
+    if graph and elements >= count and find_spec("pymetis") is not None:
+        with suppress(InputError):
+            tried.append(graph_parts(model, cluster, count))
+    costs = [step_cost(model, cluster, part, count, device, ranks) for part in tried]
+    best = tried[int(np.argmin(costs))]
+    if ranks.total(np.bincount(best, minlength=count)).min() == 0:
+        raise too_few(int(sizes.sum()), count)
+    return best
+
+
+def step_cost(
+    model: MeshedModel, cluster: np.ndarray, part: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK
+) -> float:
+    """Time of a step of the run, in updates of an element: ranks wait for each other whenever a step of a cluster
+    begins that they share faces of. The sum over these of the largest work of a rank and of a message, and what the
+    rank sends that sends most."""
+    across, own = model.mesh.neighbors, cluster[: len(part)]
+    clusters = 1 + int(ranks.largest(float(cluster.max(initial=0))))
+    ticks = 1 << (clusters - 1)
+    weights = element_work(model, cluster) * 2.0**own
+    sizes = ranks.total(np.bincount(part * clusters + own, weights, count * clusters)).reshape(count, clusters)
+    often = np.maximum(1, ticks >> np.arange(1, clusters + 1))
+    every = model.shared.with_ghosts(part)
+    element, face = np.nonzero(across >= 0)
+    other = across[element, face] // 4
+    far = part[element] != every[other]
+    traces = ticks * traces_sent(cluster[other[far]])
+    sent = ranks.total(np.bincount(part[element[far]], traces, count))
+    first = ranks.smallest(int(own[element[far]].min(initial=clusters)))  # cluster that is sent
+    messages = int(often[first:].sum())
+    updates = (often * sizes.cumsum(axis=1).max(axis=0)).sum()
+    return float(updates + MESSAGE_WORK[device] * messages + TRACE_WORK * sent.max())
+
+
+def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
+    """Of each element in a step of the run, as a part of that of an isotropic one in cluster 0."""
+    across, anisotropic = model.mesh.neighbors, model.materials.anisotropic
+    count = model.mesh.element_count
+    slow = anisotropic[:count] | ((across >= 0) & anisotropic[across // 4]).any(axis=1)
+    return 0.5 ** cluster[:count] * np.where(slow, ANISOTROPIC_WORK, 1.0)
+
+
+def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
+    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
+
+
+def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+    """Parts of a mesh that the first rank reads and hands out."""
+    parts: list[MeshedModel | None] = [None] * ranks.size
+
+    def read() -> None:
+        if not ranks.is_root:
+            return
+        model = make_model(simulation)
+        rank = partition_elements(model, clusters(model), ranks.size, device, graph=True)
+        size = model.element_size or model.usual_size()
+        for number in range(ranks.size):
+            parts[number] = replace(part_of(model, np.flatnonzero(rank == number)), element_size=size)
+
+    collective_call(ranks, read)
+    return ranks.all_to_all(parts if ranks.is_root else [None] * ranks.size)[0]
+
+
+def graph_parts(model: MeshedModel, cluster: np.ndarray, count: int) -> np.ndarray:
+    """The part of each element of a mesh, by METIS; faces weigh as often as they send."""
+    across = model.mesh.neighbors
+    there = across >= 0
+    other = across[there] // 4
+    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    own = np.repeat(cluster, there.sum(axis=1))
+    traces = traces_sent(own) + traces_sent(cluster[other])
+    return partition_graph((starts, other), element_work(model, cluster), count, traces)
+
+
+def traces_sent(cluster: np.ndarray) -> np.ndarray:
+    """How many traces a neighbour sends to an element of this cluster while cluster 0 makes a step: one for each step
+    of this one, as a slower one sends halves, and a faster one means."""
+    return 0.5**cluster
+
+
+def part_of(model: MeshedModel, elements: np.ndarray) -> MeshedModel:
+    """Some elements of a whole mesh; faces between them and others are open."""
+    place = np.full(model.mesh.element_count, -1)
+    place[elements] = np.arange(len(elements))
+    faces = {}
+    for kind, every in model.faces.items():
+        own = every[place[every[:, 0]] >= 0]
+        faces[kind] = np.column_stack([place[own[:, 0]], own[:, 1]])
+    return replace(model, mesh=model.mesh.part(elements), materials=model.materials.reordered(elements), faces=faces)
+
+
+def with_shared_faces(model: MeshedModel, ranks: Ranks) -> MeshedModel:
+    """With the faces that are shared with other ranks, and the materials across them."""
+    shared = find_shared_faces(model.mesh, ranks)
+    return replace(
+        model, mesh=shared.connected(model.mesh), shared=shared, materials=model.materials.with_ghosts(shared)
+    )  # fmt: skip

@@ -1,0 +1,105 @@
+"""What a plan tells of the whole mesh, put together from what each rank finds in its part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.tetrahedral_quality import described, element_measures
+
+# Measures of the quality of a mesh: whether the largest value in an element is told, or the smallest.
+MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False, "dihedral_angle": False}
+
+
+@dataclass(frozen=True)
+class ElementExtremum:
+    """The element with the smallest of some values. key : of the element. place : where it is, for messages. speed : of
+    the wave there, m/s."""
+
+    value: float
+    key: int
+    place: str
+    speed: float
+
+
+@dataclass(frozen=True)
+class GlobalMeshStatistics:
+    """Of the whole mesh.
+
+    elements, anisotropic, fluid : how many. faces : outer faces by kind. quality : the values of `MEASURES`, and
+    worst_element. worst : that with the lowest ratio of insphere radius to edge. limit : the element that sets the
+    shortest time step, s. resolution : where a wavelength at 1 Hz has the fewest points. bounds : ends of the mesh
+    along x, y and z, m. memory_bytes : of the arrays of all ranks.
+    """
+
+    elements: int
+    anisotropic: int
+    fluid: int
+    faces: dict[str, int]
+    quality: dict[str, Any]
+    worst: ElementExtremum
+    limit: ElementExtremum
+    resolution: ElementExtremum
+    bounds: tuple[tuple[float, float], ...]
+    memory_bytes: int
+
+
+def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+    """Of a plan; if it is one of several ranks' all must ask for it."""
+    parts = plan.shared.ranks.all_gather(_own(plan))
+    quality = {
+        name: (max if largest else min)(part.quality[name] for part in parts) for name, largest in MEASURES.items()
+    }
+    lowest = min(parts, key=lambda part: _rank_of(part.worst))
+    quality["worst_element"] = lowest.quality["worst_element"]
+    return GlobalMeshStatistics(
+        *(sum(getattr(part, name) for part in parts) for name in ("elements", "anisotropic", "fluid")),
+        {kind: sum(part.faces[kind] for part in parts) for kind in parts[0].faces},
+        quality,
+        *(min((getattr(part, name) for part in parts), key=_rank_of) for name in ("worst", "limit", "resolution")),
+        tuple(
+            (min(part.bounds[axis][0] for part in parts), max(part.bounds[axis][1] for part in parts))
+            for axis in range(3)
+        ),
+        sum(part.memory_bytes for part in parts),
+    )
+
+
+def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
+    return extreme.value, extreme.key
+
+
+def _own(plan: Any) -> GlobalMeshStatistics:
+    """Of this rank's part."""
+    mesh, count = plan.mesh, plan.element_count
+    keys, measures = mesh.keys_of_elements, element_measures(mesh)
+    fastest, slowest = (speed[:count] for speed in (plan.materials.fastest_speed, plan.materials.slowest_speed))
+    # Points are `order` to the edge of the cube that twelve such elements would fill.
+    points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
+
+    def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
+        element = lowest(values, keys)
+        value, speed = float(values[element]), float(speeds[element])
+        return ElementExtremum(value, int(keys[element]), plan.place_of(element), speed)
+
+    quality = {
+        name: float(measures[name].max() if largest else measures[name].min()) for name, largest in MEASURES.items()
+    }
+    worst = lowest(measures["radius_ratio"], keys)
+    quality["worst_element"] = described(mesh, worst) | {
+        "element": mesh.element_id(worst), "measure": "radius_ratio", "value": quality["radius_ratio"]
+    }  # fmt: skip
+    return GlobalMeshStatistics(
+        count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
+        {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
+        extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
+        tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(),
+    )  # fmt: skip
+
+
+def lowest(values: np.ndarray, keys: np.ndarray) -> int:
+    """The element of the smallest value; of several the one of lowest key, so that it does not depend on the parts."""
+    equal = np.flatnonzero(values == values.min())
+    return int(equal[keys[equal].argmin()])

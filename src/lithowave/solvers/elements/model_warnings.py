@@ -1,0 +1,199 @@
+"""Warnings where a mesh represents a model less accurately than its description: thin layers, interfaces inside
+elements, topography that elements do not resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.mesh.shapes import shape_tables
+from lithowave.mesh.tetrahedra import FACES
+from lithowave.parallel.ranks import Ranks
+from lithowave.solvers.common.layer_warnings import layer_thicknesses
+from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.point_location import PointLocations
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+PART = 4096
+FLAT = 0.5  # height over width of elements, below which a layer is reported
+CONTRAST = 0.2  # change of vs within an element, from which on an interface is reported
+# Relative error of seismograms over that change, for waves through one interface: measured with a change of 0.43 at 7
+# points per wavelength in spectral elements (0.16 to 0.25) and 8 in discontinuous Galerkin (0.14).
+CONTRAST_FACTOR = 0.2
+SURFACE_ERROR = 0.02  # distance of the elements from the topography in shortest wavelengths, reported from here on
+SURFACE_FACTOR = 2.0  # error of seismograms beside the worst place over that distance: measured on hills, 1.4 to 3
+FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
+BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
+SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
+
+
+def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
+    """Return the warnings of a spectral-element plan about the model; all ranks call it together."""
+    found = flat_elements(simulation)
+    if plan.materials.values is not None:
+        found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
+    if simulation.domain.surface is not None:
+        found += unresolved_topography(simulation, upper_points_of_hexahedra(plan.mesh), plan.ranks)
+    return found
+
+
+def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
+    """Return the warnings of a discontinuous Galerkin plan about the model; all ranks call it together."""
+    found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
+    if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
+        contrasts = vertex_contrasts(material.medium, plan.mesh)
+        found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
+    if simulation.domain.surface is not None:
+        found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)
+    return found
+
+
+def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLocations) -> list[str]:
+    """Return a warning if receivers lie beside vertices of an imported mesh of tetrahedra; all ranks call it together.
+
+    Parameters
+    ----------
+    places : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
+    """
+    points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
+    if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
+        return []
+    largest = np.maximum(locations.reference.max(axis=1), 1.0 - locations.reference.sum(axis=1))
+    beside = np.unique(locations.point[largest > BESIDE_VERTEX])
+    every = np.unique(np.concatenate(plan.ranks.all_gather(beside)))
+    if not every.size:
+        return []
+    return [
+        f"receivers: {every.size} of {len(receivers)} lie beside a vertex of the mesh (first: "
+        f"{receivers[every[0]].name}), where the polynomials of an element are least accurate; estimated error of "
+        f"their seismograms 2% to 3% at 7 points per wavelength (here: {points:.3g}). Use smaller elements there, or a "
+        "vertex farther away."
+    ]
+
+
+def flat_elements(simulation: Simulation) -> list[str]:
+    """Return a warning for each layer that is so thin that the elements of a generated mesh are flat there."""
+    if simulation.solver.mesh is not None or simulation.material.layers is None:
+        return []
+    tops, slowest = element_layers(simulation)
+    sizes = dict(zip(tops[1:], (element_size(simulation, speed) for speed in slowest[1:]), strict=True))
+    first = element_size(simulation, slowest[0])
+    found = []
+    for index, thickness in layer_thicknesses(simulation):
+        size = sizes.get(simulation.material.layers[index].top, first)
+        if thickness < FLAT * size:
+            found.append(
+                f"material.layers[{index}]: {thickness:g} m thick, less than the elements there ({size:.4g} m). The "
+                f"mesh has a row of elements of this height, whose time step is about {thickness / size:.2g} of that "
+                "of full elements. Merge the layer with a neighbor if it is not needed."
+            )
+    return found
+
+
+def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_of: Callable, ranks: Ranks) -> list[str]:
+    """Return a warning if the values of a model change abruptly inside elements; all ranks call it together.
+
+    Parameters
+    ----------
+    contrasts : (elements,) change of vs in each element of this rank, relative to the larger value.
+    place_of : function of the index of an element -> text.
+    """
+    many = int((contrasts > CONTRAST).sum())
+    worst = int(contrasts.argmax()) if contrasts.size else 0
+    own = (float(contrasts[worst]), place_of(worst)) if contrasts.size else (0.0, "")
+    parts = ranks.all_gather((*own, many, contrasts.size))
+    contrast, place, *_ = max(parts, key=lambda part: part[0])
+    if contrast <= CONTRAST:
+        return []
+    count, total = (sum(part[column] for part in parts) for column in (2, 3))
+    layers = "" if simulation.solver.mesh else "material.layers, "
+    return [
+        f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
+        f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
+        f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {layers}a mesh whose faces follow "
+        "the interfaces (solver.mesh, material.groups), or smaller elements."
+    ]
+
+
+def point_contrasts(values: np.ndarray) -> np.ndarray:
+    """Return the largest change (elements,) of vs from one GLL point to the next in each element, relative to the
+    larger value; values : lambda, mu, rho [3, element, k, j, i]."""
+    found = np.zeros(values.shape[1])
+    for first in range(0, len(found), PART):
+        some = slice(first, first + PART)
+        vs = np.sqrt(values[1, some] / values[2, some])
+        for axis in (1, 2, 3):
+            ends = [np.moveaxis(vs, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
+            change = 1.0 - np.minimum(*ends) / np.maximum(*ends)
+            found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
+    return found
+
+
+def vertex_contrasts(medium: Any, mesh: Any) -> np.ndarray:
+    """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
+    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp."""
+    found = np.zeros(mesh.element_count)
+    for first in range(0, len(found), PART):
+        some = slice(first, first + PART)
+        vertices = mesh.element_vertices(some)
+        center = vertices.mean(axis=1, keepdims=True)
+        places = np.concatenate([vertices + 1e-6 * (center - vertices), center], axis=1)
+        vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0))
+        speed = np.where((vs == 0.0).all(axis=1, keepdims=True), vp, vs)
+        found[some] = 1.0 - speed.min(axis=1) / speed.max(axis=1)
+    return found
+
+
+def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ranks) -> list[str]:
+    """Return a warning if the upper faces of the elements are far from the topography; all ranks call it together.
+
+    Parameters
+    ----------
+    points : positions (n, 3), m, on these faces, of this rank.
+    """
+    surface, wavelength = simulation.domain.surface, simulation.shortest_wavelength
+    if surface is None or wavelength is None:
+        return []
+    error = np.abs(points[:, 2] - surface(points[:, 0], points[:, 1]))
+    worst = int(error.argmax()) if error.size else 0
+    own = (float(error[worst]), *points[worst, :2].tolist()) if error.size else (0.0, 0.0, 0.0)
+    largest, x, y = max(ranks.all_gather(own))
+    if largest <= SURFACE_ERROR * wavelength:
+        return []
+    return [
+        f"domain.topography: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at x = "
+        f"{round(x, 1):g} m, y = {round(y, 1):g} m), {largest / wavelength:.2g} of the shortest wavelength; estimated "
+        f"error of the seismograms near it {min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
+        "(solver.points_per_wavelength, spacing), or a smoother surface."
+    ]
+
+
+def _upper_faces(mesh: Any) -> np.ndarray:
+    """Return elements and local faces (2, n) at the upper side of a generated mesh; some ranks have none."""
+    return mesh.boundaries.get("z_max", np.zeros((0, 2), np.int64)).T
+
+
+def upper_points_of_hexahedra(mesh: Any) -> np.ndarray:
+    """Return positions (n, 3), m, on the faces of hexahedra that form the upper side of a generated mesh."""
+    line = np.linspace(-1.0, 1.0, FACE_POINTS)
+    elements, local = _upper_faces(mesh)
+    found = [np.zeros((0, 3))]
+    for face in np.unique(local):
+        axis, end = divmod(int(face), 2)
+        places = np.insert(np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2), axis, 2.0 * end - 1.0, axis=1)
+        nodes = mesh.element_nodes(elements[local == face])
+        found.append((shape_tables(places, nodes.shape[1])[0] @ nodes).reshape(-1, 3))
+    return np.concatenate(found)
+
+
+def upper_points_of_tetrahedra(mesh: Any) -> np.ndarray:
+    """Return positions (n, 3), m, on the faces of tetrahedra that form the upper side of a generated mesh."""
+    elements, local = _upper_faces(mesh)
+    corners = mesh.vertices[mesh.elements[elements[:, None], FACES[local]]]
+    steps = np.arange(FACE_POINTS) / (FACE_POINTS - 1)
+    weights = [(a, b, 1.0 - a - b) for a in steps for b in steps if a + b <= 1.0 + 1e-9]
+    return np.einsum("wc,fcx->fwx", np.array(weights), corners).reshape(-1, 3)

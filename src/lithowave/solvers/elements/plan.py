@@ -1,0 +1,156 @@
+"""The parts of a plan that all methods on elements share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.parallel.ranks import Ranks
+from lithowave.solvers.common.plan_lines import Line, face_line
+from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
+from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+
+class ElementPlan:
+    """The discretization of an experiment by elements; of several ranks each has its part.
+
+    Attributes
+    ----------
+    mesh : elements of this rank. domain, face_kinds, mesh_file : see the plans of the methods.
+    memory : module with the sizes of the arrays of the method.
+    inside_tolerance : reference coordinates by which a point in an element may be outside of it.
+    locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
+    """
+
+    mesh: Any
+    ranks: Ranks
+    domain: Any
+    face_kinds: dict[str, str] | None
+    mesh_file: str | None
+
+    unit: ClassVar[str] = "elements"
+    memory: ClassVar[ModuleType]
+    inside_tolerance: ClassVar[float]
+    locate_points: ClassVar[Callable[..., PointLocations]]
+    gather_statistics: ClassVar[Callable[..., Any]]
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements of this rank."""
+        return self.mesh.element_count
+
+    def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
+        """Return points in the elements of all ranks, which call this method together.
+
+        positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : reference coordinates
+        by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
+        """
+        return resolve_owners(self.locate_points(self.mesh, positions, tolerance), self.ranks, numbers)
+
+    @property
+    def tolerance(self) -> float:
+        """Distance outside the mesh, in reference coordinates of an element, at which sources and receivers may be.
+
+        The description has refused those above a topography already; the others are moved onto the elements.
+        """
+        follows = self.domain is not None and self.domain.surface is not None
+        return SURFACE_TOLERANCE if follows else self.inside_tolerance
+
+    @property
+    def mesh_statistics(self) -> Any:
+        """Statistics of the global mesh; all ranks must request them the first time."""
+        return self._once("mesh_statistics", lambda: self.gather_statistics(self))
+
+    def _once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return a value that all ranks compute together, once.
+
+        The lock of `functools.cached_property`, one for all plans, would block threads that are ranks forever.
+        """
+        if f"_{name}" not in self.__dict__:
+            self.__dict__[f"_{name}"] = compute()
+        return self.__dict__[f"_{name}"]
+
+    def memory_bytes(self, backend: Any = None) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.memory.array_bytes(self, backend)
+
+    def plan_bytes(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.memory.plan_bytes(self)
+
+    def state_bytes(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.memory.state_bytes(self)
+
+    def setup_bytes(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.memory.setup_bytes(self)
+
+    def sampling_bytes(self, simulation: Simulation) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.memory.sampling_bytes(self, simulation)
+
+    def snapshot_point_count(self, selection: Any) -> int:
+        """Return the number of points of one snapshot of a selection."""
+        return math.prod(select_snapshot_grid(self, selection).shape)
+
+    def element_center(self, element: int) -> np.ndarray:
+        """Return the mean (3,) of the vertices of an element, m."""
+        return self.mesh.vertices[self.mesh.elements[element]].mean(axis=0)
+
+    def place_of(self, element: int) -> str:
+        """Return the position of an element for messages, with its number in the mesh file."""
+        x, y, z = self.element_center(element)
+        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
+
+    def origin_text(self) -> str:
+        """Return the mesh file as the end of a line of `check`."""
+        return f"; from {self.mesh_file}" if self.mesh_file else ""
+
+    def faces_line(self, summary: dict[str, Any], absorption: str) -> Line:
+        """Return the line of `check` about the outer faces. absorption : how they absorb, the end of the line."""
+        if self.face_kinds:
+            return face_line(summary, absorption)
+        return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + absorption
+
+
+def plan_entries(simulation: Simulation) -> dict[str, Any]:
+    """Return the entries of a plan that are those of the simulation."""
+    solver = simulation.solver
+    return {
+        "max_frequency": solver.max_frequency, "domain": simulation.domain,
+        "face_kinds": None if solver.mesh else simulation.boundaries.faces,
+        "mesh_file": str(solver.mesh) if solver.mesh else None,
+    }  # fmt: skip
+
+
+def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str, worst: str) -> None:
+    """Require that an imported mesh resolves max_frequency as a generated one would have to.
+
+    Parameters
+    ----------
+    points : per wavelength at max_frequency, where they are fewest; None if no frequency is known.
+    order : name of the order of the elements in the description.
+    worst : where that is, with the wave velocity.
+
+    Raises
+    ------
+    InputError : there are too few points per wavelength.
+    """
+    solver = simulation.solver
+    if solver.mesh is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
+        return
+    raise InputError(
+        "solver.max_frequency",
+        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {worst}",
+        f"{order} {getattr(solver, order)} needs at least {solver.smallest_points:g}",
+        f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher {order} would do",
+    )

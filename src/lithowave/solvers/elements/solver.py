@@ -1,0 +1,139 @@
+"""Everything that a solver on elements reads from its fields: records, snapshots and peaks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from lithowave.solvers.common.maxima import PartialMaxima
+from lithowave.solvers.common.programs import Launch, Programs
+from lithowave.solvers.common.records import Records
+from lithowave.solvers.elements.peaks import SurfacePeaks
+from lithowave.solvers.elements.point_location import (
+    point_positions,
+    reach,
+    require_located,
+    within_reach,
+)
+from lithowave.solvers.elements.samples import Samples
+from lithowave.solvers.elements.snapshot_grids import points_within, positions_of, select_snapshot_grid, surface_grid
+from lithowave.solvers.interface import PendingFields, SnapshotGrid
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+
+class ElementSolver:
+    """The readings of a solver on elements; a method adds the fields, their step and their state.
+
+    Attributes
+    ----------
+    plan, backend, kernels : of the run.
+    receivers : samples of the receivers.
+    record_rows : rows of `sample` with the values from which stress is computed.
+    displacement_rows : see `SurfacePeaks`.
+    """
+
+    plan: Any
+    backend: Any
+    kernels: Any
+    record_rows: ClassVar[int]
+    displacement_rows: ClassVar[int]
+    make_samples: ClassVar[type[Samples]]
+
+    def prepare_readings(self, simulation: Simulation | None) -> None:
+        """Locate the receivers, once the arrays are allocated; all ranks call this method together."""
+        plan, receivers = self.plan, () if simulation is None else simulation.acquisition.receivers
+        positions = point_positions(receivers)
+        shared = plan.locate(positions, plan.tolerance)
+        require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")
+        self.receivers = self.make_samples(self, shared)
+        self._records, self._programs = Records(self.backend), Programs(self.backend)
+        self._maxima = PartialMaxima(self.backend)
+        self._snapshot_grids: dict[SnapshotGrid, Samples] = {}
+        self._peaks: SurfacePeaks | None = None
+
+    @property
+    def moment(self) -> tuple[Any, ...]:
+        """All that determines which kernels read the present fields, besides their arrays."""
+        return ()
+
+    def facts(self) -> dict[str, Any]:
+        """See `lithowave.solvers.interface.Solver`."""
+        return {}
+
+    # ------------------------------------------------------------------------------------------------ records
+
+    @property
+    def receiver_numbers(self) -> np.ndarray:
+        """See `lithowave.solvers.interface.Solver`."""
+        return self.receivers.point
+
+    def start_records(self, capacity: int, stress: bool) -> None:
+        """See `lithowave.solvers.interface.Solver`."""
+        self._records.start((capacity, self.record_rows if stress else 3, max(1, self.receivers.count)))
+        self._programs.clear()
+
+    def record(self, slot: int) -> None:
+        """See `lithowave.solvers.interface.Solver`."""
+        self._records.seek(slot)
+        self._programs.run(("record", self._records.filling, *self.moment), self._record_launches)
+
+    def _record_launches(self) -> list[Launch]:
+        slot = self._records.slot
+        sampling = self.receivers.launches(self, self._records.array, slot)
+        return [*sampling, partial(self.kernels.count_step, slot)]
+
+    def records(self, count: int) -> PendingFields:
+        """See `lithowave.solvers.interface.Solver`."""
+        receivers = self.receivers
+        return PendingFields({"rows": self._records.fetch(count)}, lambda parts: receivers.motion(parts["rows"]))
+
+    # ---------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
+        """See `lithowave.solvers.interface.Solver`."""
+        return select_snapshot_grid(self.plan, selection)
+
+    def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
+        """See `lithowave.solvers.interface.Solver`; points outside the mesh are on no rank."""
+        return self._samples(snapshot).point
+
+    def _samples(self, snapshot: SnapshotGrid) -> Samples:
+        if snapshot not in self._snapshot_grids:
+            numbers = points_within(snapshot, *reach(self.plan.mesh))
+            shared = self.plan.locate(positions_of(snapshot, numbers), self.plan.inside_tolerance, numbers)
+            self._snapshot_grids[snapshot] = self.make_samples(self, shared.first_only())
+        return self._snapshot_grids[snapshot]
+
+    def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
+        """See `lithowave.solvers.interface.Solver`."""
+        samples = self._samples(snapshot)
+        rows = 3 if names == ("velocity",) else self.record_rows
+        out = self.backend.zeros((1, rows, max(1, samples.count)))
+        for launch in samples.launches(self, out, self.backend.zeros((1,), np.int64)):
+            launch()
+        return PendingFields({"rows": self.backend.fetch(out)}, lambda parts: samples.fields(parts["rows"], names))
+
+    # -------------------------------------------------------------------------------------------------- peaks
+
+    def start_peaks(self) -> None:
+        """See `lithowave.solvers.interface.Solver`."""
+        x, y, positions = surface_grid(self.plan)
+        near = np.flatnonzero(within_reach(self.plan.mesh, positions))
+        samples = self.make_samples(self, self.plan.locate(positions[near], self.plan.tolerance, near).first_only())
+        self._peaks = SurfacePeaks(self.backend, x, y, samples, self.displacement_rows)
+        self._programs.clear()
+
+    def update_peaks(self) -> None:
+        """Take the present velocities into the peaks; once for each step."""
+        assert self._peaks is not None
+        peaks = self._peaks
+        self._programs.run(("peaks", *self.moment), lambda: peaks.launches(self))
+
+    def peaks(self) -> dict[str, np.ndarray]:
+        """See `lithowave.solvers.interface.Solver`."""
+        assert self._peaks is not None
+        return self._peaks.results()

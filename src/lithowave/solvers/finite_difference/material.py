@@ -1,0 +1,92 @@
+"""Material arrays of one rank on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.parallel.ranks import Ranks
+from lithowave.solvers.finite_difference.fields import LAW, MATERIAL, MEMORY, VELOCITIES
+from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds, uniform_planes
+from lithowave.solvers.finite_difference.quantization import Quantization, quantize
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
+
+
+class GridMaterial:
+    """Arrays of the table of fields that contain material or belong only to the law.
+
+    arrays : material arrays by name. memory : state of the law, by name. law : arrays that kernels pass to the law.
+    quantizations : quantizations by name; empty unless the material is stored in codes.
+
+    Parameters
+    ----------
+    plan : grid and storage. simulation : material; None for a uniform medium. ranks : ranks that agree on the
+    quantization.
+    """
+
+    def __init__(
+        self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, ranks: Ranks
+    ) -> None:
+        def planes() -> Iterator[Planes]:
+            if simulation is None:
+                return uniform_planes(plan.extremes, plan.grid, plan.halo)
+            return medium_planes(simulation, plan.grid, plan.halo)
+
+        self.backend = backend
+        self.quantizations: dict[str, Quantization] = quantize(planes(), ranks) if plan.moduli == "compact" else {}
+        self.stores_codes = bool(self.quantizations) and backend.stores_codes
+        dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
+        self.arrays = {field.name: backend.field(shape, plan.halo, dtype) for field in MATERIAL}
+        for k, values in enumerate(planes()):
+            for name, array in self.arrays.items():
+                backend.assign(array[k], self._stored(name, values[name]))
+        self.memory = {name: backend.field(shape, plan.halo) for name in MEMORY}
+        self.law = tuple((self.arrays | self.memory)[name] for name in LAW)
+
+    @property
+    def scales(self) -> dict[str, tuple[float, float]] | None:
+        """Scales (low, step) of the codes of each array; None if the arrays hold values."""
+        if not self.stores_codes:
+            return None
+        return {name: (code.low, code.step) for name, code in self.quantizations.items()}
+
+    def errors(self) -> dict[str, float]:
+        """Return the maximum error of each array due to its storage, by the name in run.json."""
+        return {field.report: self.quantizations[field.name].error() for field in MATERIAL if self.quantizations}
+
+    def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
+        """Return a plane as the kernels read it; on a CPU codes become the values that they represent."""
+        if name not in self.quantizations:
+            return plane
+        codes = self.quantizations[name].encode(plane)
+        return codes if self.stores_codes else self.quantizations[name].decode(codes)
+
+    def values(self, name: str, section: Any) -> np.ndarray:
+        """Return values of a section of an array in main memory, in double precision."""
+        host = self.backend.download(section)
+        return self.quantizations[name].decode(host) if self.stores_codes else host.astype(float)
+
+    def buoyancy(self, name: str, index: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+        """Return 1/rho, m^3/kg, as the update of velocity `name` uses it.
+
+        index : in the flattened arrays. strides : of the arrays along x, y, z, in elements.
+        """
+        pitch, plane = strides[1:]
+        pair = np.zeros(index.shape)
+        for position in (index, index + strides[VELOCITIES.index(name)]):
+            k, j, i = position // plane, position % plane // pitch, position % pitch
+            for number in np.unique(k):
+                here = k == number
+                pair[here] += self.values("density", self.arrays["density"][int(number)])[j[here], i[here]]
+        return 2.0 / pair
+
+    def describe(self, k: int, j: int, i: int) -> str:
+        """Return the velocities and the density at a node as text."""
+        values = {name: float(self.values(name, array[k, j])[i]) for name, array in self.arrays.items()}
+        vp, vs = speeds(values)
+        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {values['density']:.5g} kg/m^3"

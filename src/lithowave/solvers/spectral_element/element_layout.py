@@ -1,0 +1,102 @@
+"""Memory layout of the points of elements: blocks of elements, arranged for a device.
+
+On a CPU the elements of a block are the fastest index, so that a vector instruction processes all of them; on a GPU a
+block belongs to a block of threads, with a thread for each line of points along the third local axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+LANES = 16  # elements of a block on a CPU
+# On a GPU, by degree: threads of a block, which processes as many elements as fit, and the minimum number of blocks per
+# multiprocessor in single and in double precision, which bounds the registers of a thread.
+BLOCKS = {
+    2: (128, 6, 4), 3: (128, 6, 3), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
+}  # fmt: skip
+MAP_VALUES = {  # of the mapping of an element, by device
+    "cpu": {"affine": 24, "trilinear": 24, "triquadratic": 81},
+    "cuda": {"affine": 12, "trilinear": 24, "triquadratic": 84},
+}
+
+
+@dataclass(frozen=True)
+class ElementLayout:
+    """Layout of elements and their points.
+
+    points : n, GLL points along an axis of an element. elements : elements per block. lanes : threads of a block on a
+    GPU; 0 for the layout of a CPU.
+
+    Arrays of points are (blocks, n, n, n, elements) on a CPU, indexed [block, k, j, i, element], and (blocks, n, lanes)
+    on a GPU, indexed [block, k, lane] with lane = (element * n + j) * n + i. Element number s in the order of the
+    arrays is element s % elements of block s // elements.
+    """
+
+    points: int
+    elements: int
+    lanes: int = 0
+
+    def block_count(self, elements: int) -> int:
+        """Return the number of blocks for this many elements."""
+        return -(-elements // self.elements)
+
+    @property
+    def block_size(self) -> int:
+        """Number of values in a block of an array of points."""
+        return self.points * (self.lanes or self.points**2 * self.elements)
+
+    @property
+    def strides(self) -> tuple[int, int, int]:
+        """Strides in a flattened array of points along k, j and i."""
+        n = self.points
+        return (self.lanes, n, 1) if self.lanes else (n * n * self.elements, n * self.elements, self.elements)
+
+    def base(self, place: np.ndarray) -> np.ndarray:
+        """Return the indices in a flattened array of points of the first point of elements in these slots."""
+        block, element = np.divmod(np.asarray(place, np.int64), self.elements)
+        return block * self.block_size + element * (self.points**2 if self.lanes else 1)
+
+    def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+        """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
+        n, blocks = self.points, self.block_count(len(slots))
+        shape = (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
+        arranged = np.full(shape, fill, values.dtype)
+        for first in range(0, blocks, 1024):
+            some = slice(first * self.elements, (first + 1024) * self.elements)
+            arranged[first : first + 1024] = self._arranged(values, slots[some], fill)
+        return arranged
+
+    def _arranged(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+        n, blocks = self.points, self.block_count(len(slots))
+        held = np.full((blocks * self.elements, n, n, n), fill, values.dtype)
+        there = slots >= 0
+        held[: len(slots)][there] = values[slots[there]]
+        held = held.reshape(blocks, self.elements, n, n, n)
+        if not self.lanes:
+            return held.transpose(0, 2, 3, 4, 1)
+        arranged = np.full((blocks, n, self.lanes), fill, values.dtype)
+        arranged[:, :, : self.elements * n * n] = held.transpose(0, 2, 1, 3, 4).reshape(blocks, n, -1)
+        return arranged
+
+    def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
+
+        Empty slots get the values of the first element.
+        """
+        blocks = self.block_count(len(slots))
+        padded = np.zeros(blocks * self.elements, np.int64)
+        padded[: len(slots)] = np.maximum(slots, 0)
+        held = values[padded]
+        if self.lanes:
+            return held
+        return np.ascontiguousarray(held.reshape(blocks, self.elements, -1).transpose(0, 2, 1))
+
+
+def device_layout(device: str, degree: int) -> ElementLayout:
+    """Return the layout of the blocks of a device: ``cpu`` or ``cuda``."""
+    if device == "cpu":
+        return ElementLayout(degree + 1, LANES)
+    threads = BLOCKS[degree][0]
+    return ElementLayout(degree + 1, threads // (degree + 1) ** 2, threads)

@@ -1,0 +1,159 @@
+r"""Statistics of a mesh before the first step: mass, volume, minimum Jacobian, stable time step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from lithowave.backends.kernel_cache import njit
+from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
+from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+
+
+def map_coefficients(nodes: np.ndarray) -> np.ndarray:
+    """Return the maps of elements as monomials, (elements, 3, q, q, q) [component, power of zeta, of eta, of xi], m.
+
+    nodes : (elements, 8 or 27, 3); q is 2 or 3. The constant term, which derivatives do not need, is relative to the
+    element's first node, so that single precision has enough digits.
+    """
+    count = nodes.shape[1]
+    q = map_degree(count) + 1
+    line = np.linalg.inv(np.linspace(-1, 1, q)[:, None] ** np.arange(q))  # powers from values
+    tensor = np.empty((len(nodes), 3, count))
+    tensor[:, :, tensor_order(count)] = (nodes - nodes[:, :1]).transpose(0, 2, 1)
+    whole = np.kron(line, np.kron(line, line))
+    return (tensor.reshape(-1, count) @ whole.T).reshape(len(nodes), 3, q, q, q)
+
+
+@lru_cache
+def largest_eigenvalue(degree: int) -> float:
+    """Return the largest eigenvalue of the stiffness of one element [-1, 1] with free ends, for rho = mu = 1."""
+    derivative, weights = derivative_matrix(degree), gll_weights(degree)
+    stiffness = derivative.T @ (weights[:, None] * derivative)
+    root = np.sqrt(weights)
+    return float(np.linalg.eigvalsh(stiffness / root[:, None] / root)[-1])
+
+
+@dataclass(frozen=True)
+class ElementStatistics:
+    """Sums and extremes over all elements.
+
+    mass : mass of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
+    minimum determinant in each element, m^3.
+    """
+
+    mass: np.ndarray
+    frequency2: np.ndarray
+    jacobian: np.ndarray
+
+
+@njit(cache=True, fastmath={"contract"}, error_model="numpy")
+def _add_up(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
+    """Add the elements' masses to `mass`; compute frequency2 (without the factor of the degree) and jacobian."""
+    n, q = weights.size, coefficients.shape[2]
+    varying = rho.shape[1] > 1
+    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
+    for e in range(coefficients.shape[0]):
+        least, most = np.inf, 0.0
+        for k in range(n):
+            collapse_plane(coefficients[e], powers[:, k], plane)
+            for j in range(n):
+                collapse_line(plane, powers[:, j], line)
+                for i in range(n):
+                    at = (k * n + j) * n + i if varying else 0
+                    jacobian_matrix(line, powers[:, i], m)
+                    j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
+                    j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
+                    j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
+                    det = m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
+                    least = min(least, det)
+                    mass[numbers[e, k, j, i]] += weights[i] * weights[j] * weights[k] * det * rho[e, at]
+                    most = max(most, vp[e, at] ** 2 * spread(m, det))
+        frequency2[e], jacobian[e] = most, least
+
+
+def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
+    """Return x^t and its slope at points: (2, points, powers)."""
+    exponents = np.arange(powers)
+    slopes = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
+    return np.stack([points[:, None] ** exponents, slopes])
+
+
+@njit(inline="always")
+def collapse_plane(c, z, plane):
+    """Compute the map as polynomials in eta and xi at a value of zeta: plane[0], and its slope along zeta: plane[1]."""
+    q = c.shape[1]
+    for component in range(3):
+        for s in range(q):
+            for t in range(q):
+                value, slope = 0.0, 0.0
+                for r in range(q):
+                    value += z[0, r] * c[component, r, s, t]
+                    slope += z[1, r] * c[component, r, s, t]
+                plane[0, component, s, t], plane[1, component, s, t] = value, slope
+
+
+@njit(inline="always")
+def collapse_line(plane, y, line):
+    """Compute the map as polynomials in xi at a value of eta: line[0]; slopes along eta and zeta: line[1], line[2]."""
+    q = plane.shape[2]
+    for component in range(3):
+        for t in range(q):
+            value, along_y, along_z = 0.0, 0.0, 0.0
+            for s in range(q):
+                value += y[0, s] * plane[0, component, s, t]
+                along_y += y[1, s] * plane[0, component, s, t]
+                along_z += y[0, s] * plane[1, component, s, t]
+            line[0, component, t], line[1, component, t], line[2, component, t] = value, along_y, along_z
+
+
+@njit(inline="always")
+def jacobian_matrix(line, x, m):
+    """Compute m[d, component] = d x_component / d xi_d."""
+    for component in range(3):
+        a, b, g = 0.0, 0.0, 0.0
+        for t in range(line.shape[2]):
+            a += x[1, t] * line[0, component, t]
+            b += x[0, t] * line[1, component, t]
+            g += x[0, t] * line[2, component, t]
+        m[0, component], m[1, component], m[2, component] = a, b, g
+
+
+@njit(inline="always")
+def spread(m, det):
+    """Return the sum over d and e of |grad xi_d . grad xi_e|, 1/m^2, from the Jacobian matrix."""
+    total, scale = 0.0, 1.0 / det
+    inverse = np.empty((3, 3))
+    for d in range(3):
+        e, f = (d + 1) % 3, (d + 2) % 3
+        for c in range(3):
+            r, s = (c + 1) % 3, (c + 2) % 3
+            inverse[d, c] = (m[e, r] * m[f, s] - m[e, s] * m[f, r]) * scale
+    for d in range(3):
+        for e in range(3):
+            total += abs(
+                inverse[d, 0] * inverse[e, 0] + inverse[d, 1] * inverse[e, 1] + inverse[d, 2] * inverse[e, 2]
+            )
+    return total
+
+
+def compute_element_statistics(
+    coefficients: np.ndarray, numbers: np.ndarray, point_count: int, rho: np.ndarray, vp: np.ndarray
+) -> ElementStatistics:
+    r"""Compute the statistics in one pass over all points of all elements.
+
+    coefficients : see `map_coefficients`. numbers : indices of points [element, k, j, i]. rho, vp : (elements, 1) or
+    (elements, points of an element); vp is the velocity of the fastest wave, m/s.
+
+    The largest eigenvalue of an element's stiffness over its mass bounds that of the global mesh (Fried 1972, J. Sound
+    Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
+    element; other elements are represented by their worst point.
+    """
+    degree = numbers.shape[1] - 1
+    mass = np.zeros(point_count)
+    frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
+    powers = power_tables(gll_points(degree), coefficients.shape[-1])
+    _add_up(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
+    return ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

@@ -1,0 +1,156 @@
+"""Statistics of the global mesh, when each rank has only a part: counts, quality, and the worst element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.mesh.numbering import EDGES
+from lithowave.mesh.quality_report import described, element_measures
+
+PART = 20_000
+LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the largest value is the worst
+
+
+@dataclass(frozen=True)
+class GlobalMeshStatistics:
+    """Statistics of all ranks together.
+
+    elements, points : global numbers, each counted once. kinds : number of elements of each kind, by name. faces :
+    number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices. worst_place
+    : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time step.
+    fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and location.
+    memory_bytes.
+    """
+
+    elements: int
+    points: int
+    kinds: dict[str, int]
+    faces: dict[str, int]
+    quality: dict[str, Any]
+    worst_place: str
+    limiting_speed: float
+    limiting_place: str
+    fewest_points: float
+    slowest_speed: float
+    slowest_place: str
+    memory_bytes: int
+
+
+def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+    """Collect the statistics of all ranks (collective call); all ranks return the same."""
+    parts = plan.ranks.all_gather(_own_facts(plan))
+    kinds: dict[tuple, int] = {}
+    for part in parts:
+        for key, count in part["kinds"].items():
+            kinds[key] = kinds.get(key, 0) + count
+    limiting = _lowest(part["limiting"] for part in parts)
+    coarse = _lowest(part["coarse"] for part in parts)
+    quality, worst_place = _joined([part["quality"] for part in parts])
+    return GlobalMeshStatistics(
+        sum(part["elements"] for part in parts), sum(part["points"] for part in parts),
+        {key[-1]: kinds[key] for key in sorted(kinds)},
+        {kind: sum(part["faces"][kind] for part in parts) for kind in plan.faces}, quality, worst_place,
+        limiting[2], limiting[3], coarse[0], coarse[2], coarse[3], sum(part["memory_bytes"] for part in parts),
+    )  # fmt: skip
+
+
+def _lowest(found: Iterable[tuple]) -> tuple:
+    """Return the item (value, element, ...) with the lowest value; among values equal up to round-off, the one with the
+    lowest element."""
+    found = list(found)
+    least = min(one[0] for one in found)
+    return min((one for one in found if one[0] <= least + 1e-9 * abs(least)), key=lambda one: one[1])
+
+
+def lowest_element(values: np.ndarray, numbers: np.ndarray) -> int:
+    """Return the element of the lowest value; among values equal up to round-off, the lowest index."""
+    least = values.min()
+    near = np.flatnonzero(values <= least + 1e-9 * abs(least))
+    return int(near[np.argmin(numbers[near])])
+
+
+def _own_facts(plan: Any) -> dict[str, Any]:
+    """Return the contribution of this rank's part to `gather_mesh_statistics`."""
+    numbers = plan.mesh.numbers_in_whole
+    kinds, place = plan.kinds
+    counts = np.bincount(place, minlength=len(kinds)).tolist()
+    frequency2 = plan.element_statistics.frequency2
+    worst = lowest_element(-frequency2, numbers)
+    speed = float(plan.materials.speed()[worst].max())
+    return {
+        "elements": plan.element_count,
+        "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
+        "kinds": {
+            (kind.map == "affine", kind.anisotropic, kind_name(kind)): count
+            for kind, count in zip(kinds, counts, strict=True)
+        },
+        "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
+        "limiting": (-float(frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
+        "coarse": _coarsest(plan),
+        "quality": _own_quality(plan),
+        "memory_bytes": plan.memory_bytes(),
+    }
+
+
+def kind_name(kind: Any) -> str:
+    """Return the name of a kind for display."""
+    return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
+
+
+def _coarsest(plan: Any) -> tuple[float, int, float, str]:
+    """Return the minimum points per wavelength at 1 Hz, the element's index, its vs, m/s, and its location."""
+    points = np.empty(plan.element_count)
+    for first in range(0, plan.element_count, PART):
+        some = slice(first, first + PART)
+        nodes = plan.mesh.element_nodes(some)[:, :8]
+        size = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1).max(axis=1)
+        points[some] = plan.degree * plan.slowest(some) / size
+    where = lowest_element(points, plan.mesh.numbers_in_whole)
+    vs = float(plan.slowest(slice(where, where + 1))[0])
+    return float(points[where]), int(plan.mesh.numbers_in_whole[where]), vs, plan.place_of(where)
+
+
+def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
+    """Return `quality_report` of this part with global element indices (the first of elements that are equal up to
+    round-off), and the location of the worst element."""
+    mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
+    measures = element_measures(mesh, plan.degree)
+    report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
+    worst = {}
+    for name, values in measures.items():
+        element = lowest_element(-values if name in LARGEST else values, numbers)
+        report[name] = float(values[element])
+        worst[name] = described(mesh, element) | {"element": int(numbers[element])}
+    by_jacobian, by_angle = measures["jacobian_ratio"], 1 - measures["skewness"]
+    element = lowest_element(np.minimum(by_jacobian, by_angle), numbers)
+    measure = "jacobian_ratio" if by_jacobian[element] <= by_angle[element] else "skewness"
+    report["worst"] = worst
+    report["worst_element"] = described(mesh, element) | {
+        "element": int(numbers[element]), "measure": measure, "value": float(measures[measure][element])
+    }  # fmt: skip
+    return report, plan.place_of(element)
+
+
+def _joined(found: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], str]:
+    reports = [report for report, _ in found]
+    joined = {"elements": sum(one["elements"] for one in reports), "nodes_per_element": reports[0]["nodes_per_element"]}
+    worst = {}
+    for name in reports[0]["worst"]:
+        sign = -1 if name in LARGEST else 1
+        rated = [(sign * one[name], one["worst"][name]["element"], number) for number, one in enumerate(reports)]
+        number = _lowest(rated)[2]
+        joined[name], worst[name] = reports[number][name], reports[number]["worst"][name]
+    joined["worst"] = worst
+    goodness = []
+    for number, one in enumerate(reports):
+        told = one["worst_element"]
+        value = told["value"] if told["measure"] == "jacobian_ratio" else 1 - told["value"]
+        goodness.append((value if math.isfinite(value) else -math.inf, told["element"], number))
+    number = _lowest(goodness)[2]
+    joined["worst_element"] = reports[number]["worst_element"]
+    return joined, found[number][1]
