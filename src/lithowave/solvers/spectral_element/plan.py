@@ -80,8 +80,7 @@ class SpectralElementPlan(ElementPlan):
     locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
     gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
     memory_hint: ClassVar[str] = (
-        "Larger elements (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs "
-        "less"
+        "Use larger elements (solver.max_frequency, points_per_wavelength), a smaller domain or single precision"
     )
 
     @property
