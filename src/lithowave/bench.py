@@ -61,7 +61,7 @@ def run_benchmarks(
     unless given. json_path : the records are written there as a JSON list. tell : takes a line for each size that does
     not fit into the memory, and is left out.
     orders, options : of finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
-    simulation, layer_cells, receivers, steps (see `Setting` there); of spectral elements degrees and deterministic; of
+    simulation, layer_cells, receivers, steps (see `BenchSettings`); of spectral elements degrees and deterministic; of
     discontinuous Galerkin orders.
     """
     sizes, cases, orders = (None if one is None else list(one) for one in (sizes, cases, orders))

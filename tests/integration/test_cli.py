@@ -89,7 +89,7 @@ def test_init_writes_a_file_that_can_be_run(tmp_path, monkeypatch):
     assert "lithowave run simulation.yaml" in lithowave("init")
     assert "this run would work here" in lithowave("check", "simulation.yaml", "--no-measure")
     (tmp_path / "simulation.yaml").write_text("mine")
-    assert "simulation.yaml: exists already" in lithowave("init", status=2)
+    assert "simulation.yaml: already exists" in lithowave("init", status=2)
     assert (tmp_path / "simulation.yaml").read_text() == "mine"
     lithowave("init", "--force")
     assert "schema_version: 1" in (tmp_path / "simulation.yaml").read_text()
@@ -134,7 +134,7 @@ def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
         text = lithowave("run", file, *settings("output.formats=[sac]"), status=1)
         assert "error: Writing SAC needs the package obspy" in text
     monkeypatch.setattr("lithowave.run.check.shutil.disk_usage", lambda _: SimpleNamespace(free=900_000))
-    assert "not enough room" in lithowave("check", file, "--no-measure", status=1)
+    assert "not enough disk space" in lithowave("check", file, "--no-measure", status=1)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_run_says_what_matters(run):
     begin = lines.index(f"small: to {folder}")
     assert lines[begin + 1].startswith("7,406 points, 120 steps to t = 0.8 s")
     assert "step 120 of 120 (100%), t = 0.8 of 0.8 s" in lines[-4] and "million points/s" in lines[-4]
-    assert lines[-3].startswith("done in ")
+    assert lines[-3].startswith("finished: in ")
     assert lines[-2:] == [f"results: {folder}", f"next:    lithowave plot {folder}"]
 
 
@@ -363,13 +363,13 @@ def test_bench_tells_what_local_time_steps_bring(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--size", "12"], "12 points are too few to measure anything"),
-        (["--size", "a"], "'a' is no size"),
-        (["--size", "64,60x50"], "'60x50' is no size"),
+        (["--size", "12"], "12 points are too few to measure; allowed: from"),
+        (["--size", "a"], "'a' is not a grid size"),
+        (["--size", "64,60x50"], "'60x50' is not a grid size"),
         (["--backend", "gpu"], "choose out of: auto, cpu, cuda"),
         (["--passes", "three"], "choose out of: auto, one, two"),
         (["--receivers", "0"], "--receivers: 0 is out of range"),
-        (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; a grid of 68 points would do"),
+        (["--size", "48", "--layer-cells", "30"], "--layer-cells: 30 is too thick; use at least 68 points"),
         (["--order", "9"], "9 is not a valid choice; choose out of: 2, 3, 4, 5, 6, 7, 8"),
         (["--method", "finite_difference", "--order", "5"], "5 is no order of finite_difference; choose out of: 2, 4,"),
         (["--method", "discontinuous_galerkin", "--order", "8"], "--order: 8 is no order of discontinuous_galerkin"),

@@ -100,7 +100,7 @@ def test_rigid_sides_and_no_overlap(tmp_path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("passes", ["two", "one"])
+@pytest.mark.parametrize("passes", slow_except(["two"], ["two", "one"]))
 def test_emulated_devices(tmp_path, passes) -> None:
     """The kernels of a CUDA device with messages through main memory, with one and with two passes over the grid."""
     changes = {

@@ -139,9 +139,9 @@ def test_check_tells_the_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file = write_small(tmp_path)
     text = lithowave("check", file, "--ranks", "2", "--no-measure", *settings("compute.parts=[1,2,1]"))
     for words in (
-        "2 in 1 x 2 x 1 parts, 3,542 to 3,864 points in each",
-        "mean over largest work",
-        "15.5 kB sent in a step, to 1 other rank at most",
+        "2 in 1 x 2 x 1 subdomains, 3,542 to 3,864 points per rank",
+        "mean / maximum work",
+        "15.5 kB per step, to at most 1 other rank",
         "memory of a rank  about 2",
     ):
         assert words in text, words
@@ -160,7 +160,7 @@ def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
     for number in ("1", "0", "-3"):
         assert f"--ranks: {number} is out of range" in lithowave("check", file, f"--ranks={number}", status=2)
     text = lithowave("check", file, "--ranks", "100", status=2)
-    assert "100 ranks for 23 x 23 x 14 points" in text and "Traceback" not in text
+    assert "23 x 23 x 14 points cannot be partitioned among 100 ranks" in text and "Traceback" not in text
     text = lithowave("check", file, "--ranks", "3", *settings("compute.parts=[2,2,1]"), status=2)
     assert "compute.parts: 2 x 2 x 1 parts for 3 ranks" in text
 

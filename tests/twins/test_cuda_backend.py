@@ -201,9 +201,9 @@ def test_a_launch_hands_over_the_values(cupy, monkeypatch) -> None:
     backend = CudaBackend()
     told = backend.zeros(5, np.float64)
     arguments = {"told": told, "number": 0.5, "whole": -7, "pair": np.arange(16, dtype=np.uint8), "more": 1}
-    program = backend.program("kernels", "add_one.cu", {"STEP": 1})
-    assert program is backend.program("kernels", "add_one.cu", {"STEP": 1})
-    assert program is not backend.program("kernels", "add_one.cu", {"STEP": 2})
+    program = backend.program("sample_kernels", "add_one.cu", {"STEP": 1})
+    assert program is backend.program("sample_kernels", "add_one.cu", {"STEP": 1})
+    assert program is not backend.program("sample_kernels", "add_one.cu", {"STEP": 2})
     program.launch("tell", (3, 2), (32,), arguments, 100)
     assert passed == [("tell", [3, 2, 1, 32, 1, 1, 100], 77, 0, bytes(range(16)), -7, 0.5), told.data.ptr]
     program.launch("tell", (3, 0), (32,), arguments)
@@ -223,7 +223,7 @@ def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
     monkeypatch.setattr(cuda_program, "parameter_sizes", lambda function: [8, 4, 4, 16])
     backend = CudaBackend()
     arguments = {"told": backend.zeros(5, np.float64), "number": 0.5, "whole": 1, "pair": bytes(12)}
-    program = backend.program("kernels", "add_one.cu", {})
+    program = backend.program("sample_kernels", "add_one.cu", {})
     with pytest.raises(TypeError, match=r"kernel tell: .*\[8, 4, 4, 16\] bytes.*Pair pair: 12"):
         program.launch("tell", (1,), (1,), arguments)
     program.launch("tell", (1,), (1,), arguments | {"pair": bytes(16)})
@@ -251,7 +251,7 @@ def test_a_failing_capture_is_ended(cupy) -> None:
 
 def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
     backend = CudaBackend()
-    program, array = backend.program("kernels", "add_one.cu", {}), backend.zeros(5, np.float64)
+    program, array = backend.program("sample_kernels", "add_one.cu", {}), backend.zeros(5, np.float64)
 
     def launch(times: int) -> None:
         for _ in range(times):
@@ -300,7 +300,7 @@ def test_nothing_is_collected_in_a_capture(cupy) -> None:
 @pytest.mark.gpu
 def test_the_driver_counts_the_kernels_of_a_graph() -> None:
     backend = CudaBackend()
-    program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(5)
+    program, array = backend.program("sample_kernels", "add_one.cu", DEFINES), backend.zeros(5)
     arguments = {"values": array, "count": array.size}
     step = backend.capture_graph(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
     step(), step()
@@ -431,7 +431,7 @@ def test_a_failing_device_is_told(cupy, status, words) -> None:
     backend = CudaBackend()
     array = backend.zeros(3)
     pending = backend.fetch(array)
-    program = backend.program("kernels", "add_one.cu", {})
+    program = backend.program("sample_kernels", "add_one.cu", {})
     cupy.state["error"] = status
     for call in (
         backend.synchronize,
@@ -452,7 +452,7 @@ DEFINES = {"STEP": 1, "SHARED": 10_000}
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_kernels_run_and_repeat(precision) -> None:
     backend = CudaBackend(precision)
-    program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(1000)
+    program, array = backend.program("sample_kernels", "add_one.cu", DEFINES), backend.zeros(1000)
 
     def step() -> None:
         for _ in range(3):
@@ -469,7 +469,7 @@ def test_every_kind_of_argument_arrives() -> None:
     backend = CudaBackend()
     told = backend.zeros(5, np.float64)
     pair = np.array((3, 4.5), np.dtype([("first", "i4"), ("second", "f8")], align=True))
-    program = backend.program("kernels", "add_one.cu", DEFINES)
+    program = backend.program("sample_kernels", "add_one.cu", DEFINES)
     arguments = {"told": told, "number": 0.5, "whole": -7, "pair": pair}
     program.launch("tell", (1,), (1,), arguments, 8 * DEFINES["SHARED"])
     assert backend.download(told).tolist() == [0.5, -7, 3, 4.5, 5]
@@ -505,7 +505,7 @@ from lithowave.errors import ResourceError
 backend = CudaBackend()
 array = backend.zeros(1000)
 pending = backend.fetch(array)
-backend.program("kernels", "add_one.cu", {DEFINES}).launch("fail", (1,), (1,), {{}})
+backend.program("sample_kernels", "add_one.cu", {DEFINES}).launch("fail", (1,), (1,), {{}})
 for call in (backend.synchronize, lambda: backend.download(array), lambda: backend.zeros(10**8)):
     try:
         call()

@@ -11,7 +11,8 @@ from scipy.sparse.csgraph import connected_components
 
 from hexahedra_boxes import apart, bend, cube, cubes, merged
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.mesh_checks import MeshFaces, check_mesh, close_pairs, components, jacobian_range
 from lithowave.mesh.numbering import exterior_faces
 from lithowave.solvers.spectral_element import geometry

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color, outer_and_inner
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import (
     CORNERS,
     exterior_faces,

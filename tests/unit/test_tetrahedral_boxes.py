@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
 from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
 from lithowave.mesh.tetrahedral_boxes import (

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, layered_box, mean_position
+from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, mean_position
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import CORNERS, number_faces
 from lithowave.mesh.numbering import EDGES as HEXAHEDRON_EDGES
 from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES

@@ -1,4 +1,4 @@
-"""How far a survey is, seen from outside through its folder."""
+"""State and progress of a survey, read from its folder by another process."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class SurveyState:
         return {"directory": str(self.directory), "alive": self.alive, "counts": self.counts, "shots": shots}
 
     def lines(self) -> list[str]:
-        """The whole in a line, then a line for each shot; neighbours of which nothing is to tell share one."""
+        """Return a summary line, then one line per shot; consecutive finished or waiting shots share a line."""
         counted = ", ".join(f"{count} {WORDS.get(state, state)}" for state, count in self.counts.items())
-        told = [f"{len(self.shots)} shots: {counted}"]
+        lines = [f"{len(self.shots)} shots: {counted}"]
         group: list[str] = []
         previous = ""
         for label, shot in self._pairs():
