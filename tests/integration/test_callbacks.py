@@ -149,9 +149,9 @@ def test_a_stopped_run_is_complete_and_shorter(whole: lw.Result, tmp_path: Path,
             assert 0 < len(short) < len(long) and short.times[-1] <= 45 * step
             np.testing.assert_array_equal(short.read(-1, "stress"), long.read(len(short) - 1, "stress"))
     assert (result.directory / "peak_motion.h5").is_file() and not (result.directory / "progress.json").exists()
-    assert "step 45: ended by Reader" in log_of(result.directory)
+    assert "step 45: stopped by Reader" in log_of(result.directory)
     text = run_state(result.directory).text()
-    assert text.startswith("finished: ") and "ended by Reader at t = " in text and "seen enough" in text
+    assert text.startswith("finished: ") and "stopped by Reader at t = " in text and "seen enough" in text
     with pytest.raises(lw.InputError, match="complete"):
         restart_run(result.directory)
 
@@ -226,7 +226,7 @@ def test_what_is_no_callback_is_refused_before_any_work(tmp_path: Path, wrong: A
 def test_surveys_refuse_callbacks(tmp_path: Path) -> None:
     survey = simulation(survey={"shots": [{"position": [0, 0, -400]}]}, **{"output.directory": str(tmp_path / "out")})
     for run in (lambda **keywords: run_survey(survey, **keywords), survey.run):
-        with pytest.raises(lw.InputError, match="processes of their own"):
+        with pytest.raises(lw.InputError, match="separate processes"):
             run(callbacks=[Reader(5)])
     assert not (tmp_path / "out").exists()
 

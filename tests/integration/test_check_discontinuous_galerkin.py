@@ -91,7 +91,7 @@ def test_receivers_beside_a_vertex_of_an_imported_mesh_are_told(meshed: Path, pl
     """The cubes of the box have vertices at multiples of 200 m."""
     meshed.write_text(meshed.read_text().replace("position: [100, 100, 0]", f"position: [{place}]"))
     text = lithowave("check", meshed, "--no-measure")
-    assert ("beside a vertex of the mesh" in text) == told
+    assert ("next to a vertex of the mesh" in text) == told
 
 
 def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InstabilityError
-from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.mesh.hexahedra import curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.memory import memory_needed
 from lithowave.solvers import load_method

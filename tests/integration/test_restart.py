@@ -52,7 +52,7 @@ def stopped(tmp_path, step, number, *arguments):
 def test_sigterm_leaves_a_checkpoint_and_restart_gives_the_same_bits(tmp_path, whole):
     process, folder = stopped(tmp_path, 71, signal.SIGTERM)
     assert process.returncode == TERMINATED, process.errors
-    assert "stopped by SIGTERM at step 71; the checkpoint is written" in process.output
+    assert "stopped at step 71: by SIGTERM, checkpoint written" in process.output
     assert f"lithowave restart {folder}" in process.output
     assert "Traceback" not in process.errors
     report = report_of(folder)
@@ -115,7 +115,7 @@ def test_a_signal_from_outside(tmp_path):
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == TERMINATED, errors
-    assert (folder / CHECKPOINT).exists() and "stopped by SIGTERM" in output
+    assert (folder / CHECKPOINT).exists() and "by SIGTERM" in output
 
 
 @pytest.mark.parametrize("quantity", ["displacement", "velocity"])
@@ -137,7 +137,7 @@ def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     stop_at(monkeypatch, 30, number=signal.SIGINT)
     text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "run", status=128 + signal.SIGINT)
-    assert "stopped by SIGINT at step 30" in text
+    assert "stopped at step 30: by SIGINT" in text
     assert signal.getsignal(signal.SIGINT) is before, "the handlers are as before"
 
 
@@ -169,7 +169,7 @@ def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monk
 def test_what_cannot_be_restarted(tmp_path, whole, monkeypatch):
     assert "this run is complete; there is nothing to restart" in lithowave("restart", whole, status=2)
     text = lithowave("restart", tmp_path / "nothing", status=2)
-    assert "nothing: is no run folder: it has no run.json" in text
+    assert "nothing: is not a run folder: it has no run.json" in text
     assert not (tmp_path / "nothing").exists()
 
     stop_at(monkeypatch, 20)
@@ -205,7 +205,7 @@ def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
     stop_at(monkeypatch, 20)
     assert not run_simulation(simulation, folder).complete
     assert "was a Python function" in lithowave("restart", folder, status=2)
-    assert lithowave("status", folder).endswith("stopped by SIGTERM at step 20; not restartable\n")
+    assert lithowave("status", folder).endswith("stopped at step 20: by SIGTERM; not restartable\n")
     written = read_description(folder)
     assert written["material"]["function"].endswith("ground")
     expected = yaml.safe_load(original.with_overrides({"output.directory": str(folder)}).to_yaml())

@@ -151,9 +151,9 @@ def test_an_instability_is_told_with_step_place_and_causes(tmp_path, monkeypatch
     folder = tmp_path / "run"
     text = lithowave("run", write_small(tmp_path), "--output", folder, status=1)
     assert "error: unstable at step" in text and "Traceback" not in text
-    assert "a velocity is" in text and " m/s near (" in text and "vp = 5000 m/s" in text
+    assert "the largest velocity is" in text and " m/s near (" in text and "vp = 5000 m/s" in text
     assert "Likely causes" in text and "is 150% of the stability limit" in text
-    assert f"what was written before is in {folder}" in text
+    assert f"partial results: {folder}" in text
     report = report_of(folder)
     assert report["exit_state"] == "failed" and "unstable" in report["error"]
     assert 0 < report["failed_at_step"] < 400, "the run stopped on the way"

@@ -29,8 +29,8 @@ def test_a_finished_run(tmp_path):
 
 
 def test_no_run(tmp_path):
-    assert "is no run folder: it has no run.json" in lithowave("status", tmp_path, status=2)
-    assert "there is no such folder" in lithowave("status", tmp_path / "none", status=2)
+    assert "is not a run folder: run.json is missing" in lithowave("status", tmp_path, status=2)
+    assert "the folder does not exist" in lithowave("status", tmp_path / "none", status=2)
     assert run_state(tmp_path).text() == "waiting"
 
 
@@ -38,7 +38,8 @@ def test_a_stopped_run_and_the_step_that_it_goes_on_from(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     stop_at(monkeypatch, 60)
     lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN, status=128 + signal.SIGTERM)
-    assert "stopped by SIGTERM at step 60; resumable from step 60" in lithowave("status", folder)
+    text = lithowave("status", folder)
+    assert f"stopped at step 60: by SIGTERM; `lithowave restart {folder}` resumes from step 60" in text
     assert status(folder)["resumable_from_step"] == 60
 
 
@@ -59,7 +60,7 @@ def test_a_run_that_failed(tmp_path):
     kept = int(log_of(folder).split(": checkpoint")[-2].split()[-1])
     assert kept > 0
     text = lithowave("status", folder)
-    assert f"failed at step 99: the device is gone. (resumable from step {kept})" in text
+    assert f"failed at step 99: the device is gone; `lithowave restart {folder}` resumes from step {kept}" in text
     assert status(folder)["error"] == "the device is gone."
 
 
@@ -69,7 +70,8 @@ def test_a_run_whose_process_is_gone(tmp_path):
     assert process.returncode == -signal.SIGKILL and report_of(folder)["exit_state"] == "running"
     kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
     text = lithowave("status", folder)
-    assert f"ended without a word; lithowave restart goes on (resumable from step {kept})" in text
+    words = "lost: the process ended without reporting an exit state"
+    assert f"{words}; `lithowave restart {folder}` resumes from step {kept}" in text
     assert status(folder)["state"] == "lost"
 
 
@@ -84,10 +86,11 @@ def test_a_run_on_another_machine_is_known_by_its_progress(tmp_path):
     for name in ("progress.json", "log.txt"):
         os.utime(folder / name, (long_ago, long_ago))
     assert status(folder)["state"] == "lost"
-    assert "or it goes on on another-machine, of which nothing was heard for 2 min" in lithowave("status", folder)
+    words = "unless it still runs on another-machine, which last reported 2 min"
+    assert words in lithowave("status", folder)
 
 
-def test_a_run_that_goes_on(tmp_path):
+def test_a_running_run(tmp_path):
     folder = tmp_path / "run"
     file = write_small(tmp_path, ("duration: 0.8", "duration: 60"))
     process = spawn("run", file, "--output", folder, *PLAIN, wait=False)
@@ -103,7 +106,7 @@ def test_a_run_that_goes_on(tmp_path):
     told = status(folder)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
-    assert "running: preparing, no step is done yet" in seen[0]
+    assert "running: preparing, no step completed" in seen[0]
     assert told["state"] == "running" and told["steps"] == 9000
     assert status(folder)["state"] == "stopped"
 
@@ -112,4 +115,4 @@ def test_a_run_that_goes_on(tmp_path):
 def test_progress_that_is_not_complete_is_no_error(tmp_path, content):
     (tmp_path / "run.json").write_text('{"exit_state": "running", "host": "another-machine"}')
     (tmp_path / "progress.json").write_text(content)
-    assert run_state(tmp_path).text() == "running: preparing, no step is done yet"
+    assert run_state(tmp_path).text() == "running: preparing, no step completed"

@@ -131,8 +131,8 @@ def test_shots_of_a_file(tmp_path):
     [
         ("x,y,z\n1,2\n", ":2: shots: the line has 2 columns, the first line 3"),
         ("x,y,z\n1,2,three\n", ":2: z: 'three' is not a finite number"),
-        ("x,y,z,w\n", ":1: shots: 'w' is no column"),
-        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth are no place"),
+        ("x,y,z,w\n", ":1: shots: 'w' is not a column"),
+        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth do not define a position"),
         ("x,y,z\n", "the file has no shot"),
         ("longitude,latitude\n0,100\n", "latitude is -90 to 90"),
         ("x,y,z,scale\n0,0,0,0\n", "must be greater than 0"),
@@ -184,9 +184,9 @@ def done(tmp_path_factory):
 
 def test_every_shot_is_a_run_of_its_own(done):
     folder, text, file = done
-    assert "shot 1 of 3: begins" in text and "all 3 shots are finished" in text and "1 of 3 finished" in text
-    first, second = (text.index(f"shot {number} of 3: begins") for number in (1, 2))
-    assert max(first, second) < text.index("finished in"), "two at a time"
+    assert "shot 1 of 3: running" in text and "finished: all 3 shots" in text and "1 of 3 finished" in text
+    first, second = (text.index(f"shot {number} of 3: running") for number in (1, 2))
+    assert max(first, second) < text.index("finished: in"), "two at a time"
     for number in (1, 2, 3):
         report = report_of(folder / f"shot_000{number}")
         assert report["exit_state"] == "finished" and report["threads"] == 1
@@ -200,14 +200,15 @@ def test_finished_shots_are_left_alone(done):
     before = (folder / "shot_0001" / "run.json").stat().st_mtime_ns
     assert "begins" not in lithowave("run", file, "--output", folder)
     text = lithowave("run", file, "--output", folder, "--shot", 1)
-    assert "shot 1 is finished already, nothing was computed; to repeat it, add --overwrite" in text
+    assert "finished: shot 1, computed earlier; add --overwrite to run it again" in text
     assert "done in" not in text and f"results: {folder / 'shot_0001'}" in text
     assert (folder / "shot_0001" / "run.json").stat().st_mtime_ns == before
     assert "all shots of this survey are finished" in lithowave("restart", folder, status=2)
     text = lithowave("run", file, "--output", folder, *settings("duration=0.5"), status=2)
-    assert "holds another survey (it has another description)" in text and "--overwrite" in text
+    assert "contains another survey (with another description)" in text and "--overwrite" in text
 
 
+@pytest.mark.slow
 def test_plot_draws_each_finished_shot(done, tmp_path):
     folder, text, _ = done
     assert f"next:    lithowave plot {folder}" in text
@@ -219,7 +220,7 @@ def test_plot_draws_each_finished_shot(done, tmp_path):
     lithowave("run", write_survey(tmp_path), "--output", tmp_path / "some", "--shot", 2)
     text = lithowave("plot", tmp_path / "some")
     assert "shot_0002/figures/record_section.png" in text and "shot_0001" not in text
-    assert "2 of 3 shots are not finished and have no figures" in text
+    assert "1 of 3 shots finished; the other shots have no figures" in text
     (tmp_path / "some" / "shot_0002" / "run.json").unlink()
     text = lithowave("plot", tmp_path / "some", status=2)
     assert "none of the 3 shots of this survey is finished" in text
@@ -259,7 +260,7 @@ def test_a_shot_that_fails_does_not_stop_the_others(tmp_path):
 
     blocking.unlink()
     text = lithowave("restart", folder)
-    assert "shot 2 of 3: begins" in text and "shot 1 of 3: begins" not in text
+    assert "shot 2 of 3: running" in text and "shot 1 of 3: running" not in text
     assert json.loads(lithowave("status", folder, "--json"))["counts"] == {"finished": 3}
     assert json.loads((folder / "survey.json").read_text())["failures"] == {}
 
@@ -271,25 +272,25 @@ def wait_for(*paths: Path, process) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
 def test_a_signal_passes_to_the_shots(tmp_path, number):
     file = write_survey(tmp_path, LINE, "  at_once: 2\n", ("duration: 0.8", "duration: 20"))
     folder = tmp_path / "out"
     process = spawn("run", file, "--output", folder, wait=False)
     wait_for(*(folder / name / "progress.json" for name in ("shot_0001", "shot_0002")), process=process)
     assert "running" in lithowave("status", folder)
-    assert "a survey is going on" in lithowave("run", file, "--output", folder, status=2)
+    assert "a survey is running" in lithowave("run", file, "--output", folder, status=2)
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number, errors
-    assert f"stopped by {signal.Signals(number).name}: 0 of 3 shots are finished" in output
+    assert f"stopped: by {signal.Signals(number).name}, 0 of 3 shots finished" in output
     status = json.loads(lithowave("status", folder, "--json"))
     assert [shot["state"] for shot in status["shots"]] == ["stopped", "stopped", "waiting"]
     assert all(shot["resumable_from_step"] > 0 for shot in status["shots"][:2])
     assert "checkpoint written" in log_of(folder / "shot_0001")
     if number == signal.SIGTERM:
         text = lithowave("restart", folder)
-        assert "all 3 shots are finished" in text
+        assert "finished: all 3 shots" in text
         step = status["shots"][0]["resumable_from_step"]
         assert [part["step"] for part in report_of(folder / "shot_0001")["restarts"]] == [step]
 
@@ -341,11 +342,11 @@ def test_from_python_and_what_is_refused_there(tmp_path):
     assert result.seismograms(1).names[0] == "XX.S01"
     assert lw.Simulation.from_file(tmp_path / "out/shot_0001/simulation.yaml").output.quantity == "displacement"
     material = lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2900.0, 2600.0))
-    with pytest.raises(lw.InputError, match="a Python function does not reach"):
+    with pytest.raises(lw.InputError, match="a Python function cannot be passed"):
         simulation.with_overrides({"material": material}).run(output=tmp_path / "other")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
-    with pytest.raises(lw.InputError, match="holds a run, not a survey"):
+    with pytest.raises(lw.InputError, match="contains a run, not a survey"):
         simulation.run(output=tmp_path / "run")
 
 

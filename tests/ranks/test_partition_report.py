@@ -139,9 +139,9 @@ def test_check_tells_the_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file = write_small(tmp_path)
     text = lithowave("check", file, "--ranks", "2", "--no-measure", *settings("compute.parts=[1,2,1]"))
     for words in (
-        "2 in 1 x 2 x 1 parts, 3,542 to 3,864 points in each",
-        "mean over largest work",
-        "15.5 kB sent in a step, to 1 other rank at most",
+        "2 in 1 x 2 x 1 subdomains, 3,542 to 3,864 points per rank",
+        "mean / maximum work",
+        "15.5 kB per step, to at most 1 other rank",
         "memory of a rank  about 2",
     ):
         assert words in text, words
@@ -167,7 +167,7 @@ def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
 
 def test_a_survey_has_no_ranks(tmp_path: Path) -> None:
     text = lithowave("check", write_survey(tmp_path), "--ranks", "2", status=2)
-    assert "--ranks: this is a survey" in text and "Only a single shot runs on several ranks" in text
+    assert "--ranks: the file has a survey" in text and "files without a survey" in text
 
 
 @pytest.mark.parametrize("method", METHODS)

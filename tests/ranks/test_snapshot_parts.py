@@ -169,7 +169,7 @@ def test_the_command_joins_and_removes(tmp_path, kept_apart, whole):
     result = CliRunner().invoke(app, ["join", str(folder)])
     assert result.exit_code == 0 and content(paths[0]) == content(whole)
     assert sorted(paths[0].parent.iterdir()) == paths and unjoined(folder) == []
-    assert "nothing to join" in CliRunner().invoke(app, ["join", str(folder)]).output
+    assert "no snapshot parts to join" in CliRunner().invoke(app, ["join", str(folder)]).output
     result = CliRunner().invoke(app, ["join", str(tmp_path)])
     assert result.exit_code == 1 and "is no run folder" in result.output
 

@@ -1,7 +1,7 @@
-"""The commands. What each needs is imported inside it, so that ``lithowave --help`` answers at once.
+"""The commands. Each imports its modules when it is called, so that ``lithowave --help`` is fast.
 
-Exit status: 0 when everything asked for was done, 1 for a failure on the way, 2 for input that was refused,
-128 + n for a run that signal n stopped (143 after SIGTERM).
+Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 128 + n for a run that signal n
+stopped (143 after SIGTERM).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.version import __version__
 
 BUG_REPORT_HINT = (
-    "This is an error in lithowave itself, not in what you typed. Please report it to the developers with "
-    "the lines above, the simulation file, and what `lithowave doctor` prints."
+    "This is an error in lithowave, not in your input. Please report it to the developers with the lines above, "
+    "the simulation file, and the output of `lithowave doctor`."
 )
 
 
 class Commands(TyperGroup):
-    """The commands; errors meant for users are told without a traceback."""
+    """The group of commands, which prints errors for users without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command and turn what it raises into a message and an exit status."""
+        """Run the command and convert exceptions to a message and an exit status."""
         from lithowave.cli.printing import printed_warnings
 
         try:
@@ -71,8 +71,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 
 def main() -> None:
-    """Entry point of the command ``lithowave``. Of several ranks one that fails ends all: they would wait for it."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal without a character of a title must not end a run
+    """Run the command ``lithowave``. If one of several ranks fails, it aborts all ranks, which would wait for it."""
+    for stream in (sys.stdout, sys.stderr):  # characters that the terminal lacks must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _end_all(status: int) -> None:
-    """Where several ranks run and this one has failed or was stopped: end the others, too."""
+    """If this rank has failed or was stopped, end the other ranks."""
     from lithowave.parallel.ranks import launched
 
     if status and launched():
@@ -98,13 +98,13 @@ def _end_all(status: int) -> None:
 
         ranks = ranks_here()
         if status > 128:
-            ranks.barrier()  # a signal stopped all of them at the same step
+            ranks.barrier()  # a signal stopped all ranks at the same step
             return
         ranks.abort(status)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"lithowave {__version__}")
         raise typer.Exit
 
@@ -136,15 +136,15 @@ def init(
     if file.exists() and not force:
         raise InputError(
             str(file),
-            "exists already",
-            "It is not overwritten unless told so",
-            "say --force, or another name",
+            "already exists",
+            "existing files are not overwritten",
+            "use --force, or choose another name",
         )
     with writing(file):
         file.write_text(template_text(), encoding="utf-8")
-    print_text(f"wrote {file}")
-    print_text(f"next:  lithowave check {quote(str(file))}    what a run would need")
-    print_text(f"       lithowave run {quote(str(file))}")
+    print_text(f"written: {file}")
+    print_text(f"next:    lithowave check {quote(str(file))}    report the requirements of a run")
+    print_text(f"         lithowave run {quote(str(file))}")
 
 
 @app.command()
@@ -316,7 +316,7 @@ def compare(
     if figure is not None:
         path = comparison.figure(figure)
         if not as_json:
-            print_text(f"figure: {path}")
+            print_text(f"figure:  {path}")
 
 
 @app.command()
@@ -415,8 +415,8 @@ def bench(
     }  # fmt: skip
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():
-        raise InputError("--json", f"{json_path.parent} is no folder", "the file is made in an existing one")
-    records = run_benchmarks(**choices, json_path=json_path, tell=print_text)
+        raise InputError("--json", f"{json_path.parent} is not a directory", "expected a file in an existing directory")
+    records = run_benchmarks(**choices, json_path=json_path, report=print_text)
     print_benchmarks(records)
     if json_path is not None:
         print_text(f"records: {json_path}")

@@ -19,4 +19,4 @@ def join(
 
     require_run(directory)
     if not join_run(directory, keep, print_text):
-        print_text(f"{directory}: nothing to join")
+        print_text(f"{directory}: no snapshot parts to join")

@@ -1,4 +1,4 @@
-"""What the commands print: styled on a terminal, plain elsewhere, in lines that are never broken there."""
+"""Printing of the commands: styled on a terminal, plain elsewhere, in lines that are never wrapped there."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks, make_ranks
 if TYPE_CHECKING:
     from lithowave.run.check import CheckReport
 
-ERROR_DELAY = 1.0  # seconds that ranks give the first one to tell an error that all of them have
+ERROR_DELAY = 1.0  # s; time for rank 0 to report an error that all ranks have
 
 
 class PipeSafeConsole(Console):
-    """A console that falls silent when nobody reads its output any more: a run goes on without."""
+    """A console that stops printing when its pipe is closed, so that the run continues."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As the original, also where that one lets the error through."""
+        """Print as the original, including its versions that do not catch the error."""
         try:
             super().print(*objects, **options)
         except BrokenPipeError:
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Send what follows to nowhere."""
+        """Redirect all further output to the null device."""
         self.quiet = True
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -43,13 +43,13 @@ class PipeSafeConsole(Console):
 
 
 def console(*, errors: bool = False, all_ranks: bool = False) -> Console:
-    """Standard output or standard error, as they are now; of several ranks only the first one is heard."""
+    """Return the console of standard output or standard error; quiet on all ranks except rank 0."""
     quiet = not (all_ranks or ranks_here().is_root)
     return PipeSafeConsole(stderr=errors, highlight=False, markup=False, emoji=False, soft_wrap=True, quiet=quiet)
 
 
 def ranks_here() -> Ranks:
-    """The ranks of this command; one where it cannot be told, which is then an error of its own."""
+    """Return the ranks of this command; one rank if MPI cannot be used, which is reported separately."""
     try:
         return make_ranks()
     except LithowaveError:
@@ -57,13 +57,14 @@ def ranks_here() -> Ranks:
 
 
 def print_text(text: str, style: str = "") -> None:
-    """Print a text as it stands."""
+    """Print a text unchanged."""
     console().print(Text(text, style))
 
 
 def print_error(error: Exception) -> None:
-    """Print an error to standard error. Of several ranks each tells its own; the first one, which often has the same,
-    ends them all before the others speak."""
+    """Print an error to standard error. Each of several ranks prints its own error after a delay, in which rank 0,
+    which
+    often has the same error, aborts all ranks."""
     ranks = ranks_here()
     if ranks.size == 1:
         _print_marked("error: ", "bold red", str(error))
@@ -111,7 +112,7 @@ def print_check_report(report: CheckReport) -> None:
 
 
 def print_rows(rows: list[tuple[str, str, str]]) -> None:
-    """Print (name, value, style) in two columns; on a terminal long values are broken within theirs."""
+    """Print (name, value, style) in two columns; on a terminal long values are wrapped within their column."""
     out = console()
     width = max(len(name) for name, _, _ in rows)
     if not out.is_terminal:
@@ -129,18 +130,18 @@ def print_rows(rows: list[tuple[str, str, str]]) -> None:
 
 
 def print_diagnostics(found: dict[str, Any]) -> None:
-    """Print what `lithowave doctor` found."""
+    """Print the results of `lithowave doctor`."""
     from lithowave.doctor import diagnostics_lines
 
     print_rows(
         [(name, value, "bold red" if name == "PROBLEM" else "") for name, value in diagnostics_lines(found)]
     )
     if not found["problems"]:
-        print_text("everything that a run on the CPU needs is here", "green")
+        print_text("no problems: all requirements of runs on the CPU are met", "green")
 
 
 def print_benchmarks(records: list[dict[str, Any]]) -> None:
-    """Print benchmark records as tables, one for each method, and the bandwidths that they are measured against."""
+    """Print benchmark records as tables, one per method, and the bandwidths to which the rates are compared."""
     for method in dict.fromkeys(record["method"] for record in records):
         own = [record for record in records if record["method"] == method]
         rows = [_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)]
@@ -151,11 +152,11 @@ def print_benchmarks(records: list[dict[str, Any]]) -> None:
     measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
     for names, bandwidth in measured.items():
         parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
-        print_text(f"memory bandwidth measured beside it ({', '.join(names)}): {', '.join(parts)}")
+        print_text(f"memory bandwidth ({', '.join(names)}): {', '.join(parts)}")
 
 
 def _benchmark_unit(record: dict[str, Any]) -> str:
-    """One of what a rate counts: point, element."""
+    """Return the unit of a rate in the singular: point, element."""
     return record["unit"].partition("/")[0].removesuffix("s")
 
 
@@ -164,7 +165,7 @@ def _benchmark_head(record: dict[str, Any]) -> tuple[str, ...]:
     names = ("case", "size", accuracy, "precision", "threads", f"million {unit}s/s", f"B/{unit}", "limit", "of limit")
     if "dof_rate" in record:
         return *names, "million DOF/s"
-    return *names, "gain of local steps" if unit == "element" else "of kernels"
+    return *names, "LTS gain" if unit == "element" else "of kernels"
 
 
 def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def json_text(value: Any) -> str:
-    """JSON of plain values; what JSON cannot say (infinite, not a number) becomes null."""
+    """Return the JSON text of plain values; infinite values and NaN become null."""
     return json.dumps(_finite(value), indent=2, default=str)
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run as people see it: a bar on a terminal, lines elsewhere."""
+"""Progress display of a run: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from lithowave.run.progress import ProgressCallback, rate_key, rate_text
 
 @contextmanager
 def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCallback]:
-    """What a run shall call with its progress.
+    """Yield the function that a run calls with its progress.
 
-    Parameters
-    ----------
-    heading : said when the time loop begins. interval : seconds between two lines, where there is no
-    terminal.
+    heading : text printed when the time loop begins. interval : seconds between two lines, without a terminal.
     """
     out = console()
     display = ProgressBar(heading, out) if out.is_terminal else ProgressLines(heading, interval)
@@ -32,7 +29,7 @@ def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCa
         if not lost:
             try:
                 display(entries)
-            except OSError:  # nobody reads on; the run goes on
+            except OSError:  # the pipe is closed; the run continues
                 lost = True
 
     try:
@@ -43,7 +40,7 @@ def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCa
 
 
 class ProgressLines:
-    """A line when the time loop begins, then every so many seconds, and one at the end."""
+    """One line when the time loop begins, at each interval, and at the end."""
 
     def __init__(self, heading: str, interval: float) -> None:
         self.heading, self.interval = heading, interval
@@ -57,11 +54,11 @@ class ProgressLines:
         print_text(begin_text(self.heading, entries) if begins else line_text(entries))
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: there are no resources to release."""
 
 
 class ProgressBar:
-    """A bar with rate, simulated time and time left."""
+    """A progress bar with rate, simulated time and remaining time."""
 
     def __init__(self, heading: str, out: Console) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
@@ -79,43 +76,43 @@ class ProgressBar:
         if self.task is None:
             self.progress.console.print(begin_text(self.heading, entries))
             self.progress.start()
-            self.task = self.progress.add_task("the first step", total=entries["steps"])
+            self.task = self.progress.add_task("first step", total=entries["steps"])
         if rate_of(entries):
             self.progress.update(self.task, description=state_text(entries))
         self.progress.update(self.task, completed=entries["step"])
         self.progress.refresh()
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop the bar and leave it on the screen."""
         if self.task is not None:
             self.progress.stop()
 
 
 def begin_text(heading: str, entries: dict[str, Any]) -> str:
-    """The lines with which a run begins, or goes on."""
+    """Return the lines printed when a run begins or resumes."""
     begun = f"from step {entries['step']} (t = {entries['time_s']:.4g} s) " if entries["step"] else ""
     return (
         f"{heading}\n{entries[entries['unit']]:,} {entries['unit']}, {begun}{entries['steps']:,} steps "
-        f"to t = {entries['end_s']:.4g} s; kernels are compiled at their first use"
+        f"to t = {entries['end_s']:.4g} s; kernels are compiled on first use"
     )
 
 
 def line_text(entries: dict[str, Any]) -> str:
-    """A line of progress."""
+    """Return one line of progress."""
     share = 100.0 * entries["step"] / entries["steps"]
     return f"step {entries['step']} of {entries['steps']} ({share:.0f}%), {state_text(entries)}"
 
 
 def state_text(entries: dict[str, Any]) -> str:
-    """Simulated time, rate and time left."""
+    """Return simulated time, rate and remaining time."""
     parts = [f"t = {entries['time_s']:.4g} of {entries['end_s']:.4g} s"]
     if rate := rate_of(entries):
         parts.append(rate_text(rate, entries["unit"]))
     if entries["remaining_s"] and entries["step"] < entries["steps"]:
-        parts.append(f"{duration_text(entries['remaining_s'])} left")
+        parts.append(f"{duration_text(entries['remaining_s'])} remaining")
     return ", ".join(parts)
 
 
 def rate_of(entries: dict[str, Any]) -> float | None:
-    """Points or elements in a second; None as long as it is not known."""
+    """Return the points or elements updated per second; None if unknown."""
     return entries[rate_key(entries["unit"])]

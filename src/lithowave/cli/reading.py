@@ -1,4 +1,4 @@
-"""From what was typed to a simulation, and errors of later stages brought back to their line in the file."""
+"""Conversion of command line arguments to a simulation, and of later errors to their line in the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTED = {"finite_difference": "points", "spectral_element": "elements", "disco
 def read_simulation(
     file: Path, changes: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> tuple[Simulation, dict[str, Any]]:
-    """The simulation of a file, with entries replaced by ``--set`` and other options; and these entries."""
+    """Return the simulation of a file, with entries replaced by ``--set`` and other options, and these entries."""
     overrides = parse_overrides(changes or [])
     overrides |= {key: value for key, value in (options or {}).items() if value is not None}
     return Simulation.from_file(file, overrides), overrides
@@ -36,7 +36,7 @@ def read_simulation(
 
 @contextmanager
 def located(file: Path, overrides: Mapping[str, Any]) -> Iterator[None]:
-    """Give an InputError raised inside the file and line of the entry that it names."""
+    """Add to an InputError raised inside the block the file and line of the entry that it names."""
     try:
         yield
     except InputError as error:
@@ -58,9 +58,9 @@ def _located(error: InputError, document: Document) -> InputError:
 
 
 def require_run(path: Path) -> None:
-    """Refuse a folder that is not there."""
+    """Refuse a folder that does not exist."""
     if not path.exists():
-        raise InputError(str(path), "there is no such folder", "expected the folder of a run")
+        raise InputError(str(path), "the folder does not exist", "expected the folder of a run")
 
 
 def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping
     _refuse_unknown_choices(chosen)
     for name in ("threads", "layer_cells", "receivers"):
         if chosen.get(name, 1) < 1:
-            raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "expected at least 1")
+            raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "allowed: from 1")
     if not sizes:
         return chosen
     shapes = _sizes(sizes, chosen)
     least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
     if "layer_cells" in chosen and min(map(min, shapes)) < least:
-        raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"a grid of {least} points would do")
+        raise InputError("--layer-cells", f"{chosen['layer_cells']} is too thick", f"use at least {least} points")
     return chosen | {"sizes": shapes}
 
 
@@ -108,13 +108,13 @@ def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
                 raise InputError(
                     name,
                     f"{value!r} is not a valid choice",
-                    f"choose out of: {choices}",
+                    f"allowed: {choices}",
                     nearest(str(value), map(str, allowed)),
                 )
 
 
 def _sizes(texts: Sequence[str], chosen: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """The sizes of the first method that will be measured, large enough for it."""
+    """Return the sizes for the first selected method, at least its minimum."""
     from lithowave.bench import choose_methods
 
     others = ("methods", "cases", "precisions", "backend", "threads")
@@ -125,20 +125,20 @@ def _sizes(texts: Sequence[str], chosen: Mapping[str, Any]) -> list[tuple[int, i
 
 
 def whole_number(option: str, text: str) -> int:
-    """The number that a text stands for."""
+    """Return the integer that a text represents."""
     if not text.strip().isdigit():
-        raise InputError(option, f"{text!r} is no whole number", "several are separated by commas: 4,5")
+        raise InputError(option, f"{text!r} is not an integer", "expected integers separated by commas: 4,5")
     return int(text)
 
 
 def grid_shape(text: str, smallest: int, counted: str = "points") -> tuple[int, int, int]:
-    """Points, elements or cubes along x, y and z from ``200``, a cube, or ``300x200x100``."""
+    """Return points, elements or cubes along x, y and z from ``200``, a cube, or ``300x200x100``."""
     parts = text.strip().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
         raise InputError(
-            "--size", f"{text!r} is no size of a grid", "expected points along each axis: 200, or 300x200x100"
+            "--size", f"{text!r} is not a grid size", "expected points along each axis: 200, or 300x200x100"
         )
     counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
     if min(counts) < smallest:
-        raise InputError("--size", f"{min(counts)} {counted} are too few to measure anything", f"at least {smallest}")
+        raise InputError("--size", f"{min(counts)} {counted} are too few to measure", f"allowed: from {smallest}")
     return tuple(counts)

@@ -1,4 +1,4 @@
-"""What the command line prints when a run has ended: its results, or what is left of it."""
+"""Summary that the command line prints at the end of a run, complete or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithowave.run.progress import rate_key, rate_text
 
 @contextmanager
 def report_partial_results(directory: Path) -> Iterator[None]:
-    """When a run fails half-way, also tell what is left of it."""
+    """If a run fails during the time loop, also print the location of its partial results."""
     try:
         yield
     except InputError:
@@ -29,13 +29,13 @@ def report_partial_results(directory: Path) -> Iterator[None]:
     except LithowaveError as error:
         print_error(error)
         if is_failed_run(directory, error):
-            print_note(f"what was written before is in {directory}, its story in {directory / 'log.txt'}")
-            print_note(f"go on, with the cause removed: lithowave restart {quote(str(directory))}")
+            print_note(f"partial results: {directory}, log: {directory / 'log.txt'}")
+            print_note(f"next:    remove the cause, then lithowave restart {quote(str(directory))}")
         raise typer.Exit(1) from None
 
 
 def is_failed_run(directory: Path, error: LithowaveError) -> bool:
-    """Whether a run folder holds the run that failed with this error, not an earlier one."""
+    """True if a run folder contains the run that failed with this error, not an earlier run."""
     try:
         report = read_report(directory)
     except LithowaveError:
@@ -44,19 +44,16 @@ def is_failed_run(directory: Path, error: LithowaveError) -> bool:
 
 
 def print_run_summary(result: Result) -> None:
-    """After a run: where the results are and what to type next."""
+    """Print the state of the run, its results and the next command."""
     report, folder = result.report, quote(str(result.directory))
     if not result.complete:
-        print_text(
-            f"stopped by {report['stopped_by']} at step {report['stopped_at_step']}; "
-            "the checkpoint is written"
-        )
-        print_text(f"go on:   lithowave restart {folder}")
+        print_text(f"stopped at step {report['stopped_at_step']}: by {report['stopped_by']}, checkpoint written")
+        print_text(f"next:    lithowave restart {folder}")
         raise typer.Exit(128 + Signals[report["stopped_by"]].value)
     rate = report[rate_key(report["unit"])]
     speed = f", {rate_text(rate, report['unit'])}" if rate else ""
-    print_text(f"done in {duration_text(report['wall_s'])}{speed}")
+    print_text(f"finished: in {duration_text(report['wall_s'])}{speed}")
     print_text(f"results: {result.directory}")
     if unjoined(result.directory):
-        print_text(f"join:    lithowave join {folder}    one file of each snapshot file that the ranks wrote parts of")
+        print_text(f"join:    lithowave join {folder}    join the snapshot parts that the ranks have written")
     print_text(f"next:    lithowave plot {folder}")

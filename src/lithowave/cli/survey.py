@@ -1,4 +1,4 @@
-"""Surveys and states of runs on the command line."""
+"""Commands for surveys, and the state of runs and surveys."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ ARRAY = "SLURM_ARRAY_TASK_ID"
 
 
 def shot_number(text: str) -> int:
-    """The number that ``--shot`` gives.
+    """Return the shot number from ``--shot``.
 
     Raises
     ------
-    InputError : it is none, or ``array`` outside an array of jobs.
+    InputError : the text is not a shot number, or is ``array`` outside a job array.
     """
     if text == "array":
         text = os.environ.get(ARRAY, "")
         if not text:
-            raise InputError("--shot", f"array, but {ARRAY} is not set", "This is no job of an array: give a number")
+            raise InputError("--shot", f"array requires {ARRAY}, which is not set", "use a shot number")
     if not text.isdigit():
-        raise InputError("--shot", f"{text!r} is no number of a shot", "expected a number from 1, or array")
+        raise InputError("--shot", f"{text!r} is not a shot number", "expected an integer from 1, or array")
     return int(text)
 
 
 def run_one_shot(
     simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
 ) -> None:
-    """Run one shot here, with its progress."""
+    """Run one shot in this process and display its progress."""
     with located:
         number = shot_number(shot)
         single = simulation.shot(number)
@@ -50,7 +50,7 @@ def run_one_shot(
         assert folder is not None
         if run_state(folder).state == FINISHED and not overwrite:
             run_shot(simulation, number)  # refuses the folder of another survey
-            print_text(f"shot {number} is finished already, nothing was computed; to repeat it, add --overwrite")
+            print_text(f"finished: shot {number}, computed earlier; add --overwrite to run it again")
             print_text(f"results: {folder}")
             return
         display = progress_display(f"{single.title}: to {folder}", single.output.progress_interval)
@@ -68,51 +68,51 @@ def run_all_shots(simulation: Simulation, overwrite: bool, located: AbstractCont
 
 
 def restart_shots(directory: Path, backend: str | None, threads: int | None) -> None:
-    """Go on with a survey."""
+    """Resume a survey."""
     print_text(str(directory))
     print_survey_summary(restart_survey(directory, show=print_shot_event, backend=backend, threads=threads))
 
 
 def print_shot_event(entries: dict[str, Any]) -> None:
-    """Print that a shot has begun or ended."""
+    """Print that a shot has started or ended."""
     name = f"shot {entries['shot']} of {entries['shots']}"
     if entries["event"] == "begin":
-        print_text(f"{name}: begins")
+        print_text(f"{name}: running")
         return
     counts = f"{entries['finished']} of {entries['shots']} finished"
     if entries["failed"]:
         counts += f", {entries['failed']} failed"
     if entries["remaining_s"]:
-        counts += f", about {duration_text(entries['remaining_s'])} left"
-    how = f"finished in {duration_text(entries['seconds'])}" if entries["state"] == "finished" else entries["state"]
+        counts += f", about {duration_text(entries['remaining_s'])} remaining"
+    how = f"finished: in {duration_text(entries['seconds'])}" if entries["state"] == "finished" else entries["state"]
     print_text(f"{name}: {how}; {counts}")
     if entries["error"]:
         print_error(LithowaveError(f"{name}: {entries['error']}"))
 
 
 def print_survey_summary(result: SurveyResult) -> None:
-    """After a survey: what is left to do, and with which status to end."""
+    """Print the state of a survey and the next command, and exit with the status of an incomplete survey."""
     folder = quote(str(result.directory))
     finished = sum(shot.state == "finished" for shot in result.shots)
     if result.stopped_by:
-        print_text(f"stopped by {result.stopped_by}: {finished} of {len(result.shots)} shots are finished")
-        print_text(f"go on:   lithowave restart {folder}")
+        print_text(f"stopped: by {result.stopped_by}, {finished} of {len(result.shots)} shots finished")
+        print_text(f"next:    lithowave restart {folder}")
         raise typer.Exit(128 + Signals[result.stopped_by].value)
     if result.complete:
-        print_text(f"all {finished} shots are finished")
+        print_text(f"finished: all {finished} shots")
         print_text(f"results: {result.directory}")
         print_text(f"next:    lithowave plot {folder}")
         return
     failures = result.failures
     missing = ", ".join(map(str, failures)) or "some"
     print_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
-    print_note(f"what each said is in {result.directory}/shot_.../output.txt; lithowave status {folder} tells more")
-    print_note(f"try those again, with the cause removed: lithowave restart {folder}")
+    print_note(f"output:  {result.directory}/shot_.../output.txt; lithowave status {folder} lists all shots")
+    print_note(f"next:    remove the cause, then lithowave restart {folder}")
     raise typer.Exit(1)
 
 
 def plot_shots(directory: Path) -> None:
-    """Draw the figures of all shots that are finished, each into its own folder."""
+    """Draw the figures of all finished shots, each into the folder of the shot."""
     from lithowave.output.figures import plot_run
 
     shots = state_of(directory).shots
@@ -126,11 +126,11 @@ def plot_shots(directory: Path) -> None:
         for figure in plot_run(path):
             print_text(str(figure))
     if len(finished) < len(shots):
-        print_text(f"{len(shots) - len(finished)} of {len(shots)} shots are not finished and have no figures")
+        print_text(f"{len(finished)} of {len(shots)} shots finished; the other shots have no figures")
 
 
 def print_status(directory: Path, as_json: bool) -> None:
-    """Print how far a run or a survey is."""
+    """Print the state of a run or of a survey."""
     state = state_of(directory)
     if as_json:
         print_text(json_text(state.as_dict()))

@@ -1,1 +1,1 @@
-"""Processes of a run and messages between them: the only package that knows MPI and NCCL."""
+"""Ranks of a run and communication between them: the only package that uses MPI and NCCL."""

@@ -1,4 +1,4 @@
-"""What several ranks do at once, and of which all must know whether it went well everywhere."""
+"""Sections that all ranks execute together, in which an error on one rank is raised on all ranks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Found = TypeVar("Found")
 
 
 def collective_call(ranks: Ranks, work: Callable[[], Found]) -> Found:
-    """What `work()` returns, which hands nothing around; where it fails on some rank, the first of these errors on all.
+    """Return `work()`, which must not communicate; if it fails on some ranks, raise the first of these errors on all.
 
     Raises
     ------
-    LithowaveError : of the first rank that has one.
+    LithowaveError : the error of the lowest failed rank.
     """
     found, problem = None, None
     try:
@@ -30,18 +30,18 @@ def collective_call(ranks: Ranks, work: Callable[[], Found]) -> Found:
             raise problems[0]
         return found  # type: ignore[return-value]
     finally:
-        problem, problems = None, []  # an error refers to this frame
+        problem, problems = None, []  # the traceback of an error refers to this frame
 
 
 @contextmanager
 def collective_section(ranks: Ranks) -> Iterator[None]:
-    """All ranks enter, whatever each does inside, and leave when all are done; an error of one is an error of all.
+    """Execute the block on all ranks, and leave it when all ranks are done; an error on one rank is an error on all.
 
-    Inside nothing may be handed around among the ranks: one that fails would leave the others waiting.
+    The block must not communicate: a rank that fails would leave the other ranks waiting.
 
     Raises
     ------
-    Exception : this rank's own. OutputError : what the first of the others that failed tells.
+    Exception : the error of this rank. OutputError : else the text of the lowest failed rank.
     """
     problem: Exception | None = None
     try:
@@ -53,7 +53,7 @@ def collective_section(ranks: Ranks) -> Iterator[None]:
         if problem is not None:
             raise problem
     finally:
-        problem = None  # an error refers to this frame
+        problem = None  # the traceback of an error refers to this frame
     for rank, text in enumerate(texts):
         if text is not None:
             raise OutputError(f"rank {rank}: {text}")

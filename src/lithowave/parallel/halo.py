@@ -1,9 +1,9 @@
-"""Messages between neighbouring ranks, hidden behind work: `start` and `finish` of each step.
+"""Halo exchange between neighboring ranks, overlapped with computation: `start` and `finish` in each step.
 
-The solver packs what a neighbour needs into one stretch of `outgoing`, and unpacks what came from `incoming`; the rest
-is done here. On a CUDA device messages travel on a stream of their own, beside the work that the solver asks for
-between `start` and `finish`. Packing and unpacking, which take microseconds, stay in the order of that work: kernels
-beside one that needs all multiprocessors at once would hold it up for longer.
+The solver packs the values for a neighbor into a contiguous range of `outgoing`, and unpacks received values from
+`incoming`; this module transports them. On a CUDA device, messages use a separate stream in parallel with the work that
+the solver enqueues between `start` and `finish`. Packing and unpacking take microseconds and stay in the stream of that
+work: a kernel that needs all multiprocessors would be delayed for longer by kernels of another stream.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 SHARED_DEVICES = "LITHOWAVE_SHARED_DEVICES"  # 1: several ranks may use one device, for tests
 TAG = 7
-CHANNELS = 4  # of NCCL
-FLAG_BYTES = 128  # flags lie in lines of memory of their own
+CHANNELS = 4  # NCCL channels
+FLAG_BYTES = 128  # each flag has separate cache lines
 
 Work = Callable[[], None]
 
 
 class Message:
-    """What a rank exchanges with its neighbours each time, one stretch of numbers for each, ranks rising.
+    """Data that a rank exchanges with its neighbors in each call, with one contiguous range per neighbor, in rank
+    order.
 
-    outgoing, incoming : arrays on the device. first_sent, first_received : where in them each rank's stretch begins.
+    outgoing, incoming : arrays on the device. first_sent, first_received : start of the range of each rank.
     """
 
     def __init__(self, halo: Halo, sends: Mapping[int, int], receives: Mapping[int, int]) -> None:
@@ -43,50 +44,50 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that go out each time."""
+        """Bytes sent in each exchange."""
         return sum(self.sends.values()) * self.outgoing.itemsize
 
     def start(self, pack: Work) -> None:
-        """Pack into `outgoing` and send it, once everything asked for so far is done. Nothing waits."""
+        """Pack into `outgoing` and send it after all work enqueued so far, without waiting."""
         pack()
         if not self.halo.silent:
-            with self.backend.beside():
+            with self.backend.on_side_stream():
                 self._send()
         if not self.halo.overlap:
             self._arrive()
 
     def finish(self, unpack: Work) -> None:
-        """Unpack `incoming` once it has come; all work asked for afterwards finds it done."""
+        """Unpack `incoming` after its arrival; work enqueued afterwards sees the result."""
         if self.halo.overlap:
             self._arrive()
         unpack()
 
     def exchange(self, pack: Work, unpack: Work) -> None:
-        """Both at once."""
+        """Start and finish the exchange."""
         self.start(pack)
         self.finish(unpack)
 
     def close(self) -> None:
-        """Let go of what the transport holds."""
+        """Release the resources of the transport."""
 
     def _arrive(self) -> None:
-        """What is asked for from now on finds all of it in `incoming`."""
+        """Let work enqueued from now on see the received values in `incoming`."""
         if not self.halo.silent:
             self._receive()
-            self.backend.join()
+            self.backend.join_side_stream()
 
     def _prepare(self) -> None:
-        """Whatever the transport needs once."""
+        """Prepare the transport, once."""
 
     def _send(self) -> None:
-        """Begin to send and to receive."""
+        """Start to send and to receive."""
 
     def _receive(self) -> None:
-        """Queue, beside other work, whatever brings it there; on a host wait for it."""
+        """Enqueue the reception in parallel with other work; on a host, wait for it."""
 
 
 class StagedMpiMessage(Message):
-    """By MPI between arrays in main memory; on a CUDA device through page-locked buffers."""
+    """Exchange by MPI between arrays in main memory; on a CUDA device through page-locked buffers."""
 
     def _prepare(self) -> None:
         self._out, self._in = self.backend.mirror(self.outgoing), self.backend.mirror(self.incoming)
@@ -110,12 +111,12 @@ class StagedMpiMessage(Message):
         start_all, wait_all = self.halo.ranks.mpi.Prequest.Startall, self.halo.ranks.mpi.Request.Waitall
         start_all(self._requests)
         wait_all(self._requests)
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             self._in.push()
 
 
 class MpiMessage(StagedMpiMessage):
-    """By MPI between arrays that are in main memory anyway: sent at once."""
+    """Exchange by MPI between arrays that are already in main memory, without staging."""
 
     def _send(self) -> None:
         self.halo.ranks.mpi.Prequest.Startall(self._requests)
@@ -125,7 +126,7 @@ class MpiMessage(StagedMpiMessage):
 
 
 class NcclMessage(Message):
-    """By NCCL from device to device."""
+    """Exchange by NCCL between devices."""
 
     def _send(self) -> None:
         nccl, communicator, stream = self.halo.nccl, self.halo.communicator, self.backend.stream.ptr
@@ -140,11 +141,12 @@ class NcclMessage(Message):
 
 
 class PeerMessage(Message):
-    """By the copy engines of the devices of one machine, straight into the memory of the neighbour.
+    """Exchange by the copy engines of the devices of one machine, directly into the memory of the neighbor.
 
-    Each rank has two blocks for what comes, used in turns, with a flag for each neighbour. A neighbour can only write
-    into the block of two messages before when it has this rank's next message, which this rank sent after it had
-    emptied that block: so nobody needs to be asked. That takes a message both ways; one of no numbers is a flag alone.
+    Each rank has two receive buffers, used alternately, with one flag per neighbor. A neighbor writes into the buffer
+    of the message before last only after it has received the next message of this rank, which this rank sends after it
+    has emptied that buffer: no further synchronization is needed. This requires messages in both directions; a message
+    without values consists of a flag only.
     """
 
     def _prepare(self) -> None:
@@ -160,11 +162,11 @@ class PeerMessage(Message):
             told[rank] = (self._block.handle, first, self._flags[rank], self._turn_bytes)
         answers = ranks.all_to_all(told)
         missing = [rank for rank in self.neighbors if answers[rank] is None]
-        assert not missing, f"ranks {missing} do not know of a message from rank {ranks.rank}"
+        assert not missing, f"ranks {missing} have no message from rank {ranks.rank}"
         self._remote = {rank: (self.halo.peers.open(answers[rank][0]), *answers[rank][1:]) for rank in self.neighbors}
 
     def close(self) -> None:
-        """See `Message`; the halo has closed what was opened."""
+        """See `Message`; the halo has closed the opened memory."""
         self._block.free()
 
     def _send(self) -> None:
@@ -179,24 +181,26 @@ class PeerMessage(Message):
 
     def _receive(self) -> None:
         begin = self._block.address + self._count % 2 * self._turn_bytes
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             for rank in self.neighbors:
                 self.halo.peers.wait_flag(begin + self._flags[rank], self._count)
             self.halo.peers.put(self.incoming.data.ptr, begin, self.incoming.nbytes)
 
 
 class Halo:
-    """How the ranks of a run exchange messages.
+    """Communication among the ranks of a run.
 
     Parameters
     ----------
-    ranks : of the run. backend : the device of this one. transport : ``peer``, ``nccl``, ``host`` or ``auto``: the
-    first of these that all ranks can use. overlap : whether messages travel while the solver works; off to measure what
-    that saves. silent : send nothing at all; results are then wrong: to measure what messages cost.
+    ranks : the ranks of the run.
+    backend : the device of this rank.
+    transport : ``peer``, ``nccl``, ``host`` or ``auto``: the first of these that all ranks can use.
+    overlap : True to transport messages while the solver works; False to measure the gain.
+    silent : send no messages, to measure the cost of communication; results are then wrong.
 
     Raises
     ------
-    InputError : a transport that the device does not have.
+    InputError : the device does not support this transport.
     """
 
     def __init__(
@@ -212,14 +216,14 @@ class Halo:
 
     @property
     def alone(self) -> bool:
-        """Whether there is only one rank."""
+        """True if there is only one rank."""
         return self.ranks.size == 1
 
     def message(self, sends: Mapping[int, int], receives: Mapping[int, int]) -> Message:
-        """A message of so many numbers to and from each neighbouring rank. All ranks must make theirs alike."""
+        """Return a message with these numbers of values to and from each neighbor; a collective call of all ranks."""
         kinds = {"peer": PeerMessage, "nccl": NcclMessage, "host": StagedMpiMessage, "mpi": MpiMessage, "none": Message}
         message = kinds[self.transport](self, sends, receives)
-        if not self.alone:  # without other ranks there is nothing to close, and no end of a run at which to do it
+        if not self.alone:  # a standalone run has nothing to close
             self._messages.append(message)
         return message
 
@@ -227,23 +231,23 @@ class Halo:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of messages and communicator; of a run that failed all ranks end at once instead."""
-        messages, self._messages = self._messages, []  # each of which has this halo
+        """Release messages and communicator; if the run failed, abort all ranks instead."""
+        messages, self._messages = self._messages, []  # each refers to this halo
         if kind is not None:
             return
         self.backend.synchronize()
-        self.ranks.barrier()  # nobody writes into the memory of another one any more
+        self.ranks.barrier()  # no rank writes into the memory of another rank from here on
         if self.peers is not None:
             self.peers.close()
             self.ranks.barrier()
         for message in messages:
             message.close()
         if self.communicator is not None:
-            self.communicator.destroy()  # NCCL hangs at exit otherwise
+            self.communicator.destroy()  # otherwise NCCL hangs at exit
             self.communicator = None
 
     def facts(self) -> dict[str, Any]:
-        """What run.json tells."""
+        """Entries for run.json."""
         return self.ranks.facts() | ({} if self.alone else {"transport": self.transport})
 
     def _chosen(self, transport: str) -> str:
@@ -251,15 +255,16 @@ class Halo:
             return "none"
         if not self.backend.own_memory:
             if transport in ("peer", "nccl"):
-                raise InputError("compute.transport", f"{transport} is for CUDA devices", "Allowed on a CPU: auto")
+                got, allowed = f"{transport} requires CUDA devices", "allowed on a CPU: auto, host"
+                raise InputError("compute.transport", got, allowed)
             return "mpi"
         usable = [name for name in ("peer", "nccl", "host") if self.ranks.smallest(float(self._can(name))) > 0]
         if transport == "auto":
             return usable[0]
         if transport not in usable:
-            why = {"peer": "needs a device for each rank, all in one machine", "nccl": "needs a device for each rank"}
+            why = {"peer": "requires one device per rank, all in one machine", "nccl": "requires one device per rank"}
             raise InputError(
-                "compute.transport", f"{transport} {why[transport]}", f"Allowed here: auto, {', '.join(usable)}"
+                "compute.transport", f"{transport} {why[transport]}", f"allowed here: auto, {', '.join(usable)}"
             )
         return transport
 
@@ -268,14 +273,14 @@ class Halo:
             return transport == "host"
         if transport == "nccl":
             return nccl_version() is not None
-        # A device that this process does not see cannot be written into.
+        # Memory of a device that is not visible to this process cannot be written.
         one_machine = self.ranks.local_size == self.ranks.size <= self.backend.device_count
         return one_machine and self.backend.can_export()
 
     def _open_nccl(self) -> None:
         from cupy.cuda import nccl
 
-        # NCCL copies by kernels, one a channel, which must find multiprocessors while the solver works.
+        # NCCL copies with one kernel per channel, which needs free multiprocessors while the solver works.
         channels = int(os.environ.setdefault("NCCL_MAX_NCHANNELS", str(CHANNELS)))
         if self.overlap:
             self.backend.spared_multiprocessors = min(channels, CHANNELS)
@@ -285,21 +290,21 @@ class Halo:
 
 
 def single_rank_halo(backend: Any) -> Halo:
-    """The halo of a run on one rank: nobody to send to."""
+    """Return the halo of a standalone run, without messages."""
     return Halo(SINGLE_RANK, backend)
 
 
 def device_index(ranks: Ranks, device_count: int) -> int:
-    """Number of the device for this rank, by its rank on the machine."""
+    """Return the index of the device for this rank, from its rank on the machine."""
     return ranks.local_rank % max(1, device_count)
 
 
 def require_own_device(ranks: Ranks, backend: Any) -> None:
-    """Let the backend know whether other ranks use its device, too.
+    """Inform the backend whether other ranks use its device.
 
     Raises
     ------
-    ResourceError : they do, which is allowed in tests only.
+    ResourceError : other ranks use it, which is allowed in tests only.
     """
     if not backend.own_memory:
         return
@@ -308,26 +313,27 @@ def require_own_device(ranks: Ranks, backend: Any) -> None:
     if backend.shared and os.environ.get(SHARED_DEVICES) != "1":
         devices = len({device for device in users if device[0] == platform.node()})
         raise ResourceError(
-            f"{ranks.local_size} ranks on a machine with {devices} CUDA device{'s' * (devices != 1)}: each rank needs "
-            f"one of its own. Start at most {devices} there, or set compute.backend: cpu."
+            f"{ranks.local_size} ranks share {devices} CUDA device{'s' * (devices != 1)}, but each rank needs "
+            f"one device. Start at most {devices} ranks per machine, or set compute.backend: cpu."
         )
 
 
 def ranks_sharing_cores(ranks: Ranks) -> int:
-    """How many ranks may run on the same cores of this machine as this one: all that are on it, or, where the launcher
-    has given each cores of its own, just this one."""
+    """Return the number of ranks that may use the same cores as this rank: all ranks of the machine, or 1 if the
+    launcher
+    has bound each rank to separate cores."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     own = (platform.node(), tuple(sorted(cores)))
     return ranks.all_gather(own).count(own)
 
 
 def nccl_version() -> str | None:
-    """Of the NCCL that CuPy has loaded."""
+    """Return the version of the NCCL that CuPy has loaded; None without NCCL."""
     try:
         from cupy.cuda import nccl
 
         number = int(nccl.get_version()) if nccl.available else 0
-    except Exception:  # CuPy without NCCL fails in ways of its own
+    except Exception:  # CuPy without NCCL raises various exceptions
         return None
     major, rest = divmod(number, 10_000) if number >= 10_000 else divmod(number, 1000)
     return f"{major}.{rest // 100}.{rest % 100}" if number else None
@@ -338,5 +344,5 @@ def _begins(counts: Mapping[int, int]) -> dict[int, int]:
 
 
 def _parts(array: np.ndarray, counts: Mapping[int, int]) -> list[tuple[int, np.ndarray]]:
-    """The stretch of each rank."""
+    """Return the contiguous range of each rank."""
     return [(rank, array[first : first + counts[rank]]) for rank, first in _begins(counts).items()]

@@ -1,4 +1,4 @@
-"""The processes (ranks) of a run: one, or those that `mpiexec` started."""
+"""The processes (ranks) of a run: one process, or those started by `mpiexec`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from lithowave.errors import LithowaveError, MissingPackageError, ResourceError
 from lithowave.parallel.watchdog import Watchdog
 
-# What launchers tell the processes that they start: how many there are, or at least which one each is.
+# Environment variables that launchers set: the number of ranks, or at least the rank of each process.
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
 
@@ -23,73 +23,73 @@ Note = Callable[[int, str], None]
 
 
 class Ranks:
-    """The processes of a run; here the only one.
+    """The processes of a run; this base class is the single rank of a standalone run.
 
-    rank : of this one. size : how many there are. local_rank, local_size : the same on this machine. All ranks must
-    call each of the methods that hand values around, in the same order.
+    rank, size : index of this rank, and number of ranks. local_rank, local_size : the same among the ranks of this
+    machine. Methods that exchange values are collective: all ranks must call them, in the same order.
     """
 
     rank, size, local_rank, local_size = 0, 1, 0, 1
 
     @property
     def is_root(self) -> bool:
-        """Whether this is the rank that writes reports and gathers results."""
+        """True if this is rank 0, which writes reports and gathers results."""
         return self.rank == 0
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Values of all ranks, in their order, on the root; None elsewhere."""
+        """Return the values of all ranks, in rank order, on the root; None on the other ranks."""
         return [value]
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Values of all ranks, in their order."""
+        """Return the values of all ranks, in rank order."""
         return [value]
 
     def all_to_all(self, values: Sequence[Any]) -> list[Any]:
-        """What every rank has for this one. values : what this one has for each."""
+        """Return the values that all ranks have for this rank. values : the values of this rank for each rank."""
         return list(values)
 
     def broadcast(self, value: Any) -> Any:
-        """The value of the root."""
+        """Return the value of the root."""
         return value
 
     def largest(self, value: float) -> float:
-        """The largest of the values of all ranks; infinite if one is infinite or not a number."""
+        """Return the maximum of the values of all ranks; infinite if a value is infinite or NaN."""
         return float(value) if np.isfinite(value) else float("inf")
 
     def smallest(self, value: float) -> float:
-        """The smallest of the values of all ranks."""
+        """Return the minimum of the values of all ranks."""
         return value
 
     def total(self, value: Any) -> Any:
-        """The sum of the values (numbers, arrays) of all ranks, added in the order of the ranks."""
+        """Return the sum of the values (numbers or arrays) of all ranks, added in rank order."""
         return value
 
     def barrier(self) -> None:
         """Wait for all ranks."""
 
     def watch(self, patience: float, note: Note | None = None) -> None:
-        """From now on a rank that notes no step for so many seconds ends the run.
+        """Start the watchdog: if a rank notes no step for `patience` seconds, it ends the run.
 
-        note : called before with the last step and what is to be told.
+        note : function called before, with the last step and the error text.
         """
 
     def note_step(self, step: int) -> None:
-        """Tell the watchdog that the run goes on."""
+        """Inform the watchdog that the run has completed a step."""
 
     def end_watch(self) -> None:
-        """The time loop is over."""
+        """Stop the watchdog, after the time loop."""
 
     def abort(self, status: int) -> NoReturn:
-        """End all ranks at once, with this exit status."""
+        """Abort all ranks with this exit status."""
         sys.exit(status)
 
     def facts(self) -> dict[str, Any]:
-        """What run.json tells of them."""
+        """Return entries for run.json."""
         return {"ranks": self.size}
 
 
 class MpiRanks(Ranks):
-    """The processes that an MPI launcher started."""
+    """The processes started by an MPI launcher."""
 
     def __init__(self) -> None:
         from mpi4py import MPI
@@ -151,9 +151,8 @@ class MpiRanks(Ranks):
 
     def _give_up(self, step: int, seconds: float) -> None:
         text = (
-            f"nothing has happened for {seconds:.0f} s after step {step}: another rank does not answer, or a device "
-            "hangs. The run ends here; lithowave restart goes on from its last checkpoint (compute.patience says how "
-            "long ranks wait)."
+            f"no step for {seconds:.0f} s after step {step}: another rank does not respond, or a device hangs. "
+            "The run ends here; lithowave restart resumes it from the last checkpoint. compute.patience sets the limit."
         )
         sys.stderr.write(f"rank {self.rank} of {self.size}: error: {text}\n")
         if self._note is not None:
@@ -166,7 +165,7 @@ class MpiRanks(Ranks):
         sys.stdout.flush()
         sys.stderr.flush()
         self.world.Abort(status)
-        os._exit(status)  # an MPI may return before it ends the process
+        os._exit(status)  # MPI may return before it ends the process
 
     def facts(self) -> dict[str, Any]:
         """See `Ranks`."""
@@ -177,31 +176,31 @@ SINGLE_RANK = Ranks()
 
 
 def launched() -> bool:
-    """Whether a launcher started this process as one of several, as far as the environment tells."""
+    """True if the environment shows that a launcher started this process as one of several ranks."""
     sizes = [int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()]
     return max(sizes) > 1 if sizes else any(name in os.environ for name in RANK_VARIABLES)
 
 
 @lru_cache
 def make_ranks() -> Ranks:
-    """The ranks of this run: those that `mpiexec` started, or this process alone.
+    """Return the ranks of this run: those started by `mpiexec`, or a single rank.
 
     Raises
     ------
-    MissingPackageError : mpiexec started several processes, but mpi4py is not there. ResourceError : mpiexec belongs to
-    another MPI than mpi4py.
+    MissingPackageError : mpiexec started several processes, but mpi4py is not installed. ResourceError : mpiexec and
+    mpi4py use different MPI libraries.
     """
     if not launched():
         return SINGLE_RANK
     if find_spec("mpi4py") is None:
-        raise MissingPackageError("mpi4py", "a run on more than one process", "mpi")
+        raise MissingPackageError("mpi4py", "a run on several ranks", "mpi")
     ranks = MpiRanks()
-    told = max((int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()), default=1)
-    if ranks.size < told:
+    started = max((int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()), default=1)
+    if ranks.size < started:
         raise ResourceError(
-            f"{told} processes were started, but each finds only {ranks.size}: this mpiexec belongs to another MPI "
-            "than mpi4py does. Start with the mpiexec of the environment that lithowave is in (lithowave doctor tells "
-            "both), or choose the MPI for mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+            f"{started} processes were started, but each finds only {ranks.size}: this mpiexec and mpi4py use "
+            "different MPI libraries. Use the mpiexec of the environment of lithowave (see lithowave doctor), or "
+            "select the MPI library of mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     if ranks.size == 1:
         return SINGLE_RANK
@@ -210,7 +209,7 @@ def make_ranks() -> Ranks:
 
 
 def _abort_on(ranks: Ranks, tell: Any) -> Any:
-    """An exception that nobody catches ends all ranks: the others would wait for ever."""
+    """Install a hook by which an uncaught exception aborts all ranks, which would otherwise wait forever."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         tell(kind, error, trace)

@@ -1,4 +1,4 @@
-"""A thread that acts when a run makes no step for long."""
+"""A thread that acts when a run completes no step for a long time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Watchdog:
-    """Calls act(step, seconds) once nothing was noted for `patience` seconds; step : the last one noted."""
+    """Timer that calls act(step, seconds) if no step is noted for `patience` seconds; step : the last noted step."""
 
     def __init__(self, patience: float, act: Callable[[int, float], None]) -> None:
         self.patience, self._act = patience, act
@@ -18,11 +18,11 @@ class Watchdog:
         self._thread.start()
 
     def note(self, step: int) -> None:
-        """The run is at this step and goes on."""
+        """Note that the run has completed this step."""
         self._noted, self._step = time.monotonic(), step
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._stopped.set()
         self._thread.join()
 

@@ -29,15 +29,14 @@ _TERM = re.compile(r"(/?)\s*([A-Za-z]+)\^?([-+]?\d+)?")
 
 
 def si_factor(text: str, exponents: Exponents) -> float | None:
-    """The factor that makes a value with this unit SI; None when the unit is unknown or of another kind.
+    """Return the factor from this unit to SI; None if the unit is unknown or of another dimension.
 
-    A unit is a product of terms, each a name with an optional power; ``/`` and ``per`` turn the next term
-    over.
+    A unit is a product of terms, each a name with an optional power; the term after ``/`` or ``per`` is inverted.
     """
     normal = re.sub(
         r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^")
     )
-    # A point or star between terms is a product; what is left between matches must be blank.
+    # A point or star between terms is a product; all other text between matches must be blank.
     normal = re.sub(r"[.·*()]", " ", normal)
     if re.sub(_TERM, "", normal).strip() or not normal.strip():
         return None

@@ -1,1 +1,1 @@
-"""Runs: their launch, time loop, dry run, progress, and the watch over them."""
+"""Runs: launch, time loop, dry run, progress, and instability watch."""

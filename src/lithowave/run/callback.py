@@ -1,4 +1,4 @@
-"""Callbacks of the time loop: the protocol, and how a user's callback ends a run on all ranks at the same step."""
+"""Callbacks of the time loop: the protocol, and how a user's callback stops a run on all ranks at the same step."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from lithowave.solvers.gathered import GatheredSolver
 
 @runtime_checkable
 class Callback(Protocol):
-    """Work that the time loop does between steps; derive a class from this one and define ``__call__``.
+    """Work done by the time loop between steps; derive a class from this one and define ``__call__``.
 
-    After each step the loop calls each callback that is due, in the order of the list. Recorders, the instability
-    watch, checkpoints and progress are callbacks; those of the user come after the recorders of the same step and
+    After each step the loop calls each callback that is due, in list order. Recorders, the instability watch,
+    checkpoints and progress are callbacks; callbacks of the user are called after the recorders of the same step and
     before the others.
 
     A callback reads the solution from `solver` (:class:`lithowave.solvers.gathered.GatheredSolver`):
     ``receiver_velocities()``, ``plane(axis, coordinate, field)``, ``largest_velocity()`` and ``acquisition``; and the
-    time from `clock`: ``step``, ``steps``, ``time`` and ``time_step``. It ends the run with ``clock.stop(reason)``: the
-    run is then complete at this step, and its files hold the samples up to this time.
+    time from `clock`: ``step``, ``steps``, ``time`` and ``time_step``. It stops the run with ``clock.stop(reason)``:
+    the run is then complete at this step, and its files contain the samples up to this time.
 
     With several ranks, each rank has its own instance. `due` must return the same on all ranks, and all ranks must call
     the same methods of `solver` in the same order, since these exchange messages; their results are the same on all
     ranks. A run stops if any of its ranks calls ``clock.stop``.
 
-    A callback has no part in checkpoints: a restarted run creates it again, and `start` is called at the step of the
-    checkpoint.
+    Checkpoints do not contain the state of callbacks: a restarted run creates them again and calls `start` at the step
+    of the checkpoint.
     """
 
     def due(self, clock: Clock) -> bool:
-        """True if the callback is to be called after this step; by default after every step."""
+        """True if the loop calls the callback after this step (default: after every step)."""
         return True
 
     @abstractmethod
@@ -45,16 +45,16 @@ class Callback(Protocol):
         """Prepare, once before the first step of the loop."""
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Conclude, once after the last step; not called if the run fails, or if a signal stops it."""
+        """Finish, once after the last step; not called if the run fails or a signal stops it."""
 
     def close(self) -> None:
-        """Release files and the like, however the run ends."""
+        """Release resources such as files, at the end of any run."""
 
 
 class UserCallback:
-    """A user's callback, whose wish to stop the run all ranks follow at the same step.
+    """A user's callback that stops the run on all ranks at the same step.
 
-    stopped : True if this callback has ended the run.
+    stopped : True if this callback has stopped the run.
     """
 
     def __init__(self, callback: Callback, ranks: Ranks) -> None:
@@ -63,16 +63,16 @@ class UserCallback:
         self.stopped = False
 
     def due(self, clock: Clock) -> bool:
-        """See `Callback`; not after another callback has ended the run."""
+        """See `Callback`; False after another callback has stopped the run."""
         return clock.stop_reason is None and self.callback.due(clock)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Call it, and agree with the other ranks on whether the run ends."""
+        """Call the callback, and agree with the other ranks on whether the run ends."""
         self.callback(solver, clock)
         self._agree(clock)
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
-        """See `Callback`; a run that it stops here makes no step."""
+        """See `Callback`; a run that is stopped here makes no step."""
         before = clock.stop_reason
         self.callback.start(solver, clock)
         if before is None:
@@ -104,7 +104,7 @@ def user_callbacks(callbacks: Sequence[Callback], ranks: Ranks) -> list[UserCall
         if isinstance(callback, type) or not isinstance(callback, Callback):
             what = f"the class {callback.__name__}" if isinstance(callback, type) else type(callback).__name__
             raise InputError(
-                f"callbacks[{index}]", f"{what} is not a callback", "Allowed: instances of a subclass of "
+                f"callbacks[{index}]", f"{what} is not a callback", "allowed: instances of a subclass of "
                 "lithowave.Callback", "derive a class from it, define __call__(solver, clock), and pass an instance",
             )  # fmt: skip
     return [UserCallback(callback, ranks) for callback in callbacks]

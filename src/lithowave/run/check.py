@@ -1,4 +1,4 @@
-"""The dry run: what a simulation would need, cost and write, and whether it could run here."""
+"""The dry run: memory, run time and output of a simulation, and whether this machine can run it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,30 @@ from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.solvers import load_method
 
-# A Python process with the packages loaded and the kernels compiled, before any array of a run.
+# Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
 PROCESS_BYTES = 200_000_000
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `lithowave check` tells.
+    """Requirements and predicted time of a run, as reported by ``lithowave check``.
 
-    plan, plan_lines : the discretization, as `summary` and `lines` of the method's plan give it. threads : None on a
-    GPU. memory_bytes : main memory of the whole process; device_memory_bytes : memory of the GPU (None without one);
-    free_... : what is there. loop_s : predicted time in the time loop, from a measurement of this machine (None where
-    not measured); rate : points or elements (unit) in a second. output_bytes, free_disk_bytes. warnings : what may not
-    be meant. problems : why the run would fail here. partition : of a run on several ranks, if asked for; memory and
-    times beside it are still those of one rank. ranks_per_machine : how many of these ranks fit on this machine.
+    Attributes
+    ----------
+    title : title of the simulation.
+    plan, plan_lines : the discretization, as a dictionary and as (name, text) for printing.
+    backend, device : ``cpu`` or ``cuda``, and the name of the processor or GPU.
+    threads : threads of the CPU backend; None on a GPU.
+    memory_bytes, free_memory_bytes : main memory of the process, and free main memory.
+    device_memory_bytes, free_device_memory_bytes : the same for the GPU; None on a CPU.
+    unit, rate : ``points`` or ``elements``, and their updates per second; None if not measured.
+    loop_s : predicted time in the time loop, s, from a measurement on this machine; None if not measured.
+    output_bytes, free_disk_bytes : size of all output files, and free disk space.
+    warnings : entries that are allowed but may not be intended.
+    problems : reasons why the run would fail on this machine; empty if it can run.
+    partition : the partition among several MPI ranks, if requested; the memory and time of the other attributes are
+        those of a run on one rank.
+    ranks_per_machine : number of these ranks that fit on this machine; None without a partition.
     """
 
     title: str
@@ -66,12 +76,12 @@ class CheckReport:
 
     @property
     def runnable(self) -> bool:
-        """True if the run, with all of its ranks, would work on this machine."""
+        """True if the run, with all of its ranks, can run on this machine."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """Whether the run would work on this machine, in one line."""
+        """One line that states whether the run can run on this machine."""
         ranks = 1 if self.partition is None else self.partition.ranks
         if self.runnable:
             return "this run would work here" + (f", with all {ranks} ranks on this machine" if ranks > 1 else "")
@@ -84,26 +94,26 @@ class CheckReport:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All entries, for JSON."""
+        """Return all entries as plain values for JSON."""
         entries = asdict(self) | {rate_key(self.unit): self.rate, "runnable": self.runnable}
         return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "rate")}
 
     def lines(self) -> list[tuple[str, str]]:
-        """Name and value, in the order in which they are told."""
-        told = [*self.plan_lines, *self._sizes()]
+        """Return (name, text) of each entry, in printing order."""
+        rows = [*self.plan_lines, *self._sizes()]
         if self.loop_s is not None:
             speed = rate_text(self.rate, self.unit)
-            told.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
+            rows.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
         if self.partition is not None:
-            told += self.partition.lines()
+            rows += self.partition.lines()
             if self.partition.loop_s is not None:
-                each = "with a device like this one for each" if self.partition.own_device else "that share this CPU"
+                each = "each on a device like this one" if self.partition.own_device else "which share this CPU"
                 time = duration_text(self.partition.loop_s)
-                told.append((f"time on {self.partition.ranks} ranks", f"{time}, {each}"))
-        return told
+                rows.append((f"time on {self.partition.ranks} ranks", f"{time}, {each}"))
+        return rows
 
     def _sizes(self) -> list[tuple[str, str]]:
-        """With a partition the memory of the rank that needs most, which is not known exactly."""
+        """Return the sizes; with a partition, the approximate memory of the rank that requires most."""
         one = self if self.partition is None else self.partition
         of, about = ("", "") if self.partition is None else (" of a rank", "about ")
         rows = [
@@ -129,17 +139,23 @@ class CheckReport:
 
 
 def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int | None = None) -> CheckReport:
-    """Make the plan of a run without running it.
+    """Plan a run and report its requirements, without running it.
 
     Parameters
     ----------
-    measure : time a few steps on a small grid of the same kind, to predict the run's time (a few seconds).
-    ranks : tell how so many would share the run; what of memory is then a problem is what one of them needs.
+    simulation : the validated description.
+    measure : time a few steps on a small grid or mesh of the same kind to predict the run time (a few seconds).
+    ranks : report also the partition and load balance for this number of MPI ranks, at least 2; `problems` then
+        compares the memory of one rank with the free memory.
+
+    Returns
+    -------
+    CheckReport : sizes, predicted time, warnings and problems. Missing memory, disk space, packages or devices are
+        listed in `problems`; without a requested GPU, the sizes are those of a run on the CPU.
 
     Raises
     ------
-    InputError : where the description cannot be accepted, or not be shared so; what this machine lacks is told in
-    `problems` instead. Where that is the GPU, memory is told as on a CPU.
+    InputError : the description is invalid, or cannot be partitioned among this number of ranks.
     """
     if ranks is not None:
         require_ranks(simulation, ranks)
@@ -160,7 +176,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     one = need if partition is None else MemoryRequirement(partition.memory_bytes, partition.device_memory_bytes)
     problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
     directory = Path(simulation.output.directory)
-    # A checkpoint goes only when the next one is complete.
+    # The old checkpoint is deleted only after the new one is complete, so the disk must hold both.
     problems += _disk_problems(directory, written + 2 * checkpoint)
     try:
         check_names(receivers, simulation.output.formats)
@@ -203,32 +219,32 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
 def _memory_problems(
     need: MemoryRequirement, free: int, device_free: int | None, backend: Backend, whom: str
 ) -> list[str]:
-    """What does not fit into the memory of the device, or of this machine."""
-    found = []
+    """Return the requirements that exceed the memory of the device or of this machine."""
+    problems = []
     if need.device is not None and need.device > device_free:
-        found.append(
+        problems.append(
             f"not enough GPU memory{whom}: {readable_size(need.device)} needed, {readable_size(device_free)} free on "
             f"{backend.device}"
         )
     if need.main > free:
-        found.append(f"not enough memory{whom}: {readable_size(need.main)} needed, {readable_size(free)} free")
-    return found
+        problems.append(f"not enough memory{whom}: {readable_size(need.main)} needed, {readable_size(free)} free")
+    return problems
 
 
-def _disk_problems(directory: Path, most: int) -> list[str]:
-    """Why a folder does not take so many bytes."""
-    place, found = _existing(directory), []
+def _disk_problems(directory: Path, size: int) -> list[str]:
+    """Return why `size` bytes cannot be written to a folder."""
+    place, problems = _existing(directory), []
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        found.append(f"{directory} cannot be written: {place} is no folder that you may write into")
-    if most > (disk := _free_disk(directory)):
-        found.append(f"not enough room in {place}: {readable_size(most)} needed, {readable_size(disk)} free")
-    return found
+        problems.append(f"{directory} cannot be written: {place} is not a writable folder")
+    if size > (disk := _free_disk(directory)):
+        problems.append(f"not enough disk space in {place}: {readable_size(size)} needed, {readable_size(disk)} free")
+    return problems
 
 
 def _too_many_ranks(partition: ScalingEstimate, fitting: int, free: int, backend: Backend) -> list[str]:
-    """Return why the ranks, each of which fits, cannot all be on this machine.
+    """Return why the ranks, each of which fits, do not fit on this machine together.
 
-    fitting : how many of them can.
+    fitting : number of ranks that fit.
     """
     ranks = partition.ranks
     if not 0 < fitting < ranks:
@@ -250,7 +266,7 @@ def _shared_cores(partition: ScalingEstimate) -> list[str]:
 
 
 def _backend(simulation: Simulation) -> tuple[Backend, list[str]]:
-    """The device; where it is not there, the CPU in its place and what is missing."""
+    """Return the backend; if it is missing, the CPU backend and the problem."""
     compute = simulation.compute
     try:
         return make_backend(compute.backend, compute.precision, compute.threads), []
@@ -263,13 +279,13 @@ def _occupied(directory: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"output.directory: {directory} holds another run ({', '.join(names[:3])}); lithowave run needs "
+        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); lithowave run requires "
         "--output DIR or --overwrite"
     ]
 
 
 def duration_text(seconds: float) -> str:
-    """A duration as people say it: ``43 s``, ``5 min 20 s``, ``3 h 05 min``."""
+    """Return a duration as text: ``43 s``, ``5 min 20 s``, ``3 h 05 min``."""
     if seconds < 99.5:
         return f"{seconds:.3g} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -284,7 +300,7 @@ def _free_disk(directory: Path) -> int:
 
 
 def _existing(path: Path) -> Path:
-    """The nearest folder above that exists."""
+    """Return the nearest parent folder that exists."""
     path = path.absolute()
     while not path.exists():
         path = path.parent

@@ -17,12 +17,15 @@ from lithowave.solvers.gathered import GatheredSolver
 
 
 class CheckpointManager(Callback):
-    """The callback that writes checkpoints, and ends the loop after one if a signal asks for it.
+    """The callback that writes checkpoints, and ends the loop after one if a signal requests it.
 
     Parameters
     ----------
-    folder : the run folder. identity : fingerprint of the description. interval : simulated time between two
-    checkpoints, s; None: only on signals. recorders, watch : whose states belong to a checkpoint. requests : signals.
+    folder : the run folder.
+    identity : fingerprint of the description.
+    interval : simulated time between two checkpoints, s; None: only on signals.
+    recorders, watch : callbacks whose states are part of a checkpoint.
+    requests : signals that request checkpoints.
     """
 
     def __init__(
@@ -39,14 +42,14 @@ class CheckpointManager(Callback):
         self.every = 0 if interval is None else max(1, round(interval / watch.schedule.time_step))
 
     def due(self, clock: Clock) -> bool:
-        """True at the interval, but not at the end, when nothing is left to lose; and if a signal asks for it."""
+        """True at the interval, except at the end, when no work can be lost, and if a signal requests a checkpoint."""
         at_interval = self.every > 0 and clock.step % self.every == 0 and not clock.finished
         return at_interval or self.requests.pending(clock)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Flush the recorders, so that their files hold what the checkpoint relies on, and write the state.
+        """Flush the recorders, so that their files contain the samples before the checkpoint, and write the state.
 
-        The watch inspects the fields first: unstable fields are not stored.
+        The watch inspects the fields first, so that unstable fields are not stored.
         """
         self.watch.inspect(solver, clock)
         common: State = {
@@ -75,5 +78,5 @@ class CheckpointManager(Callback):
 
 
 def _group(number: int) -> str:
-    """The name of a recorder's arrays in a checkpoint; the first recorder is that of the seismograms."""
+    """Return the name of a recorder's arrays in a checkpoint; the first recorder is that of the seismograms."""
     return "seismograms" if number == 0 else f"recorder{number}"

@@ -20,13 +20,15 @@ MAX_GROWTH = 1e3
 class InstabilityWatch(Callback):
     """The callback that inspects the largest velocity at intervals, and at the end.
 
-    While the sources act, any finite velocity is allowed; after that, no velocity can exceed a thousand times the
-    largest one before, however the structure focuses waves.
+    While the sources act, any finite velocity is allowed. After that, an error is raised if the largest velocity
+    exceeds 1000 times its previous maximum, which no focusing of waves can cause.
 
     Parameters
     ----------
-    schedule : for the report. sources : point sources; after the end of their time functions growth is limited. every :
-    steps. onsets : of these sources; None: fields may remain zero.
+    schedule : time step and stability limit, for the report.
+    sources : point sources; growth is limited after the end of their time functions.
+    every : steps between two inspections.
+    onsets : onsets of these sources; None: fields may remain zero.
     """
 
     def __init__(
@@ -49,16 +51,16 @@ class InstabilityWatch(Callback):
         self.inspect(solver, clock)
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Inspect the fields with which the loop begins."""
+        """Inspect the initial fields of the loop."""
         self.inspect(solver, clock)
 
     def inspect(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Compare the largest velocity with those before.
+        """Compare the largest velocity with its previous maximum.
 
         Raises
         ------
-        InstabilityError : it is not finite, or has grown too much. SelfCheckError : sources have acted, but the
-        velocity is zero everywhere.
+        InstabilityError : the velocity is not finite, or has grown too much.
+        SelfCheckError : sources have acted, but the velocity is zero everywhere.
         """
         now = solver.largest_velocity()
         grown = clock.time > self.sources_end and self.largest > 0 and now > MAX_GROWTH * self.largest
@@ -69,18 +71,18 @@ class InstabilityWatch(Callback):
             require_motion(self.onsets, clock.step)
 
     def _report(self, solver: GatheredSolver, clock: Clock, now: float) -> str:
-        seen = f"the largest before was {self.largest:.3g} m/s"
+        seen = f"its previous maximum was {self.largest:.3g} m/s"
         what = (
-            "a velocity is infinite or not a number"
+            "the largest velocity is infinite or not a number"
             if not math.isfinite(now)
-            else f"a velocity is {now:.3g} m/s"
+            else f"the largest velocity is {now:.3g} m/s"
         )
         fraction = self.schedule.time_step / self.schedule.limit
         causes = [
             f"the time step ({self.schedule.time_step:.6g} s) is {100 * fraction:.3g}% of the stability limit"
             + ("; try solver.safety: 0.8" if fraction > 0.85 else ""),
             *solver.plan.instability_causes(),
-            "a source far too strong for single precision: check its unit",
+            "a source amplitude beyond the range of single precision: check its unit",
         ]
         return (
             f"unstable at step {clock.step} (t = {clock.time:.6g} s): {what} ({seen}); {solver.diagnose()}.\n"

@@ -1,4 +1,4 @@
-"""From a description to a run folder: makes the plan, the solver and the callbacks, and runs the time loop."""
+"""Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop."""
 
 from __future__ import annotations
 
@@ -52,8 +52,12 @@ WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_
 class Result:
     """The result of a run.
 
-    directory : the run folder. report : content of run.json. complete : False if a signal stopped the run, whose name
-    is then ``report["stopped_by"]``; the run can be resumed. A run that a callback has stopped is complete.
+    Attributes
+    ----------
+    directory : the run folder.
+    report : content of run.json.
+    complete : False if a signal stopped the run; ``report["stopped_by"]`` is then the name of the signal, and
+        ``lithowave restart`` resumes the run. A run that a callback has stopped is complete.
     """
 
     directory: Path
@@ -67,9 +71,10 @@ class Result:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why a callback has stopped the run before its last step, as it passed to ``clock.stop``; else None.
+        """The reason that a callback passed to ``clock.stop`` to stop the run before its last step; else None.
 
-        ``report`` then has the class of the callback (``stopped_by``), ``stopped_at_step`` and ``stopped_at_time_s``.
+        ``report`` then contains the class of the callback (``stopped_by``), ``stopped_at_step`` and
+        ``stopped_at_time_s``.
         """
         return self.report.get("stop_reason")
 
@@ -88,31 +93,37 @@ def run_simulation(
     callbacks: Sequence[Callback] = (),
     **overrides: Any,
 ) -> Result:
-    """Run a simulation from the beginning.
+    """Run a simulation from step 0.
 
     Parameters
     ----------
-    simulation : the description.
+    simulation : the validated description.
     output : the run folder; overrides ``output.directory``.
     overwrite : replace another run in that folder.
-    show : called a few times per second with a dictionary: unit (points or elements), step, steps, time_s, end_s,
-    elapsed_s, remaining_s, points and rate_points_per_s (or elements, rate_elements_per_s); for the first time when the
-    time loop begins.
+    show : function called a few times per second during the time loop with a dictionary: unit (points or elements),
+        step, steps, time_s, end_s, elapsed_s, remaining_s, points and rate_points_per_s (or elements and
+        rate_elements_per_s).
     callbacks : instances of subclasses of `lithowave.Callback`, called in this order after the steps at which they are
-    due; they read the solution, and may end the run with ``clock.stop(reason)``. A run that ends so is complete: its
-    files hold the samples up to this time, and run.json has ``exit_state`` "finished", ``stopped_by`` (the class of the
-    callback), ``stop_reason``, ``stopped_at_step`` and ``stopped_at_time_s``.
+        due. They read the solution and may stop the run with ``clock.stop(reason)``. Such a run is complete: its files
+        contain the samples up to this time, and run.json has ``exit_state`` "finished", ``stopped_by`` (the class of
+        the callback), ``stop_reason``, ``stopped_at_step`` and ``stopped_at_time_s``.
     overrides : keys of ``compute`` and ``output`` by name (``backend="cpu"``, ``precision="double"``).
+
+    Returns
+    -------
+    Result : the run folder and the content of run.json.
 
     Raises
     ------
-    InputError, ResourceError : before any work. InstabilityError, OutputError : in the run; the files written so far
-    remain. An exception in a callback ends the run as failed.
+    InputError, ResourceError : before the time loop: the description is invalid, the folder contains another run, or
+        the machine lacks memory, disk space or a device.
+    InstabilityError, OutputError, SelfCheckError : during the run, which then has failed; its files remain. An
+        exception in a callback also ends the run as failed.
     """
     if simulation.survey is not None:
         raise InputError(
-            "survey", "the description has many shots", "A run is of one",
-            "simulation.run() makes all of them, simulation.shot(n).run() one",
+            "survey", "the description has a survey", "allowed: a single shot",
+            "call simulation.run() to run all shots, or simulation.shot(n).run() to run one",
         )  # fmt: skip
     changes = _sorted_overrides(simulation, overrides, output)
     if changes:
@@ -122,12 +133,12 @@ def run_simulation(
     path = Path(simulation.output.directory or "")
     check_names(simulation.acquisition.receivers, simulation.output.formats)
     backend, plan = _planned(simulation, ranks)
-    if ranks.is_root and not overwrite:  # a run that is replaced frees its own disk space
+    if ranks.is_root and not overwrite:  # replacing a run frees its disk space
         points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
         require_space(path, output_bytes(simulation, plan.schedule, points))
     summary = plan.summary()
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
-        ranks.barrier()  # the folder exists
+        ranks.barrier()  # on all ranks, the folder exists from here on
         restartable = simulation.material.function is None
         inputs = simulation.input_files()
         folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
@@ -146,20 +157,26 @@ def restart_run(
     threads: int | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Resume a run that was stopped, from its last checkpoint; without one, from the beginning.
+    """Resume a stopped run from its last checkpoint; without a checkpoint, start it from step 0.
 
-    On the device on which it began, the result is, bit for bit, that of a run that was never stopped (spectral elements
-    on a GPU: with ``compute.deterministic``); on another device it agrees to rounding.
+    On the same device and number of ranks, the result is bitwise identical to that of an uninterrupted run (spectral
+    elements on a GPU: with ``compute.deterministic``); otherwise it is identical up to round-off.
 
     Parameters
     ----------
-    directory : the run folder. show : see `run_simulation`. backend, threads : override those of the description.
-    callbacks : see `run_simulation`; a warning is issued if they differ from those with which the run began.
+    directory : the run folder.
+    show, callbacks : see `run_simulation`; a warning is issued if the callbacks differ from those of the stopped run.
+    backend, threads : override those of the description.
+
+    Returns
+    -------
+    Result : the run folder and the content of run.json.
 
     Raises
     ------
-    InputError : if the folder holds no run, its run is complete or still running, or files that it reads have changed.
-    OutputError : if its files are damaged or do not belong together. ResourceError : if the device cannot run it.
+    InputError : the folder contains no run, its run is complete or running, or its input files have changed.
+    OutputError : its files are damaged or do not belong together.
+    ResourceError : the machine lacks memory or a device for the run.
     """
     path, ranks = Path(directory), make_ranks()
     users = user_callbacks(callbacks, ranks)
@@ -168,7 +185,8 @@ def restart_run(
         description = (path / DESCRIPTION).read_text(encoding="utf-8")
         if not folder.report.get("restartable", True):
             raise InputError(
-                str(path), "the material of this run was a Python function", "A file cannot hold it", "run it again"
+                str(path), "the material of this run is a Python function", "allowed for restarts: materials in a file",
+                "run the simulation again",
             )
         simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
         changes = {"compute.backend": backend, "compute.threads": threads}
@@ -186,7 +204,7 @@ def restart_run(
 
 @dataclass(frozen=True)
 class RunContext:
-    """The parts of a run. identity : fingerprint of the description, for checkpoints. users : callbacks of the user."""
+    """The objects of a run. identity : fingerprint of the description. users : callbacks of the user."""
 
     simulation: Simulation
     plan: Plan
@@ -202,7 +220,7 @@ def _planned(
 ) -> tuple[Backend, Plan]:
     """Return the device of this rank and its plan, if the run fits into the memory.
 
-    previous : plan in the report of the run that is resumed.
+    previous : the plan from the report of the resumed run.
     """
     compute = simulation.compute
     backend = make_backend(
@@ -212,8 +230,8 @@ def _planned(
     names = ranks.all_gather(backend.name)
     if len(set(names)) > 1:
         raise ResourceError(
-            f"some ranks have a CUDA device ({names.count('cuda')}), others none ({names.count('cpu')}): say "
-            "compute.backend: cpu, or cuda to learn what is missing."
+            f"compute.backend: {names.count('cuda')} ranks have a CUDA device, {names.count('cpu')} ranks have none; "
+            "set compute.backend to cpu, or to cuda for an error that states what is missing."
         )
     require_own_device(ranks, backend)
     require_room(simulation, backend, ranks)
@@ -231,23 +249,23 @@ def _report_warnings(texts: list[str], ranks: Ranks, folder: RunFolder) -> None:
 
 
 def _changed_callbacks(before: list[str], users: Sequence[UserCallback]) -> list[str]:
-    """Return a warning if a run is resumed with other callbacks than those with which it began."""
+    """Return a warning if a run is resumed with different callbacks."""
     now = [user.name for user in users]
     if now == before:
         return []
     lists = (", ".join(names) or "none" for names in (before, now))
-    return ["callbacks: the run began with {}, and is resumed with {}.".format(*lists)]
+    return ["callbacks: the run began with {}, but is resumed with {}.".format(*lists)]
 
 
 def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, str]) -> None:
-    """Refuse to resume a run with other input files than those with which it began."""
+    """Refuse to resume a run whose input files have changed."""
     for name, digest in input_hashes(simulation.input_files()).items():
         if digest != before.get(name, digest):
             raise InputError(
                 str(path),
                 f"the input file {name} has changed since this run began",
-                "A run goes on only with the files that it began with",
-                "bring the file back, or run the simulation anew",
+                "a run can be resumed only with unchanged input files",
+                "restore the file, or run the simulation again",
             )
 
 
@@ -306,7 +324,7 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
 
 
 class RankWatchdog(Callback):
-    """The callback that ends the run if a rank makes no step for `patience` seconds; see `Ranks.watch`."""
+    """The callback that ends the run if a rank completes no step for `patience` seconds; see `Ranks.watch`."""
 
     def __init__(self, ranks: Ranks, patience: float, note: Note) -> None:
         self.ranks, self.patience, self.note = ranks, patience, note
@@ -325,7 +343,7 @@ class RankWatchdog(Callback):
 
 
 def device_text(facts: dict[str, Any]) -> str:
-    """Return a line about the device of a run."""
+    """Return one line of text about the device of a run."""
     versions = ", ".join(f"{name} {value}" for name, value in facts.get("cuda", {}).items() if value)
     more = f"{facts['threads']} threads" if "threads" in facts else versions
     if facts.get("ranks", 1) > 1:
@@ -337,7 +355,7 @@ def device_text(facts: dict[str, Any]) -> str:
 def _ending(
     context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]
 ) -> Iterator[None]:
-    """Close the callbacks and write to run.json how the run has ended, in any case."""
+    """Close the callbacks and record the end of the run in run.json, in every case."""
     try:
         yield
     except MemoryError as problem:
@@ -350,16 +368,16 @@ def _ending(
         _fail(context, clock, stopwatch, text)
         raise
     finally:
-        with ExitStack() as stack:  # all of them, in reverse order, also if one raises an error
+        with ExitStack() as stack:  # closes all, in reverse order, also if one raises an error
             for callback in callbacks:
                 stack.callback(callback.close)
 
 
 def _fail(context: RunContext, clock: Clock, stopwatch: Stopwatch, text: str) -> None:
-    """Record the end of a run that failed, after its last copies: a copy must not arrive in memory that is freed."""
-    with suppress(OutputError):  # the disk may be what failed; the first error is the one to report
+    """Record a failed run, after the end of its copies, which must not arrive in memory that has been released."""
+    with suppress(OutputError):  # if the disk failed, the first error is reported
         context.folder.fail(clock.step, text, stopwatch())
-    if context.ranks.size == 1:  # otherwise the device may wait for a rank that has ended
+    if context.ranks.size == 1:  # with several ranks, the device may wait for an ended rank
         with suppress(ResourceError):
             context.backend.synchronize()
 
@@ -367,7 +385,7 @@ def _fail(context: RunContext, clock: Clock, stopwatch: Stopwatch, text: str) ->
 def _interrupted(
     folder: RunFolder, clock: Clock, signal_name: str, loop_time: Stopwatch, stopwatch: Stopwatch
 ) -> Result:
-    """Record the end of a run that a signal has stopped after a checkpoint."""
+    """Record a run that a signal has stopped after a checkpoint."""
     folder.log(f"step {clock.step}: stopped by {signal_name}, checkpoint written")
     folder.write_report(
         exit_state="stopped",
@@ -380,11 +398,11 @@ def _interrupted(
 
 
 def _report_stop(context: RunContext, clock: Clock) -> None:
-    """If a callback has stopped the run, write to log and run.json which one, why and when."""
+    """If a callback has stopped the run, record its class, reason and step in the log and in run.json."""
     name = next((user.name for user in context.users if user.stopped), None)
     if name is None:
         return
-    context.folder.log(f"step {clock.step}: ended by {name} at t = {clock.time:.6g} s: {clock.stop_reason}")
+    context.folder.log(f"step {clock.step}: stopped by {name}, t = {clock.time:.6g} s: {clock.stop_reason}")
     context.folder.write_report(
         stopped_by=name, stop_reason=clock.stop_reason, stopped_at_step=clock.step, stopped_at_time_s=clock.time
     )
@@ -400,7 +418,7 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
 def _sorted_overrides(
     simulation: Simulation, overrides: dict[str, Any], output: str | Path | None
 ) -> dict[str, Any]:
-    """Keywords as dotted keys of `compute` or `output`."""
+    """Return keyword arguments as dotted keys of `compute` or `output`."""
     sorted_keys: dict[str, Any] = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():
         part = "compute" if name in type(simulation.compute).model_fields else "output"

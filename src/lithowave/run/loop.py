@@ -12,7 +12,7 @@ from lithowave.solvers.gathered import GatheredSolver
 
 @dataclass(frozen=True)
 class Integration:
-    """The integration in time of one run. callbacks : in the order in which they are called after each step."""
+    """The time integration of one run. callbacks : called in this order after each step."""
 
     solver: GatheredSolver
     clock: Clock
@@ -24,9 +24,9 @@ class Integration:
             callback.start(self.solver, self.clock)
 
     def run(self) -> None:
-        """Advance to the last step, or to the step at which a callback ends the run; then conclude the callbacks.
+        """Advance to the last step, or to the step at which a callback stops the run; then finish the callbacks.
 
-        They are not concluded if the clock was interrupted: the run is then resumed from a checkpoint.
+        If a signal interrupted the clock, the callbacks are not finished, since a restart resumes the run.
         """
         solver, clock, callbacks = self.solver, self.clock, self.callbacks
         while not clock.finished:

@@ -1,4 +1,4 @@
-"""How much memory a run takes, on its device and in main memory, and whether that much is there."""
+"""Memory required by a run on its device and in main memory, compared with the free memory."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from lithowave.solvers.interface import Plan
 
 @dataclass(frozen=True)
 class MemoryRequirement:
-    """Bytes that the arrays of a run take: in main memory, and on a device with memory of its own (else None)."""
+    """Bytes required by the arrays of a run, in main memory and on a device with separate memory (else None)."""
 
     main: int
     device: int | None
 
 
 def memory_needed(simulation: Simulation, plan: Plan, backend: Backend) -> MemoryRequirement:
-    """What a run takes beside the process itself."""
+    """Return the memory required by a run, excluding the Python process."""
     arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
     lists = plan.sampling_bytes(simulation)
     if not backend.own_memory:
         return MemoryRequirement(plan.plan_bytes() + arrays + lists + buffers, None)
-    # A checkpoint is written from a copy in main memory. Lists are made there.
+    # A checkpoint is written from a copy in main memory, and so are the lists of a mesh made there.
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
     main = plan.plan_bytes() + max(plan.setup_bytes() + lists, checkpoint) + buffers
     return MemoryRequirement(main, arrays + lists + buffers)
 
 
 def free_main_memory() -> int:
-    """Bytes of main memory that a run could take now."""
+    """Return the free main memory, bytes."""
     return cpu.free_memory()
 
 
 def free_device_memory(backend: Backend) -> int:
-    """Bytes that a run could take on the device now."""
+    """Return the free memory of the device, bytes."""
     return backend.free_memory()
 
 
 def require_memory(need: MemoryRequirement, backend: Backend, hint: str, ranks: Ranks = SINGLE_RANK) -> None:
-    """Refuse a run that does not fit, with figures and a hint (`memory_hint` of the plan).
+    """Refuse a run that does not fit into the memory.
 
-    ranks : those on one machine share its main memory, and a device where there are fewer of them.
+    hint : advice that follows the sizes, see `memory_hint` of the plan. ranks : the ranks of one machine share its main
+    memory, and a device if there are fewer devices than ranks.
 
     Raises
     ------
-    ResourceError : it needs more than is free, on the device or in main memory.
+    ResourceError : the run requires more memory than is free, on the device or in main memory.
     """
     free = free_main_memory() // ranks.local_size
     if need.device is None:
@@ -61,16 +62,16 @@ def require_memory(need: MemoryRequirement, backend: Backend, hint: str, ranks: 
     _require(
         need.device, free_device_memory(backend) // sharers, "of GPU memory for its arrays",
         f"free on {backend.device}",
-        f"{hint}; other programs on the GPU (nvidia-smi) take their share; compute.backend: cpu uses main memory.",
+        f"{hint}; close other programs that use the GPU (nvidia-smi lists them), or set compute.backend: cpu.",
     )  # fmt: skip
     _require(
-        need.main, free, "of main memory beside that of the GPU", "free",
-        f"A checkpoint passes through main memory: none (output.checkpoint: null) needs less. {hint}, too.",
+        need.main, free, "of main memory in addition to the GPU memory", "free",
+        f"Checkpoints pass through main memory: set output.checkpoint: null to omit them. {hint}.",
     )  # fmt: skip
 
 
 def require_room(simulation: Simulation, backend: Backend, ranks: Ranks) -> None:
-    """Refuse a run before its mesh is built, if a lower bound of what it needs is more than there is.
+    """Refuse a run before its mesh is generated, if a lower bound of its memory exceeds the free memory.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def require_room(simulation: Simulation, backend: Backend, ranks: Ranks) -> None
 
 
 def require_mesh_memory(simulation: Simulation, backend: Backend) -> None:
-    """Refuse to build a mesh that does not fit into main memory.
+    """Refuse to generate a mesh that does not fit into main memory.
 
     Raises
     ------
@@ -100,7 +101,8 @@ def _require(needed: int, free: int, of_what: str, where: str, help_text: str) -
 
 
 def _buffer_bytes(simulation: Simulation, plan: Plan) -> int:
-    """Blocks of records and snapshots: one of each is on its way to the files while the next is made."""
+    """Return the bytes of the blocks of records and snapshots: two of each, since one is written while the next
+    fills."""
     output, count = simulation.output, len(simulation.acquisition.receivers)
     values = (9 if output.tensors else 3) + 6 * output.strain
     records = 8 * values * count * block_length(count)

@@ -1,4 +1,4 @@
-"""When sources begin to act in a run, and when their waves reach the receivers at the latest."""
+"""Times at which sources begin to act in a run, and latest arrival times of their waves at the receivers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SMALLEST = 1e-15  # N or N m / s: waves of weaker sources may vanish in single p
 STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200
-MOST_SOURCES = 100  # whose arrival times are compared
-RADIATED = 1e-6  # |M g| over |M|, below which a moment tensor M radiates nothing into the direction g
+MAX_SOURCES = 100  # sources whose arrival times are compared
+RADIATED = 1e-6  # |M g| over |M|, below which a moment tensor M radiates no P wave in the direction g
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Onsets:
         return None
 
     def radiating(self) -> list[tuple[int, float]]:
-        """Up to 100 sources that act in this run, and their onsets."""
-        found = ((int(number), self.onset(number)) for number in np.flatnonzero(self.acts)[:MOST_SOURCES])
+        """Return up to 100 sources that act in this run, and their onsets."""
+        found = ((int(number), self.onset(number)) for number in np.flatnonzero(self.acts)[:MAX_SOURCES])
         return [(number, onset) for number, onset in found if onset < math.inf]
 
 
@@ -78,11 +78,12 @@ def require_motion(onsets: Onsets, step: int) -> None:
 
 
 def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: dict[str, Any]) -> str:
-    """Return a warning if all seismograms of a run may be zero, since no wave need have reached a receiver.
+    """Return a warning if all seismograms of a run may be zero because no wave can have reached a receiver.
 
     Parameters
     ----------
-    simulation : receivers, material, domain. faces : of the summary of the plan.
+    simulation : its receivers, material and domain.
+    faces : boundary conditions from the summary of the plan.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def straight_time(simulation: Simulation, start: ArrayLike, end: ArrayLike) -> f
 
 
 def _distances(source: PointSource, positions: np.ndarray) -> np.ndarray:
-    """Distances (receivers,), m, infinite for receivers in directions into which a source radiates nothing."""
+    """Return the distances (receivers,), m; infinite for receivers in directions without P-wave radiation."""
     arms = positions - np.asarray(source.position, float)
     distance = np.linalg.norm(arms, axis=1)
     if source.force is not None:
@@ -135,7 +136,7 @@ def _distances(source: PointSource, positions: np.ndarray) -> np.ndarray:
 
 
 def _free_positions(simulation: Simulation, faces: dict[str, Any]) -> np.ndarray:
-    """Positions (receivers, 3), m, of the receivers that no rigid face holds."""
+    """Return the positions (receivers, 3), m, of the receivers that are not on a rigid face."""
     positions = simulation.acquisition.receiver_positions
     if "rigid" in faces:  # of a mesh file: anywhere
         return positions[:0]

@@ -19,12 +19,12 @@ DISPLAY_INTERVAL, WRITE_INTERVAL = 0.25, 1.0
 
 
 def rate_key(unit: str) -> str:
-    """Name of a rate in reports: ``rate_points_per_s``."""
+    """Return the name of a rate in reports: ``rate_points_per_s``."""
     return f"rate_{unit}_per_s"
 
 
 def rate_text(rate: float, unit: str) -> str:
-    """A rate for reading: ``28.5 million points/s``."""
+    """Return a rate as text: ``28.5 million points/s``."""
     return f"{rate / 1e6:.4g} million {unit}/s"
 
 
@@ -33,8 +33,9 @@ class Progress(Callback):
 
     Parameters
     ----------
-    folder : the run folder, for progress.json. plan : for the number of points or elements that a step updates. show :
-    called with the entries; the command line passes a bar or a printer of lines.
+    folder : the run folder, for progress.json.
+    plan : for the number of points or elements updated in each step.
+    show : function called with the entries; the command line passes a progress bar or a printer of lines.
     """
 
     def __init__(self, folder: RunFolder, plan: Plan, show: ProgressCallback | None = None) -> None:
@@ -51,7 +52,7 @@ class Progress(Callback):
         self.update(clock)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Report, if it is time."""
+        """Report the progress if the interval has elapsed."""
         self.update(clock)
 
     def close(self) -> None:
@@ -59,7 +60,7 @@ class Progress(Callback):
         self.folder.end_progress()
 
     def update(self, clock: Clock) -> None:
-        """Report, if it is time."""
+        """Report the progress if the interval has elapsed."""
         now = time.perf_counter()
         if clock.step == self.first_step + 1:
             self.timed_from = (clock.step, now)
@@ -74,7 +75,7 @@ class Progress(Callback):
             self.folder.write_progress(entries)
 
     def entries(self, clock: Clock, now: float) -> dict[str, Any]:
-        """Return step, time, rate and remaining time; the last two are None as long as they are unknown."""
+        """Return step, time, rate and remaining time; rate and remaining time are None until they are known."""
         rate = self.rate(clock, now)
         left = self.count * (clock.steps - clock.step)
         return {

@@ -1,15 +1,16 @@
-"""How the ranks of a run would share its work, and how well that would go: for `lithowave check --ranks N`.
+"""Partition of a run among ranks and its predicted efficiency, for ``lithowave check --ranks N``.
 
-Rank k has the work W_k, in updates of a plain unit, of which one of N ranks makes r in a second. A step then takes
+Rank k has the work W_k, in updates of an interior unit; one of N ranks updates r units per second. A time step takes
 
     T = max_k (W_k / r + E_k),   E_k = max(0, X_k - h W_k / r),   X_k = n_k l + b_k / B
 
-with n_k neighbours, b_k bytes that the rank sends, l the latency of a message, B the bandwidth, and h the part of a
-step behind which messages can be hidden. The efficiency is W / (N r T), where W is the work of a run on one rank: the
-rest is lost to uneven parts, to work done on both sides, and to what of the exchange is not hidden.
+with n_k neighbors, b_k bytes sent by the rank, message latency l, bandwidth B, and the fraction h of a step that can
+overlap with communication. The efficiency is W / (N r T), where W is the work of a run on one rank; the rest is lost to
+load imbalance, redundant computation and communication that is not overlapped.
 
-r is what `lithowave check` measures on this machine: with a device for each rank its rate, on a CPU what each of N
-processes has of the cores. Not in the model: what kernels lose on small parts, and other users of the network.
+``lithowave check`` measures r on this machine: with one device per rank it is the rate of the device, on a CPU the
+share of the cores that each of N processes has. The model neglects the lower rate of kernels on small subdomains and
+other users of the network.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ from lithowave.solvers.interface import Plan
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-DEVICES_OF_A_HOST = 8  # that NVLink connects: what is usual, and assumed where there are more ranks
+DEVICES_OF_A_HOST = 8  # connected by NVLink: a typical number, assumed for larger numbers of ranks
 
 
 @dataclass(frozen=True)
 class TransportModel:
-    """How messages travel.
+    """Performance model of a transport.
 
-    latency_s : of a message. bandwidth : bytes a second each way. hiding : part of a step behind which messages can be
-    hidden. source : where the numbers are from.
+    latency_s : latency of a message, s. bandwidth : bytes per second in each direction. hiding : fraction of a step
+        that
+    can overlap with communication. source : origin of these values.
     """
 
     name: str
@@ -48,17 +50,17 @@ class TransportModel:
     source: str
 
     def exchange_time(self, neighbors: float, sent_bytes: float) -> float:
-        """Seconds until what a rank sends and receives in a step has travelled; its messages one after another."""
+        """Return the time, s, of the halo exchange of a rank in one step; its messages are sent sequentially."""
         return neighbors * self.latency_s + sent_bytes / self.bandwidth
 
     def exposed_time(self, exchange: float, work: float) -> float:
-        """What of an exchange is left when the work that may be done meanwhile is done; work : of the step, s."""
+        """Return the time of an exchange that is not overlapped, s. work : computing time of the step, s."""
         return max(0.0, exchange - self.hiding * work)
 
 
-# NVLink: of 13, 15, 54 and 194 us for 0.1, 1, 10 and 50 MB, which the two numbers meet within a tenth. On a CPU the
-# cores that work bring the messages, too, so that nothing is hidden. Finite differences in two passes hide messages
-# behind the velocities of inner points, 13/30 of a step; one pass and elements behind nearly all of it, in large parts.
+# NVLink: measured 13, 15, 54 and 194 us for 0.1, 1, 10 and 50 MB, which the two values reproduce within 10%. On a CPU
+# the working cores also copy the messages, so nothing overlaps. Finite differences in two passes overlap messages with
+# the velocities of inner points, 13/30 of a step; one pass and elements overlap with nearly the entire step.
 TRANSPORTS = {
     "peer": TransportModel("peer copies, NVLink", 12e-6, 270e9, 0.4, "as measured for NCCL between two H200"),
     "nccl": TransportModel("NCCL, NVLink", 12e-6, 270e9, 0.4, "measured between two H200 of one host"),
@@ -68,27 +70,29 @@ TRANSPORTS = {
 }
 
 
-def transport_of(backend: Backend, wanted: str, ranks: int) -> TransportModel:
-    """What a run on so many ranks would take. wanted : as ``compute.transport``."""
+def transport_of(backend: Backend, requested: str, ranks: int) -> TransportModel:
+    """Return the transport of a run on this number of ranks. requested : value of ``compute.transport``."""
     if not backend.own_memory:
         return TRANSPORTS["mpi"]
-    if wanted == "host":
+    if requested == "host":
         return TRANSPORTS["host"]
     if ranks > DEVICES_OF_A_HOST:
         return TRANSPORTS["network"]
-    return TRANSPORTS["peer" if wanted == "auto" else wanted]
+    return TRANSPORTS["peer" if requested == "auto" else requested]
 
 
 @dataclass(frozen=True)
 class ScalingEstimate:
-    """What `check` tells of a run on several ranks; bytes, units and neighbours are those of the rank that has most.
+    """Prediction for a run on several ranks; bytes, units and neighbors are the maxima over the ranks.
 
-    parts : slices along x, y, z, where the ranks have straight ones. balance : mean over largest work. repeated_work :
-    done by more than one rank, in parts of all. memory_bytes, device_memory_bytes : about; of the process, of the
-    device. own_device : whether each rank has a device of its own. speed : of a rank, in parts of that of one alone.
-    shares : of all ranks. alone_work : of one rank that does all. value_bytes : of a number. step_s : of the slowest
-    rank, exchange included; alone_s : of one rank; exchange_s, exposed_s : of the rank that exchanges longest, and
-    that waits longest; None where nothing was measured.
+    parts : subdomains along x, y, z of a grid, else None. balance : mean over maximum work. repeated_work : redundant
+    computation relative to all work. memory_bytes, device_memory_bytes : approximate, of the process and of the device.
+    own_device : True if each rank has a separate device. speed : rate of a rank relative to a standalone run. shares :
+    workload of each rank. alone_work : work of a run on one rank. value_bytes : bytes per value. step_s : time per step
+        of
+    the slowest rank, including communication; alone_s : of one rank; exchange_s, exposed_s : maxima over the ranks of
+    the
+    exchange time and of the part that is not overlapped; None without a measurement.
     """
 
     ranks: int
@@ -116,31 +120,31 @@ class ScalingEstimate:
     loop_s: float | None = None
 
     def lines(self) -> list[tuple[str, str]]:
-        """Name and value, as `check` prints them."""
-        parts = f" in {' x '.join(map(str, self.parts))} parts" if self.parts else ""
-        twice = f"; {self.repeated_work:.1%} of the work is done twice" if self.repeated_work > 5e-4 else ""
+        """Return (name, text) of each entry, as printed by ``lithowave check``."""
+        parts = f" in {' x '.join(map(str, self.parts))} subdomains" if self.parts else ""
+        twice = f", redundant computation {self.repeated_work:.1%}" if self.repeated_work > 5e-4 else ""
         others = f"{self.neighbors} other rank{'s' * (self.neighbors != 1)}"
         told = [
-            ("ranks", f"{self.ranks}{parts}, {self.least_units:,} to {self.most_units:,} {self.unit} in each"),
-            ("balance", f"{self.balance:.1%} (mean over largest work){twice}"),
-            ("messages", f"{readable_size(self.sent_bytes)} sent in a step, to {others} at most"),
+            ("ranks", f"{self.ranks}{parts}, {self.least_units:,} to {self.most_units:,} {self.unit} per rank"),
+            ("balance", f"{self.balance:.1%} (mean / maximum work){twice}"),
+            ("messages", f"{readable_size(self.sent_bytes)} per step, to at most {others}"),
         ]
         if self.efficiency is not None:
             way = f"{self.transport.name} ({self.transport.source})"
             step, alone = _time_text(self.step_s), _time_text(self.alone_s)
             told += [
                 ("exchange", f"{_time_text(self.exchange_s)} by {way}, {self._hidden()}"),
-                ("efficiency", f"{self.efficiency:.1%} predicted: {step} a step, on one rank {alone}"),
+                ("efficiency", f"{self.efficiency:.1%} predicted: {step} per step, {alone} on one rank"),
             ]
         return told
 
     def _hidden(self) -> str:
         if self.exposed_s in (0.0, self.exchange_s):
-            return "hidden" if self.exposed_s == 0 else "not hidden"
-        return f"{_time_text(self.exposed_s)} of it not hidden"
+            return "overlapped" if self.exposed_s == 0 else "not overlapped"
+        return f"{_time_text(self.exposed_s)} of it not overlapped"
 
     def timed(self, loop_s: float, steps: int) -> ScalingEstimate:
-        """With what the model predicts. loop_s : of a run on one rank, as it was measured."""
+        """Return the estimate with predicted times. loop_s : measured time in the time loop on one rank, s."""
         alone_s = loop_s / steps
         rate = self.speed * self.alone_work / alone_s
         work = [share.work / rate for share in self.shares]
@@ -156,26 +160,26 @@ class ScalingEstimate:
 
 
 def require_ranks(simulation: Simulation, ranks: int) -> None:
-    """Refuse a number of ranks that is no partition, and surveys, whose shots run beside each other instead."""
+    """Refuse fewer than 2 ranks, and surveys, whose shots run in separate processes instead."""
     if ranks < 2:
-        raise InputError("--ranks", f"{ranks} is out of range", "expected 2 or more; without --ranks it is one")
+        raise InputError("--ranks", f"{ranks} is out of range", "allowed: integers from 2; omit --ranks for one rank")
     if simulation.survey is not None:
         raise InputError(
-            "--ranks", "this is a survey, whose shots run in processes of their own",
-            "Only a single shot runs on several ranks",
+            "--ranks", "the file has a survey, whose shots run in separate processes",
+            "allowed: files without a survey",
         )  # fmt: skip
 
 
 def estimate_scaling(
     simulation: Simulation, plan: Plan, backend: Backend, need: MemoryRequirement, ranks: int, process_bytes: int
 ) -> ScalingEstimate:
-    """What a run on so many ranks would be like.
+    """Return the estimate for a run on this number of ranks, without times.
 
-    plan, need : of a run on one rank. process_bytes : of a process without its arrays.
+    plan, need : of a run on one rank. process_bytes : memory of a process without its arrays.
 
     Raises
     ------
-    InputError : the grid or mesh cannot be cut into so many parts, or a rank would have nothing.
+    InputError : the grid or mesh cannot be partitioned among these ranks, or a rank would be empty.
     """
     method = load_method(simulation.solver.method)
     shares = method.partition_report(simulation, plan, ranks, backend.name)
@@ -183,7 +187,7 @@ def estimate_scaling(
     alone = method.partition_report(whole, plan, 1, backend.name)[0].work
     units, work = [share.units for share in shares], [share.work for share in shares]
     if min(units) < 1:
-        raise InputError("--ranks", f"{ranks} ranks for {sum(units)} {plan.unit}", "Each needs some", "fewer ranks")
+        raise InputError("--ranks", f"{ranks} ranks share {sum(units)} {plan.unit}", "allowed: at least one per rank")
     sent = max(share.sent_values for share in shares) * backend.dtype.itemsize
     part = max(units) / sum(units)
     main, device = (None if one is None else math.ceil(part * one) + 2 * sent for one in (need.main, need.device))
@@ -209,7 +213,7 @@ def estimate_scaling(
 
 
 def _time_text(seconds: float) -> str:
-    """``4.71 ms``, ``85.3 us``."""
+    """Return a time as text: ``4.71 ms``, ``85.3 us``."""
     if seconds < 1e-3:
         return f"{1e6 * seconds:.3g} us"
     return f"{1e3 * seconds:.4g} ms" if seconds < 1 else f"{seconds:.3g} s"

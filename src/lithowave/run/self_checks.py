@@ -1,4 +1,4 @@
-"""Checks of a run against its description: sources and receivers are represented once, and waves arrive."""
+"""Self-checks of a run: each source and receiver is represented once, and waves arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lithowave.solvers.placement import check_placement
 
 
 def checked_sources(acquisition: Acquisition, solver: Solver, ranks: Ranks) -> Onsets:
-    """Compare the sources and receivers of the solvers of all ranks with the description; return when sources act.
+    """Compare the sources and receivers of all ranks with the description; return the onsets of the sources.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def check_seismograms(
 
     Raises
     ------
-    SelfCheckError : they are, and a wave must have reached a receiver.
+    SelfCheckError : all are zero, although a wave must have reached a receiver.
     """
     ranks = solver.ranks
     reached = replace(onsets, steps=min(onsets.steps, clock.step))

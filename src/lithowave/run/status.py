@@ -1,4 +1,4 @@
-"""How far a run is, seen from outside through its folder."""
+"""State and progress of a run, read from its folder by another process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
@@ -19,18 +20,18 @@ from lithowave.run.progress import rate_key, rate_text
 
 HEARTBEAT_TIMEOUT = 60.0  # s; progress.json is written every second
 WAITING, RUNNING, FINISHED, FAILED, STOPPED, LOST = "waiting", "running", "finished", "failed", "stopped", "lost"
-STOP_KEYS = ("stopped_by", "stop_reason", "stopped_at_step", "stopped_at_time_s")  # of a run that a callback has ended
+STOP_KEYS = ("stopped_by", "stop_reason", "stopped_at_step", "stopped_at_time_s")  # of a run stopped by a callback
 CHECKPOINT_LINE = re.compile(r" step (\d+): (?:checkpoint|stopped by \w+, checkpoint written)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class RunState:
-    """How far one run is.
+    """State and progress of a run.
 
-    state : ``waiting`` (not begun), ``running``, ``finished``, ``failed``, ``stopped`` (by a signal, with a checkpoint)
-    or ``lost`` (its process is gone without a word). progress : content of progress.json while it runs.
-    resumable_from : step of the last checkpoint, 0 for none; None where nothing is to be resumed. facts : of run.json:
-    rate, times.
+    state : ``waiting`` (not started), ``running``, ``finished``, ``failed``, ``stopped`` (by a signal, with a
+    checkpoint) or ``lost`` (the process ended without reporting an exit state). progress : content of progress.json of
+    a running run. resumable_from : step of the last checkpoint, 0 without a checkpoint; None if the run cannot be
+    restarted. facts : rate and times from run.json.
     """
 
     directory: Path
@@ -42,11 +43,11 @@ class RunState:
 
     @property
     def remaining_s(self) -> float | None:
-        """Time left of a run that goes on, s, if it is known."""
+        """Remaining time of a running run, s; None if unknown."""
         return self.progress.get("remaining_s")
 
     def as_dict(self) -> dict[str, Any]:
-        """All entries, for JSON."""
+        """Return all entries as plain values for JSON."""
         entries: dict[str, Any] = {"directory": str(self.directory), "state": self.state}
         if self.error is not None:
             entries["error"] = self.error
@@ -55,22 +56,28 @@ class RunState:
         return entries | self.facts | self.progress
 
     def text(self) -> str:
-        """Its state in a line."""
+        """Return the state in one line: state, facts and next command."""
         if self.state == RUNNING:
-            return "running: " + (_progress_text(self.progress) or "preparing, no step is done yet")
+            return "running: " + (_progress_text(self.progress) or "preparing, no step completed")
         if self.state == FINISHED:
             return f"finished: {_finished_text(self.facts)}"
-        restartable = self.resumable_from is not None
-        again = f"resumable from step {self.resumable_from}" if self.resumable_from else "to begin anew"
+        if self.state == WAITING:
+            return "waiting"
         if self.state == FAILED:
-            return f"failed{self._at()}: {self.error}" + (f" ({again})" if restartable else "")
-        if self.state == STOPPED:
-            stopped = f"stopped by {self.facts.get('stopped_by', 'a signal')}{self._at()}"
-            return stopped + (f"; {again}" if restartable else "; not restartable")
-        if self.state == LOST:
-            how = f"lithowave restart goes on ({again})" if restartable else "not restartable"
-            return f"ended without a word; {how}{self.facts.get('doubt', '')}"
-        return "waiting"
+            text = f"failed{self._at()}: {(self.error or '').rstrip('.')}"
+        elif self.state == STOPPED:
+            text = f"stopped{self._at()}: by {self.facts.get('stopped_by', 'a signal')}"
+        else:
+            text = f"lost: the process ended without reporting an exit state{self.facts.get('doubt', '')}"
+        return f"{text}; {self._next()}"
+
+    def _next(self) -> str:
+        if self.resumable_from is None:
+            return "not restartable"
+        command = f"`lithowave restart {quote(str(self.directory))}`"
+        if not self.resumable_from:
+            return f"no checkpoint, {command} starts from step 0"
+        return f"{command} resumes from step {self.resumable_from}"
 
     def _at(self) -> str:
         step = self.facts.get("failed_at_step", self.facts.get("stopped_at_step"))
@@ -78,7 +85,7 @@ class RunState:
 
 
 def run_state(path: Path) -> RunState:
-    """How far the run in a folder is; ``waiting`` where none has begun."""
+    """Return the state of the run in a folder; ``waiting`` if no run has started there."""
     if not (path / REPORT).is_file():
         return RunState(path, WAITING)
     report = read_report(path)
@@ -98,29 +105,29 @@ def run_state(path: Path) -> RunState:
     doubt = ""
     if elsewhere:
         silent = duration_text(_age(path / LOG))
-        doubt = f"; or it goes on on {report['host']}, of which nothing was heard for {silent}"
+        doubt = f", unless it still runs on {report['host']}, which last reported {silent} ago"
     return RunState(path, LOST, None, _resumable_from(path, report), facts={"doubt": doubt} if doubt else {})
 
 
 def _resumable_from(path: Path, report: dict[str, Any]) -> int | None:
-    """Step of the last checkpoint; None for a run that `restart` refuses, with a Python function as its material."""
+    """Return the step of the last checkpoint; None if the run cannot be restarted (material from a function)."""
     return last_checkpoint(path) if report.get("restartable", True) else None
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process of this machine holds the file against others."""
+    """True if a process of this machine holds a lock on the file."""
     try:
         with open(path, encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
-        return False  # not there, or a file system without locks
+        return False  # missing file, or file system without locks
     return False
 
 
 def last_checkpoint(path: Path) -> int:
-    """Step of the last checkpoint, as the log tells it; 0 where there is none."""
+    """Return the step of the last checkpoint according to the log; 0 without a checkpoint."""
     if not (path / CHECKPOINT).is_file():
         return 0
     with suppress(OSError):
@@ -130,7 +137,7 @@ def last_checkpoint(path: Path) -> int:
 
 
 def is_resumable(path: Path) -> bool:
-    """Whether a folder holds the beginning of a run that `restart` takes up."""
+    """True if a folder contains a run that `restart` can resume."""
     return (path / REPORT).is_file() and (path / DESCRIPTION).is_file()
 
 
@@ -141,7 +148,7 @@ def _read_progress(path: Path) -> dict[str, Any]:
 
 
 def _age(path: Path) -> float:
-    """Seconds since a file was changed; infinite without one."""
+    """Return the time since the last change of a file, s; infinite if it does not exist."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
     except OSError:
@@ -159,7 +166,7 @@ def _finished_text(facts: dict[str, Any]) -> str:
         parts.append(rate_text(facts[rate_key(unit)], unit) if facts.get(rate_key(unit)) else "")
     if "stop_reason" in facts:
         time = f"{facts['stopped_at_time_s']:.4g} s"
-        parts.append(f"ended by {facts['stopped_by']} at t = {time}: {facts['stop_reason']}")
+        parts.append(f"stopped by {facts['stopped_by']} at t = {time}: {facts['stop_reason']}")
     return ", ".join(part for part in parts if part)
 
 

@@ -16,7 +16,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 class SignalHandler:
-    """Notes the signals: SIGTERM and SIGINT request a checkpoint and the end, SIGUSR1 requests a checkpoint only.
+    """Recorder of signals: SIGTERM and SIGINT request a checkpoint and the end of the run, SIGUSR1 a checkpoint only.
 
     A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint.
     """
@@ -26,7 +26,7 @@ class SignalHandler:
         self.stopped_by: str | None = None
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
-        """Note the request; the loop fulfills it after the step."""
+        """Record the request; the loop fulfills it after the step."""
         if number in STOPPING:
             if self.stopped_by and number == signal.SIGINT:
                 raise KeyboardInterrupt
@@ -36,7 +36,7 @@ class SignalHandler:
 
 @contextmanager
 def stop_signals() -> Iterator[SignalHandler]:
-    """Handle the signals inside the block; only the main thread can."""
+    """Handle the signals inside the block; Python allows this in the main thread only."""
     signals = SignalHandler()
     if threading.current_thread() is not threading.main_thread():
         yield signals

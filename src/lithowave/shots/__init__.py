@@ -1,4 +1,4 @@
-"""Surveys: many shots of one description, each a run of its own."""
+"""Surveys: shots of one description, each computed by a separate run."""
 
 from lithowave.shots.checking import SurveyReport, check_survey
 from lithowave.shots.running import SurveyResult, restart_survey, run_shot, run_survey

@@ -1,4 +1,4 @@
-"""The dry run of a survey: what one shot takes, and all of them."""
+"""The dry run of a survey: requirements of one shot and of all shots."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from lithowave.shots.slots import shot_slots
 
 @dataclass(frozen=True)
 class SurveyReport:
-    """What `lithowave check` tells of a survey.
+    """Requirements and predicted time of a survey, as reported by ``lithowave check``.
 
-    first : the dry run of the first shot to do; the others are like it. shots, finished : how many there are, and are
-    finished already. at_once : how many run at the same time. problems : why the survey would fail here.
+    Attributes
+    ----------
+    first : the dry run of the first unfinished shot, which represents all shots.
+    shots, finished : number of shots, and of finished shots.
+    at_once : number of shots that run at the same time.
+    problems : reasons why the survey would fail on this machine.
     """
 
     first: CheckReport
@@ -31,43 +35,43 @@ class SurveyReport:
 
     @property
     def title(self) -> str:
-        """Of the description."""
+        """Title of the simulation."""
         return self.first.title
 
     @property
     def warnings(self) -> list[str]:
-        """What may not be meant."""
+        """Entries that are allowed but may not be intended."""
         return self.first.warnings
 
     @property
     def runnable(self) -> bool:
-        """Whether the survey could be made here."""
+        """True if the survey can run on this machine."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """Whether the survey would work on this machine, in one line."""
+        """One line that states whether the survey can run on this machine."""
         return "this run would work here" if self.runnable else "this run would fail here"
 
     @property
     def to_do(self) -> int:
-        """Shots that are not finished."""
+        """Number of shots that are not finished."""
         return self.shots - self.finished
 
     @property
     def time_s(self) -> float | None:
-        """Predicted time in the time loops of all shots to do; those on one device or CPU share its speed."""
+        """Predicted time in the time loops of all unfinished shots, s; shots on one device or CPU share its rate."""
         if self.first.loop_s is None:
             return None
         return self.first.loop_s * -(-self.to_do // max(1, self.devices))
 
     @property
     def output_bytes(self) -> int:
-        """What the shots to do will write."""
+        """Size of the output of the unfinished shots, bytes."""
         return self.to_do * self.first.output_bytes
 
     def as_dict(self) -> dict[str, Any]:
-        """All entries, for JSON."""
+        """Return all entries as plain values for JSON."""
         return {
             "shots": self.shots, "finished": self.finished, "at_once": self.at_once, "time_s": self.time_s,
             "memory_bytes": self.at_once * self.first.memory_bytes, "output_bytes": self.output_bytes,
@@ -75,10 +79,10 @@ class SurveyReport:
         }  # fmt: skip
 
     def lines(self) -> list[tuple[str, str]]:
-        """Name and value, in the order in which they are told: of one shot, then of all."""
-        done = f"; {self.finished} of {self.shots} are finished" if self.finished else ""
+        """Return (name, text) of each entry, first for one shot, then for all shots."""
+        done = f", {self.finished} of {self.shots} finished" if self.finished else ""
         lines = [*self.first.lines(), ("shots", f"{self.shots}, {self.at_once} at a time{done}")]
-        lines.append(("in all: memory", f"{readable_size(self.at_once * self.first.memory_bytes)}"))
+        lines.append(("total memory", f"{readable_size(self.at_once * self.first.memory_bytes)}"))
         sizes = f"{readable_size(self.output_bytes)}; {readable_size(self.first.free_disk_bytes)} free"
         lines.append(("output", sizes))
         if self.time_s is not None:
@@ -87,11 +91,11 @@ class SurveyReport:
 
 
 def check_survey(simulation: Simulation, *, measure: bool = True) -> SurveyReport:
-    """Make the plan of a shot without running it, and tell what all shots take.
+    """Plan one shot and report the requirements of all shots, without running them.
 
     Raises
     ------
-    InputError : where the description, or any shot, cannot be accepted.
+    InputError : the description, or any of its shots, is invalid.
     """
     assert simulation.survey is not None
     shots, slots = simulation.survey.shot_list(simulation.domain), shot_slots(simulation)
@@ -114,7 +118,7 @@ def check_survey(simulation: Simulation, *, measure: bool = True) -> SurveyRepor
 
 
 def _sharing_problems(first: CheckReport, at_once: int, devices: int, to_do: int) -> list[str]:
-    """What fits once but not as often as it is wanted."""
+    """Return why the shots that run at the same time, or the output of all shots, do not fit on this machine."""
     problems = []
     if first.memory_bytes <= first.free_memory_bytes < at_once * first.memory_bytes:
         problems.append(
@@ -129,7 +133,7 @@ def _sharing_problems(first: CheckReport, at_once: int, devices: int, to_do: int
         )
     if first.output_bytes <= first.free_disk_bytes < to_do * first.output_bytes:
         problems.append(
-            f"not enough room for {to_do} shots: {readable_size(to_do * first.output_bytes)} needed, "
+            f"not enough disk space for {to_do} shots: {readable_size(to_do * first.output_bytes)} needed, "
             f"{readable_size(first.free_disk_bytes)} free"
         )
     return problems

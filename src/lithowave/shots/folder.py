@@ -1,4 +1,4 @@
-"""The folder of a survey: its description, an index of its shots, and a run folder for each."""
+"""The folder of a survey: its description, an index of its shots, and one run folder per shot."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lithowave.run.status import is_locked
 from lithowave.version import __version__
 
 DESCRIPTION, INDEX, LOG = "survey.yaml", "survey.json", "survey.log"
-OUTPUT = "output.txt"  # in the folder of a shot: what its process said
+OUTPUT = "output.txt"  # in the folder of a shot: the output of its process
 
 
 class SurveyFolder:
-    """A folder with the runs of a survey in it.
+    """A folder with the runs of a survey.
 
-    index : content of survey.json: the shots with number, folder, name and position; failures by number of those that
-    failed before they had a run folder.
+    index : content of survey.json: number, folder, name and position of each shot; ``failures``: errors, by number, of
+    shots that failed before they had a run folder.
     """
 
     def __init__(self, path: Path, index: dict[str, Any]) -> None:
@@ -38,27 +38,27 @@ class SurveyFolder:
 
     @classmethod
     def open(cls, path: Path) -> SurveyFolder:
-        """The folder of a survey that has begun.
+        """Open the folder of an existing survey.
 
         Raises
         ------
-        InputError : it holds no survey. OutputError : survey.json is damaged.
+        InputError : the folder contains no survey. OutputError : survey.json is damaged.
         """
         try:
             return cls(path, json.loads((path / INDEX).read_text(encoding="utf-8")))
         except FileNotFoundError:
-            raise InputError(str(path), f"holds no survey: it has no {INDEX}") from None
+            raise InputError(str(path), f"is not a survey folder: {INDEX} is missing") from None
         except (OSError, json.JSONDecodeError) as error:
             raise OutputError(f"{path / INDEX}: cannot be read ({error}).") from error
 
     @classmethod
     def prepare(cls, simulation: Simulation, overwrite: bool = False) -> SurveyFolder:
-        """The folder for a survey: made now, or that of the same survey, begun before.
+        """Create the folder of a survey, or open that of the same survey.
 
         Raises
         ------
-        InputError : when the folder holds another survey, or a run, and `overwrite` is not set. OutputError : when it
-        cannot be written.
+        InputError : the folder contains another survey or a run, and `overwrite` is not set. OutputError : it cannot be
+        written.
         """
         path = Path(simulation.output.directory or "")
         _refuse_run(path)
@@ -90,25 +90,25 @@ class SurveyFolder:
         changed = [name for name, digest in self.index["inputs"].items() if now_there.get(name, digest) != digest]
         if self.index["fingerprint"] == wanted["fingerprint"] and not changed:
             return
-        got = f"the file {changed[0]} has changed since it began" if changed else "it has another description"
+        got = f"the file {changed[0]} has changed since then" if changed else "with another description"
         raise InputError(
             "output.directory",
-            f"{self.path} holds another survey ({got})",
-            "A survey is never overwritten unless told so",
-            "choose another folder (--output DIR), go on with that one (lithowave restart), or say --overwrite",
+            f"{self.path} contains another survey ({got})",
+            "surveys are not overwritten by default",
+            "choose another folder (--output DIR), resume that survey (lithowave restart), or use --overwrite",
         )
 
     def write(self) -> None:
-        """Write survey.json anew."""
+        """Write survey.json."""
         with writing(self.path / INDEX):
             _replace(self.path / INDEX, json.dumps(self.index, indent=2) + "\n")
 
     def shot_path(self, number: int) -> Path:
-        """The run folder of a shot."""
+        """Return the run folder of a shot."""
         return self.path / self.index["shots"][number - 1]["folder"]
 
     def note_failure(self, number: int, error: str | None) -> None:
-        """Keep the error of a shot that failed; None where it did not."""
+        """Store the error of a failed shot; None removes it."""
         failures = self.index.setdefault("failures", {})
         before = failures.pop(str(number), None)
         if error is not None:
@@ -117,23 +117,23 @@ class SurveyFolder:
             self.write()
 
     def log(self, line: str) -> None:
-        """Append a line with the time of day to the log."""
+        """Append a line with date and time to the log."""
         with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
             log.write(f"{now().replace('T', ' ')} {line}\n")
 
     def remove_runs(self) -> None:
-        """Remove the runs of all shots, whichever survey they were of."""
+        """Remove the runs of all shots, of any survey."""
         for path in sorted(self.path.glob("shot_*")):
             if path.is_dir() and ((path / REPORT).exists() or (path / OUTPUT).exists()):
                 with writing(path):
                     shutil.rmtree(path)
 
     def acquire_lock(self) -> None:
-        """Lock the log against other processes that would go through the shots.
+        """Lock the log against other processes that run the shots.
 
         Raises
         ------
-        InputError : one does already.
+        InputError : another process runs them.
         """
         with writing(self.path / LOG):
             self._held = open(self.path / LOG, "a", encoding="utf-8")
@@ -143,14 +143,14 @@ class SurveyFolder:
             self.close()
             raise _busy(self.path) from None
         except OSError:
-            pass  # a file system without locks
+            pass  # the file system has no locks
 
     def in_use(self) -> bool:
-        """Whether a process goes through the shots now."""
+        """True if a process runs the shots now."""
         return is_locked(self.path / LOG)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the lock."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -166,19 +166,19 @@ class SurveyFolder:
 def _busy(path: Path) -> InputError:
     return InputError(
         "output.directory",
-        f"a survey is going on in {path}",
-        "One at a time goes through its shots",
+        f"a survey is running in {path}",
+        "allowed: one process per survey folder",
         "wait for it, stop it, or choose another folder (--output DIR)",
     )
 
 
 def is_survey(path: Path) -> bool:
-    """Whether a folder holds a survey."""
+    """True if a folder contains a survey."""
     return (path / INDEX).is_file()
 
 
 def survey_fingerprint(description: str) -> str:
-    """Hash by which a folder knows its survey; folder, device, threads, ranks and `at_once` do not count."""
+    """Return a hash of the description of a survey, without folder, device, threads, ranks and `at_once`."""
     content = yaml.safe_load(description)
     content["survey"].pop("at_once", None)
     return hashlib.sha256(fingerprint(yaml.safe_dump(content)).encode()).hexdigest()
@@ -188,9 +188,9 @@ def _description(simulation: Simulation) -> str:
     if simulation.material.kind == "function":
         raise InputError(
             "material.function",
-            "the shots of a survey run in processes of their own, which a Python function does not reach",
-            "layers, homogeneous and file can be used",
-            "or run simulation.shots() one by one",
+            "shots of a survey run in separate processes, to which a Python function cannot be passed",
+            "allowed: layers, homogeneous and file",
+            "or run the shots sequentially: for shot in simulation.shots(): shot.run()",
         )
     return simulation.to_yaml()
 
@@ -199,10 +199,10 @@ def _refuse_run(path: Path) -> None:
     names = existing_outputs(path)
     if REPORT in names or RUN_LOG in names:
         raise InputError(
-            "output.directory", f"{path} holds a run, not a survey", "", "choose another folder (--output DIR)"
+            "output.directory", f"{path} contains a run, not a survey", "", "choose another folder (--output DIR)"
         )
     if path.exists() and not path.is_dir():
-        raise InputError("output.directory", f"{path} is a file", "expected a folder")
+        raise InputError("output.directory", f"{path} is a file", "expected a directory")
 
 
 def _replace(path: Path, text: str) -> None:

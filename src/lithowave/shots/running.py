@@ -1,4 +1,4 @@
-"""Running the shots of a survey: one of them here, or all of them in processes of their own."""
+"""Running the shots of a survey: one shot in this process, or all shots in separate processes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,20 @@ from lithowave.shots.slots import ShotSlot, shot_slots
 from lithowave.shots.state import survey_state
 
 POLL_INTERVAL = 0.05  # s
-LAST_LINES = 20  # of what a process said, where nothing else tells its error
+LAST_LINES = 20  # of the output of a process that reports no error elsewhere
 
 Told = TypeVar("Told")
 
 
 @dataclass
 class SurveyResult:
-    """What a survey left.
+    """The result of a survey.
 
-    directory : its folder. shots : the state of each, in their order. stopped_by : name of the signal that ended it.
+    Attributes
+    ----------
+    directory : the folder of the survey.
+    shots : state of each shot, in order.
+    stopped_by : name of the signal that stopped the survey, or None.
     """
 
     directory: Path
@@ -48,12 +52,12 @@ class SurveyResult:
 
     @property
     def complete(self) -> bool:
-        """Whether all shots are finished."""
+        """True if all shots are finished."""
         return all(shot.state == FINISHED for shot in self.shots)
 
     @property
     def failures(self) -> dict[int, str]:
-        """The errors of shots that failed, by number from 1."""
+        """Errors of the failed shots by number, from 1."""
         return {
             number: shot.error or shot.text()
             for number, shot in enumerate(self.shots, start=1)
@@ -61,7 +65,7 @@ class SurveyResult:
         }
 
     def seismograms(self, number: int) -> Seismograms:
-        """The seismograms of a shot, counted from 1."""
+        """Return the seismograms of a shot, numbered from 1."""
         return load_seismograms(self.shots[number - 1].directory)
 
 
@@ -74,27 +78,32 @@ def run_survey(
     callbacks: Sequence[Callback] = (),
     **overrides: Any,
 ) -> SurveyResult:
-    """Run all shots of a survey that are not finished, each in a process of its own.
+    """Run all unfinished shots of a survey, each in a separate process.
 
-    A shot that fails does not stop the others. SIGTERM and Ctrl-C pass to the shots, which write checkpoints, and end
-    the survey; SIGUSR1 asks them for checkpoints.
+    A failed shot does not stop the others. SIGTERM and Ctrl-C are forwarded to the shots, which write checkpoints, and
+    stop
+    the survey; SIGUSR1 requests checkpoints from the shots.
 
     Parameters
     ----------
-    simulation : with a survey. output : its folder; overrides ``output.directory``. overwrite : begin anew, and replace
-    another survey in that folder. show : called when a shot begins or ends, with a dictionary: event (``begin``,
-    ``end``), shot, shots, folder, state, error, seconds, finished, failed, running, remaining_s. callbacks : must be
-    empty, since the shots run in processes of their own. overrides : keys of ``compute`` and ``output`` by name.
+    simulation : a description with a survey.
+    output : the folder of the survey; overrides ``output.directory``.
+    overwrite : start all shots from step 0, and replace another survey in that folder.
+    show : function called when a shot begins or ends with a dictionary: event (``begin``, ``end``), shot, shots,
+        folder,
+        state, error, seconds, finished, failed, running, remaining_s.
+    callbacks : must be empty, since callbacks cannot be passed to the processes of the shots.
+    overrides : keys of ``compute`` and ``output`` by name.
 
     Raises
     ------
-    InputError : before any work; also where several ranks were started. OutputError : the folder cannot be written.
+    InputError : the description is invalid, or several ranks were started. OutputError : the folder cannot be written.
     """
     _refuse_ranks()
     if callbacks:
         raise InputError(
-            "callbacks", "the shots of a survey run in processes of their own, which a callback does not reach",
-            "a single shot takes callbacks", "run them one by one: for shot in simulation.shots(): "
+            "callbacks", "shots of a survey run in separate processes, to which a callback cannot be passed",
+            "allowed: callbacks of a single shot", "run the shots sequentially: for shot in simulation.shots(): "
             "shot.run(callbacks=[...])",
         )  # fmt: skip
     changes = {} if output is None else {"output.directory": str(output)}
@@ -115,11 +124,11 @@ def restart_survey(
     backend: str | None = None,
     threads: int | None = None,
 ) -> SurveyResult:
-    """Go on with the shots of a survey that are not finished; see `run_survey`.
+    """Resume the unfinished shots of a survey; see `run_survey`.
 
     Raises
     ------
-    InputError : the folder holds no survey, or all its shots are finished.
+    InputError : the folder contains no survey, or all its shots are finished.
     """
     _refuse_ranks()
     path = Path(directory)
@@ -136,15 +145,15 @@ def restart_survey(
 def run_shot(
     simulation: Simulation, number: int, *, overwrite: bool = False, show: ProgressCallback | None = None
 ) -> Result:
-    """Run one shot of a survey in this process, or on all ranks; go on with it where it was begun.
+    """Run one shot of a survey in this process, or on all ranks; resume it if it has a run folder.
 
     Parameters
     ----------
-    number : of the shot, from 1. overwrite : begin anew. show : see `lithowave.run.launch.run_simulation`.
+    number : of the shot, from 1. overwrite : start from step 0. show : see `lithowave.run.launch.run_simulation`.
 
     Raises
     ------
-    InputError : there is no such shot, or as for a run.
+    InputError : the survey has no shot with this number, or as for a run.
     """
     shot, ranks = simulation.shot(number), make_ranks()
     path = Path(shot.output.directory)
@@ -162,7 +171,7 @@ def run_shot(
 
 
 def on_root(ranks: Ranks, work: Callable[[], Told]) -> Told:
-    """What the first rank's work gives, on all ranks; what it raises is raised on all of them."""
+    """Return the result of `work` on rank 0 on all ranks; raise its error on all ranks."""
     outcome: Any = None
     if ranks.is_root:
         try:
@@ -180,15 +189,15 @@ def _refuse_ranks() -> None:
     if ranks.size > 1:
         raise InputError(
             "survey",
-            f"{ranks.size} ranks were started, but the shots of a survey run in processes of their own",
-            "Only a single shot runs on several ranks",
-            "say which one (--shot N), or start lithowave without mpiexec",
+            f"{ranks.size} ranks were started, but the shots of a survey run in separate processes",
+            "allowed on several ranks: a single shot",
+            "select a shot (--shot N), or start lithowave without mpiexec",
         )
 
 
 @dataclass
 class ShotProcess:
-    """A shot that runs. output : what it says goes there."""
+    """The process of a running shot. output : file with its output."""
 
     number: int
     path: Path
@@ -205,7 +214,7 @@ class ShotProcess:
         command += ["--output", str(folder.path), "--backend", backend]
         command += ["--threads", str(slot.threads)] if slot.threads else []
         with open(path / OUTPUT, "w", encoding="utf-8") as said:
-            # A group of its own: Ctrl-C reaches this process alone, which passes it on once.
+            # In a separate process group, the shot receives Ctrl-C only once, from this process.
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=_environment(slot),
                 process_group=0,
@@ -213,7 +222,7 @@ class ShotProcess:
         return cls(number, path, slot, process)
 
     def error(self, status: int) -> str | None:
-        """What went wrong; None where the shot finished or was stopped."""
+        """Return the error of the shot; None if it finished or was stopped."""
         state = run_state(self.path)
         if status == 0 or state.state == STOPPED:
             return None
@@ -221,16 +230,17 @@ class ShotProcess:
             return state.error
         if status < 0:
             name = signal.Signals(-status).name
-            return f"its process was ended by {name}" + (" (is there enough memory?)" if name == "SIGKILL" else "")
+            return f"the process was ended by {name}" + (" (is there enough memory?)" if name == "SIGKILL" else "")
         with suppress(OSError):
             lines = (self.path / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
             marked = [number for number, line in enumerate(lines) if line.startswith("error: ")]
             return "\n".join(lines[marked[-1] :]).removeprefix("error: ") if marked else "\n".join(lines[-3:])
-        return f"its process ended with status {status}"
+        return f"the process ended with exit status {status}"
 
 
 def _environment(slot: ShotSlot) -> dict[str, str]:
-    """For the process of a shot: this very lithowave, its device, and no part in the launcher's processes."""
+    """Return the environment of a shot: this installation of lithowave, its device, and no variables of MPI
+    launchers."""
     launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
     kept = {name: value for name, value in os.environ.items() if name not in launchers}
     home = str(Path(__file__).resolve().parents[2])
@@ -239,35 +249,35 @@ def _environment(slot: ShotSlot) -> dict[str, str]:
 
 
 class SignalForwarder:
-    """Signals that pass to the shots. stopped_by : name of the one that ends the survey."""
+    """Recorder of signals for the shots. stopped_by : name of the signal that stops the survey."""
 
     def __init__(self) -> None:
         self.stopped_by: str | None = None
         self.pending: list[int] = []
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
-        """Note the signal; the loop passes it on."""
+        """Record the signal; the loop forwards it."""
         if number == signal.SIGUSR1:
             self.pending.append(number)
         elif self.stopped_by is None:
             self.stopped_by = signal.Signals(number).name
             self.pending.append(signal.SIGTERM)
         elif number == signal.SIGINT:
-            self.pending.append(signal.SIGINT)  # typed twice: the shots end at once, without a checkpoint
+            self.pending.append(signal.SIGINT)  # Ctrl-C twice: the shots end at once, without a checkpoint
 
     def pass_on(self, shots: list[ShotProcess]) -> None:
-        """Send what has come to the shots that run."""
+        """Send the recorded signals to the running shots."""
         while self.pending:
             number = self.pending.pop(0)
             for shot in shots:
-                # A process that has not come to its time loop knows no wish for a checkpoint: it would end.
+                # A shot before its time loop has no handler for SIGUSR1: the signal would end it.
                 if number != signal.SIGUSR1 or (shot.path / PROGRESS).exists():
                     shot.process.send_signal(number)
 
 
 @contextmanager
 def forwarding() -> Iterator[SignalForwarder]:
-    """Listen to the signals inside the block; only the main thread can."""
+    """Handle the signals inside the block; Python allows this in the main thread only."""
     signals = SignalForwarder()
     if threading.current_thread() is not threading.main_thread():
         yield signals
@@ -284,7 +294,7 @@ def forwarding() -> Iterator[SignalForwarder]:
 def _go_through(
     simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None
 ) -> SurveyResult:
-    """Keep every slot busy until all shots are done, or a signal comes."""
+    """Fill all slots until all shots have run, or a signal arrives."""
     with folder, forwarding() as signals:
         if overwrite:
             folder.remove_runs()
@@ -306,14 +316,14 @@ def _go_through(
                     reporter.end(shot, len(running), len(waiting))
                 time.sleep(POLL_INTERVAL)
         finally:
-            for shot in running:  # only where something went wrong here
+            for shot in running:  # only after an error in this process
                 shot.process.terminate()
-        folder.log(f"stopped by {signals.stopped_by}" if signals.stopped_by else "all shots have been gone through")
+        folder.log(f"stopped by {signals.stopped_by}" if signals.stopped_by else "all shots have run")
         return SurveyResult(folder.path, survey_state(folder.path).shots, signals.stopped_by)
 
 
 class ShotReporter:
-    """Tells, and notes in the folder, what becomes of the shots."""
+    """Reporter of the shots' progress to the log of the survey and to `show`."""
 
     def __init__(
         self, folder: SurveyFolder, count: int, finished: int, at_once: int, show: ProgressCallback | None
@@ -323,12 +333,12 @@ class ShotReporter:
         self.durations: list[float] = []
 
     def begin(self, shot: ShotProcess, running: int) -> None:
-        """A shot has begun."""
+        """Report that a shot has begun."""
         self.folder.log(f"shot {shot.number}: begin")
         self._tell("begin", shot, running, state="running")
 
     def end(self, shot: ShotProcess, running: int, waiting: int) -> None:
-        """A shot has ended."""
+        """Report that a shot has ended."""
         status, seconds = shot.process.returncode, time.monotonic() - shot.begin
         error = shot.error(status)
         state = FINISHED if status == 0 else STOPPED if error is None else FAILED
@@ -346,7 +356,7 @@ class ShotReporter:
         self._tell("end", shot, running, state=state, error=error, seconds=seconds, remaining_s=left)
 
     def _interrupted(self, shot: ShotProcess, status: int) -> bool:
-        """Whether it was ended by a signal of ours before it could listen to signals."""
+        """True if a signal of this process ended the shot before it handled signals."""
         return status == -signal.SIGTERM and run_state(shot.path).state in (WAITING, LOST)
 
     def _tell(self, event: str, shot: ShotProcess, running: int, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Where the shots of a survey run at the same time: which device, or how many threads, each gets."""
+"""Slots for shots that run at the same time: the device, or the number of threads, of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithowave.description.simulation import Simulation
 
 @dataclass(frozen=True)
 class ShotSlot:
-    """For one shot at a time. environment : of its process. threads : None leaves them to the description."""
+    """Resources of one shot. environment : of its process. threads : None leaves the number to the description."""
 
     environment: dict[str, str] = field(default_factory=dict)
     threads: int | None = None
@@ -23,8 +23,8 @@ class ShotSlot:
 def shot_slots(simulation: Simulation) -> list[ShotSlot]:
     """Return a slot for each shot that runs at the same time.
 
-    One for each CUDA device that the run may use, or one with all cores, unless ``survey.at_once`` says how many; these
-    share devices or cores evenly.
+    By default there is one slot per CUDA device that the run may use, or one slot with all cores; ``survey.at_once``
+    sets another number, and the slots then share devices or cores evenly.
     """
     assert simulation.survey is not None
     devices = [] if simulation.compute.backend == "cpu" else visible_devices()
@@ -36,9 +36,9 @@ def shot_slots(simulation: Simulation) -> list[ShotSlot]:
 
 
 def visible_devices() -> list[str]:
-    """The CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CuPy is missing.
+    """Return the CUDA devices that this process may use, as in CUDA_VISIBLE_DEVICES; empty without CuPy.
 
-    The driver is asked how many there are; no memory of a device is taken for that.
+    The number of devices is read from the driver, which allocates no device memory.
     """
     library = driver_library() if find_spec("cupy") is not None else None
     if library is None:

@@ -70,9 +70,9 @@ class SnapshotSelection(Protocol):
 class Plan(Protocol):
     """Discretization of a simulation, before any allocation; each rank has the plan of its subdomain.
 
-    unit : unit of rates, ``points`` or ``elements``. memory_hint : imperative clause on how to reduce the memory of a
-    run. schedule, unit_total, unit_count, snapshot_point_count, summary and lines describe the entire run; bytes are
-    those of this rank.
+    unit : unit of rates, ``points`` or ``elements``. memory_hint : advice on how to reduce the memory of a run, an
+    imperative sentence without its period. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
+    describe the entire run; bytes are those of this rank.
     """
 
     schedule: Schedule

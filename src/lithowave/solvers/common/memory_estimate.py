@@ -10,8 +10,8 @@ from pathlib import Path
 class MemoryEstimate:
     """Lower bounds of the memory of all ranks together.
 
-    plan_bytes : bytes of the plan, in main memory. array_bytes : bytes of the arrays of the solver. hint : imperative
-    clause on how to reduce the memory.
+    plan_bytes : bytes of the plan, in main memory. array_bytes : bytes of the arrays of the solver. hint :
+    `memory_hint` of the plan.
     """
 
     plan_bytes: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import Schedule

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.mesh.bisection import around, refined
-from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, plan_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
 from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh

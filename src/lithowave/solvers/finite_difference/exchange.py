@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.blocks import Blocks
-from lithowave.mesh.grid import Grid, Ranges
+from lithowave.mesh.blocks import BlockPartition
+from lithowave.mesh.grid import Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
 from lithowave.solvers.finite_difference.tiles import common
 
@@ -28,22 +28,22 @@ class Subdomain:
     blocks : partition of all ranks. rank : this rank. reach : M, the ghost layers that the rank also computes.
     """
 
-    blocks: Blocks
+    blocks: BlockPartition
     rank: int
     reach: int
 
     @property
-    def own(self) -> Ranges:
+    def own(self) -> NodeRanges:
         """Nodes of the global grid that this rank owns."""
         return self.blocks.own(self.rank)
 
     def grid(self) -> Grid:
         """Return the grid of the points that the rank computes: its own and ghosts."""
-        return self.blocks.grid.part(self.blocks.widened(self.rank, self.reach))
+        return self.blocks.grid.part(self.blocks.with_ghost_layers(self.rank, self.reach))
 
-    def local(self, ranges: Ranges) -> list[tuple[int, int]]:
+    def local(self, ranges: NodeRanges) -> list[tuple[int, int]]:
         """Return ranges of the global grid relative to the first point of this rank's grid."""
-        firsts = self.blocks.widened(self.rank, self.reach)
+        firsts = self.blocks.with_ghost_layers(self.rank, self.reach)
         return [(first - start, end - start) for (first, end), (start, _) in zip(ranges, firsts, strict=True)]
 
     def velocities(self) -> list[tuple[int, int]]:
@@ -71,14 +71,14 @@ class Subdomain:
         """Number of layers of own velocities that neighbors need."""
         return 2 * self.reach
 
-    def boxes_sent(self) -> Iterator[tuple[int, Step, Ranges]]:
+    def boxes_sent(self) -> Iterator[tuple[int, Step, NodeRanges]]:
         """Yield each neighbor, the direction to it, and the own nodes of the global grid that it needs."""
         for neighbor, step in self.blocks.neighbors(self.rank):
-            yield neighbor, step, common(self.own, self.blocks.widened(neighbor, self.sent_width))
+            yield neighbor, step, common(self.own, self.blocks.with_ghost_layers(neighbor, self.sent_width))
 
-    def boxes_received(self) -> Iterator[tuple[int, Step, Ranges]]:
+    def boxes_received(self) -> Iterator[tuple[int, Step, NodeRanges]]:
         """Yield each neighbor, the direction from it to this rank, and the nodes received from it."""
-        wanted = self.blocks.widened(self.rank, self.sent_width)
+        wanted = self.blocks.with_ghost_layers(self.rank, self.sent_width)
         for neighbor, step in self.blocks.neighbors(self.rank):
             yield neighbor, tuple(-one for one in step), common(self.blocks.own(neighbor), wanted)
 
@@ -105,7 +105,7 @@ class FieldMessage:
         upload = halo.backend.upload
         self._sent, self._received = upload(sent, np.int64), upload(received, np.int64)
 
-    def _table(self, boxes: Iterator[tuple[int, Step, Ranges]]) -> tuple[np.ndarray, dict[int, int]]:
+    def _table(self, boxes: Iterator[tuple[int, Step, NodeRanges]]) -> tuple[np.ndarray, dict[int, int]]:
         """Return the table of `pack`, a row per field and box, and the number of values for each neighbor."""
         rows, counts, at = [], {}, 0
         for neighbor, _, ranges in boxes:

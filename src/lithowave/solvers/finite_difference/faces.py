@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.coefficients import FaceClosure
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
@@ -39,7 +39,7 @@ class ClosedFace:
 
 
 def closed_faces(
-    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[Ranges] = ()
+    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[NodeRanges] = ()
 ) -> list[ClosedFace]:
     """Return the free and rigid faces of a grid or subdomain within some boxes (default: everywhere).
 
@@ -58,7 +58,7 @@ def closed_faces(
 
 
 def _closed_face(
-    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: Ranges
+    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: NodeRanges
 ) -> ClosedFace:
     """Return the section of a face within a box; sign : direction into the grid."""
     node = halo + plane

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid
+from lithowave.mesh.blocks import BlockPartition, best_blocks, cut_grid
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.exchange import Subdomain
@@ -44,7 +44,7 @@ def make_subdomain(
     return Subdomain(_blocks(plan, backend.name, size, parts), rank, plan.halo)
 
 
-def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> Blocks:
+def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> BlockPartition:
     grid, minimum, work = plan.grid.whole, min_slice_nodes(plan.order), LAYER_WORK[backend_name]
     if parts is not None:
         if np.prod(parts) != size:

@@ -11,8 +11,7 @@ import numpy as np
 
 from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
-from lithowave.mesh.grid import AXES, Grid, build_grid
-from lithowave.mesh.grid import Ranges as GridRanges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
@@ -90,7 +89,7 @@ class FiniteDifferencePlan:
         return self.grid.whole.point_count
 
     @property
-    def own(self) -> GridRanges:
+    def own(self) -> NodeRanges:
         """Nodes of the global grid that this rank owns."""
         return self.subdomain.own if self.subdomain else [(0, count) for count in self.grid.shape]
 

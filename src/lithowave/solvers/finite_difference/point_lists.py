@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Ranges
+from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.records import Records
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
@@ -36,7 +36,7 @@ class SourceList:
         strengths: np.ndarray,
         scale: Callable[[str, np.ndarray], np.ndarray] | None,
         amplitudes: SourceAmplitudes,
-        boxes: Sequence[Ranges] | None = None,
+        boxes: Sequence[NodeRanges] | None = None,
     ) -> None:
         number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
         if boxes is not None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
 from lithowave.solvers.finite_difference.surface_reading import (
     DEEP,
@@ -142,7 +142,7 @@ class PointStencil:
         strides: tuple[int, int, int],
         faces: dict[str, str],
         surface: FreeSurface | None = None,
-        own: Ranges | None = None,
+        own: NodeRanges | None = None,
     ) -> None:
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
         self.faces, self.surface = faces, surface
@@ -189,7 +189,7 @@ class PointStencil:
         low, end = np.array(self.own).T
         return ((nodes >= low) & (nodes < end)).all(axis=1)
 
-    def lie_in(self, index: np.ndarray, boxes: Sequence[Ranges]) -> np.ndarray:
+    def lie_in(self, index: np.ndarray, boxes: Sequence[NodeRanges]) -> np.ndarray:
         """Select the indices in a flattened field that are points of one of some boxes (first, end along x, y, z)."""
         _, pitch, plane = self.strides
         places = (index % plane % pitch, index % plane // pitch, index // plane)
@@ -235,7 +235,7 @@ class PointStencil:
         index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends)
         return int(index[0]), weight
 
-    def _joined(self, points: Iterator[list[Block]], ranges: Ranges, as_source: bool) -> PointWeights:
+    def _joined(self, points: Iterator[list[Block]], ranges: NodeRanges, as_source: bool) -> PointWeights:
         """Concatenate the entries of the blocks of all points in these ranges of nodes; those of sources per volume."""
         fields, indices, weights, begin = [], [], [], [0]
         for blocks in points:
@@ -250,7 +250,7 @@ class PointStencil:
         )]  # fmt: skip
         return PointWeights(*joined, np.array(begin, np.int64))
 
-    def _entries(self, block: Block, ranges: Ranges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _entries(self, block: Block, ranges: NodeRanges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices in the flattened field and the nonzero weights of a block."""
         index, weight = np.zeros(1, np.int64), block.weight
         for axis in (2, 1, 0):

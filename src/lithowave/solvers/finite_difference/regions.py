@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Ranges
+from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
@@ -40,12 +40,12 @@ class Region:
         return [face for face, _ in self.closed if face.kind == "rigid"]
 
 
-def box_table(boxes: Sequence[Ranges]) -> np.ndarray:
+def box_table(boxes: Sequence[NodeRanges]) -> np.ndarray:
     """Return boxes as the kernels read them, (n, 6)."""
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(plan: Any, backend: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+def closures(plan: Any, backend: Any, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
     """Return the closed faces in some boxes of a grid, with their changes and tuples of their lengths."""
     upload = backend.upload
     return [
@@ -97,19 +97,19 @@ class StepRegions:
         """Return the amplitude tables of all sources in this subdomain."""
         return [one.table for one in self._lists if one.count]
 
-    def _region(self, boxes: Sequence[Ranges], stress: bool) -> Region:
+    def _region(self, boxes: Sequence[NodeRanges], stress: bool) -> Region:
         sources = self._moment_list(boxes) if stress else self._force_list(boxes)
         self._lists.append(sources)
         return Region(box_table(boxes), closures(self._plan, self._backend, boxes) if boxes else [], sources)
 
-    def _moment_list(self, boxes: Sequence[Ranges]) -> SourceList:
+    def _moment_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
         """Return the moments; weights include moment, volume and time step."""
         step = self._plan.schedule.time_step
         rates = SourceAmplitudes([source.time_function.rate for source in self._moments], step, 0.0)
         strengths = -step * np.array([source.moment for source in self._moments], float).reshape(-1, 6)
         return SourceList(self._backend, self._stencil, STRESSES, self._moments, strengths, None, rates, boxes)
 
-    def _force_list(self, boxes: Sequence[Ranges]) -> SourceList:
+    def _force_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
         """Return the forces; weights include force, volume, time step and buoyancy."""
         step = self._plan.schedule.time_step
         amplitudes = SourceAmplitudes([source.time_function.amplitude for source in self._forces], step, 0.5)
@@ -122,5 +122,5 @@ class StepRegions:
         return self._material.buoyancy(name, index, self._stencil.strides)
 
 
-def _if_any(box: Ranges) -> list[Ranges]:
+def _if_any(box: NodeRanges) -> list[NodeRanges]:
     return [box] if all(first < end for first, end in box) else []

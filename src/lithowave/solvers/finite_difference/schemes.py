@@ -33,7 +33,7 @@ class TwoPasses:
 
     def __init__(self, step: Step, message: FieldMessage | None) -> None:
         self.fields = step.new_fields()
-        self._stages = [step.backend.repeated(stage) for stage in self._stages_of(step)]
+        self._stages = [step.backend.capture_graph(stage) for stage in self._stages_of(step)]
         self._message = message
 
     def _stages_of(self, step: Step) -> list[Callable[[], None]]:
@@ -89,12 +89,12 @@ class OnePassScheme:
         velocities = shape if step.plan.subdomain is None else step.plan.subdomain.velocities()
         velocity = replace(regions.velocity, boxes=box_table(around(box, velocities)))
         turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
-        repeated = step.backend.repeated
+        capture = step.backend.capture_graph
         if message:
-            self._around = [repeated(partial(advance_around, step, stress, velocity, *sets)) for sets in turns]
-            self._steps = [repeated(partial(advance_inside, step, box, *sets)) for sets in turns]
+            self._around = [capture(partial(advance_around, step, stress, velocity, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_inside, step, box, *sets)) for sets in turns]
         else:
-            self._steps = [repeated(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
         self._views = tuple(_view(*sets) for sets in turns)
 
     @property

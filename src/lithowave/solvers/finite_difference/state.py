@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Ranges
+from lithowave.mesh.grid import AXES, NodeRanges
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, Selection
 from lithowave.solvers.finite_difference.cpml import AxisLayers
 
@@ -25,7 +25,7 @@ class ArraySlice:
     name: str
     part: Any
     axes: tuple[int, ...]
-    ranges: Ranges
+    ranges: NodeRanges
     whole: tuple[int, ...]
 
     @property
@@ -71,7 +71,7 @@ class CheckpointArrays:
         for array in self._arrays(self._with_halo()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
 
-    def _with_halo(self) -> Ranges:
+    def _with_halo(self) -> NodeRanges:
         """Return the nodes of the rank's grid and those of the halo around it that other ranks own."""
         grid, halo = self.plan.grid, self.plan.halo
         return [
@@ -79,7 +79,7 @@ class CheckpointArrays:
             for first, count, nodes in zip(grid.first, grid.shape, grid.whole.shape, strict=True)
         ]
 
-    def _arrays(self, ranges: Ranges) -> Iterator[ArraySlice]:
+    def _arrays(self, ranges: NodeRanges) -> Iterator[ArraySlice]:
         """Yield the slices of all arrays at nodes of these ranges of the global grid."""
         halo, first = self.plan.halo, self.plan.grid.first
         x, y, z = (
@@ -100,7 +100,7 @@ class CheckpointArrays:
                 x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
                 yield ArraySlice(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
-    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[ArraySlice]:
+    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: NodeRanges) -> Iterator[ArraySlice]:
         """Yield the memory variables of the layers of one axis, each side separately."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):

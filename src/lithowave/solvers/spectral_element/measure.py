@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.mesh.hexahedra import curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time

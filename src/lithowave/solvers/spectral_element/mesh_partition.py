@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import BoxPlan
 from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.partition import Rectangle, bisect_grid, face_neighbors, partition_graph
 

@@ -84,7 +84,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     speed = float(plan.materials.speed()[worst].max())
     return {
         "elements": plan.element_count,
-        "points": plan.total_points - len(plan.border.of_lower_ranks),
+        "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
         "kinds": {
             (kind.map == "affine", kind.anisotropic, kind_name(kind)): count
             for kind, count in zip(kinds, counts, strict=True)

@@ -211,7 +211,7 @@ class SpectralElementSolver(ElementSolver):
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
-        own[self.plan.border.of_lower_ranks] = False
+        own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
         values = {"motion": np.concatenate([array[own] for array in arrays], axis=1)}
         values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import BoxPlan, Slab
+from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.solvers.elements.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
