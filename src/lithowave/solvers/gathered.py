@@ -15,7 +15,7 @@ from lithowave.solvers.interface import PendingFields, SnapshotGrid, SnapshotSel
 
 
 class GatheredSolver:
-    """The solver of this rank, with results gathered from all ranks: what the loop, recorders and callbacks see.
+    """Solver of this rank for the loop, recorders and callbacks, with results gathered from all ranks.
 
     All ranks must call the same methods in the same order. The results of `receiver_velocities`, `plane` and
     `largest_velocity`, which are for users' callbacks, are identical on all ranks; `records`, `fields` and `peaks` are

@@ -54,8 +54,8 @@ def check_placement(placement: Placement, sources: Sequence[PointSource], receiv
     """
     if len(placement.receivers) != len(receivers) or len(placement.totals) != len(sources):
         raise SelfCheckError(
-            f"the solver has {len(placement.totals)} sources and {len(placement.receivers)} receivers, the description "
-            f"{len(sources)} and {len(receivers)}."
+            f"the solver has {len(placement.totals)} sources and {len(placement.receivers)} receivers, the simulation "
+            f"file {len(sources)} and {len(receivers)}."
         )
     wrong = np.flatnonzero(~(np.abs(placement.receivers - 1.0) <= TOLERANCE))
     if wrong.size:

@@ -42,7 +42,7 @@ class Amplitudes(Protocol):
 
 
 class AmplitudeTable:
-    """The present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
+    """Present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
 
     def __init__(self, backend: Any, amplitudes: Amplitudes, columns: int) -> None:
         self._backend, self._amplitudes = backend, amplitudes
@@ -54,7 +54,7 @@ class AmplitudeTable:
 
 
 class AmplitudeRow:
-    """The row of the present step in tables of amplitudes, which kernels increment at the end of the step.
+    """Row of the present step in tables of amplitudes, which kernels increment at the end of the step.
 
     Parameters
     ----------
