@@ -153,7 +153,7 @@ def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, devic
 
 
 def graph_parts(model: MeshedModel, cluster: np.ndarray, count: int) -> np.ndarray:
-    """Return the part of each element of a mesh, by METIS; faces are weighted by their number of messages."""
+    """Return the part of each element of a mesh, by METIS; faces are weighted by the traces that they send."""
     across = model.mesh.neighbors
     there = across >= 0
     other = across[there] // 4
