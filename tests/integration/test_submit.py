@@ -199,7 +199,7 @@ def test_a_run_that_fails_is_not_tried_again(tmp_path):
     (tmp_path / "calls.txt").write_text("")
     job = begin(tmp_path, script_of(file, "--output", folder, *HOUR))
     output, _ = job.communicate(timeout=60)
-    assert job.returncode == 2 and "holds files of these names" in output and calls(tmp_path) == ""
+    assert job.returncode == 2 and "contains files with these names" in output and calls(tmp_path) == ""
 
 
 def test_submitting(tmp_path, monkeypatch):

@@ -252,11 +252,11 @@ def test_a_shot_that_fails_does_not_stop_the_others(tmp_path):
     blocking.parent.mkdir(parents=True)
     blocking.write_text("mine")
     text = lithowave("run", file, "--output", folder, status=1)
-    assert "error: shot 2 of 3: " in text and "holds files of these names (seismograms.h5)" in text
+    assert "error: shot 2 of 3: " in text and "contains files with these names (seismograms.h5)" in text
     assert "1 of 3 shots failed: 2." in text and f"lithowave restart {folder}" in text
     status = json.loads(lithowave("status", folder, "--json"))
     assert status["counts"] == {"finished": 2, "failed": 1}
-    assert "holds files of these names" in status["shots"][1]["error"]
+    assert "contains files with these names" in status["shots"][1]["error"]
 
     blocking.unlink()
     text = lithowave("restart", folder)
