@@ -12,8 +12,8 @@ import pytest
 from lithowave.description.media import GriddedMedium
 from lithowave.errors import InputError
 from lithowave.readers.classic_netcdf import read_classic_netcdf
-from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
+from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 
 
 def written(directory, content, name="file"):

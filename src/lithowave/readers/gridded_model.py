@@ -17,7 +17,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
-from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, Exponents, si_factor
+from lithowave.readers.units import DENSITY, LENGTH, SPEED, Exponents, si_factor
 
 _PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
 _EXAMPLES: Mapping[Exponents, str] = {

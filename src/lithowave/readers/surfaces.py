@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
-from lithowave.readers.file_units import LENGTH, si_factor
+from lithowave.readers.units import LENGTH, si_factor
 
 _WHAT = "surface"
 _NAMES = ("x", "y", "elevation")
