@@ -214,7 +214,7 @@ def test_groups_are_materials_without_places():
     assert lw.Material(**material.model_dump()) == material
     with pytest.raises(lw.InputError, match=r"material\.groups: .*the mesh says"):
         material.sample(0.0, 0.0, 0.0)
-    with pytest.raises(lw.InputError, match=r"groups: there is no group"):
+    with pytest.raises(lw.InputError, match=r"groups: the list of groups is empty"):
         lw.Material(groups={})
     with pytest.raises(lw.InputError, match=r"groups\.rock\.vp: is missing"):
         lw.Material(groups={"rock": {"vs": 2300, "rho": 2600}})

@@ -31,8 +31,7 @@ class DescriptionModel(BaseModel):
         except ValidationError as error:
             raise input_error(error, data, type(self)) from None
 
-    # Without this mark pydantic would call __init__ for nested parts as well, and only the first problem
-    # would be told.
+    # Without this mark, pydantic would call __init__ also for nested parts, and report only the first problem.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
