@@ -50,9 +50,9 @@ def _existing_file(value: Any, info: ValidationInfo) -> Path:
     if path.is_dir():
         raise refusal(f"{path} is a folder", "expected a file")
     if not path.is_file():
-        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         place = "" if str(path) == str(value) else f" ({path})"
-        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=nearest(path.name, neighbours))
+        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=nearest(path.name, siblings))
     return path
 
 

@@ -148,7 +148,7 @@ class Domain(DescriptionModel):
         return {"x": self.x, "y": self.y, "z": self.z}
 
     @property
-    def centre(self) -> tuple[float, float, float]:
+    def center(self) -> tuple[float, float, float]:
         """Center of the box, m."""
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 

@@ -184,7 +184,7 @@ class GroupedMedium(Medium):
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         raise InputError(
             "material.groups",
-            "groups have no places of their own: the mesh says which group a point is in",
+            "groups have no positions: the mesh defines the group of each point",
             "for values at points use layers, homogeneous or file",
         )
 
@@ -303,7 +303,7 @@ class FunctionMedium(Medium):
         try:
             vp, vs, rho = (np.asarray(values, dtype=float) for values in self.function(*points))  # type: ignore
             values = tuple(np.broadcast_to(array, shape).copy() for array in (vp, vs, rho))
-        except Exception as error:  # whatever a user's function may raise
+        except Exception as error:  # a function of the user may raise any exception
             raise InputError(
                 "material.function",
                 f"failed for points of shape {shape}: {type(error).__name__}: {error}",

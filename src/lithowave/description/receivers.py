@@ -96,7 +96,7 @@ class ReceiverLine(DescriptionModel):
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
-        """The positions, from the start on; z is 0 where they are to stand on the surface."""
+        """Return the positions, from the start; z is 0 for positions on the surface."""
         for index in range(self.count):
             yield _between(_with_height(self.start), _with_height(self.end), (index / (self.count - 1),) * 3)
 
@@ -133,7 +133,7 @@ class ReceiverPlane(DescriptionModel):
 
     @property
     def count(self) -> int:
-        """How many receivers there are."""
+        """Number of receivers."""
         return self.counts[0] * self.counts[1]
 
     @property
@@ -142,7 +142,7 @@ class ReceiverPlane(DescriptionModel):
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
-        """The positions, along the first side fastest; z is 0 where they are to stand on the surface."""
+        """Return the positions, the first side fastest; z is 0 for positions on the surface."""
         start, end = _with_height(self.start), _with_height(self.end)
         first, second = (index for index in range(3) if start[index] != end[index])
         for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):

@@ -1,4 +1,4 @@
-"""Many shots of one experiment: the same ground and receivers, the source at many places."""
+"""Surveys: many shots with the same model and receivers, and the source at different positions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAX_LISTED = 5
 class Shot:
     """One shot, in local coordinates.
 
-    number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : in place of that of the
+    number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : instead of that of the
     source; None keeps it. where : the entry of the description it comes from.
     """
 
@@ -90,7 +90,7 @@ class ShotLine(DescriptionModel):
         return self
 
     def points(self) -> Iterator[tuple[float, ...]]:
-        """The places, with as many coordinates as start and end have."""
+        """Return the positions, with the number of coordinates of start and end."""
         count = self.count
         part = 1.0 if count is None else 1.0 / (count - 1)
         if count is None:
@@ -126,7 +126,7 @@ class ShotPlane(DescriptionModel):
         return [axis for axis, pair in enumerate(zip(self.start, self.end, strict=True)) if pair[0] != pair[1]]
 
     def points(self) -> Iterator[tuple[float, ...]]:
-        """The places, along the first side fastest."""
+        """Return the positions, the first side fastest."""
         first, second = self._sides
         for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
             fractions = [0.0] * len(self.start)

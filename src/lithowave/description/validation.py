@@ -1,4 +1,4 @@
-"""Checks that need several parts of a description: places, names, resolution, times."""
+"""Checks that need several parts of a description: positions, names, resolution, times."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def find_problems(simulation: Simulation) -> list[Problem]:
 def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
     """Return the problem of an error of a validator or a reader, with a key of the description."""
     if isinstance(error, InputError):
-        told = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
-        path = told if told[: len(path)] == path else path
+        keys = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
+        path = keys if keys[: len(path)] == path else path
         return Problem(path, error.got, error.allowed, error.hint)
     context = getattr(error, "context", None) or {}
     if "got" not in context:
