@@ -23,13 +23,13 @@ from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 VELOCITY_WORDS = 13
 
 
-def parse(text: str) -> tiles.Arrangement:
+def parse(text: str) -> tiles.TileLayout:
     inside, edge, *numbers = text.split(",")
-    shapes = (tiles.Shape(*map(int, shape.split("x"))) for shape in (inside, edge))
-    return tiles.Arrangement(*shapes, *map(int, numbers))
+    shapes = (tiles.TileShape(*map(int, shape.split("x"))) for shape in (inside, edge))
+    return tiles.TileLayout(*shapes, *map(int, numbers))
 
 
-def name(how: tiles.Arrangement) -> str:
+def name(how: tiles.TileLayout) -> str:
     inside, edge = (f"{shape.columns}x{shape.rows}x{shape.rows_of_thread}" for shape in (how.inside, how.edge))
     return f"{inside},{edge},{how.slots},{how.chunk},{how.blocks}"
 

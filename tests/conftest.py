@@ -41,8 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, so that no worker is left with one of them at the end."""
-    items.sort(key=lambda item: item.path.name != "test_processors.py")
+    """Begin with the longest tests, so that no worker is left with one of them at the end.
+
+    Tests of the documentation come last: their processes then find the kernels compiled.
+    """
+    items.sort(key=lambda item: (item.path.name != "test_processors.py", item.path.parent.name == "docs"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -14,7 +14,7 @@ import geometry
 import numpy as np
 
 from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra

@@ -139,7 +139,7 @@ def test_several_events(tmp_path):
     [
         ("Mtt:      -1.200000e+24\n", "", r"file:12: .*begins on line 1 ends without Mtt"),
         ("Mtt:", "Mttt:", r"file:9: .*'Mttt: .*did you mean 'Mtt:'"),
-        ("Mtt:", "Mrr:", r"file:9: Mrr: stands on line 8 already"),
+        ("Mtt:", "Mrr:", r"file:9: Mrr: is already on line 8"),
         ("-1.200000e+24", "-1.2OOOOOe+24", r"file:9: Mtt: '-1.2OOOOOe\+24' is not a finite number"),
         ("-1.200000e+24", "nan", r"file:9: Mtt: 'nan' is not a finite number"),
         ("-1.200000e+24", "-1e999", r"file:9: Mtt: .*not a finite number"),
@@ -226,7 +226,7 @@ def test_station_comments_and_blank_lines(tmp_path):
         ("OLI  CI  33.9 117W 0 0", r"file:2: longitude \(or x\): '117W' is not a finite number"),
         ("OLI  CI  33.9 inf 0 0", r"file:2: longitude \(or x\)"),
         ("OLI  CI  33.9 -117.9 0 -5", "file:2: burial: -5 m is negative"),
-        ("BRE  CI  33.9 -117.9 0 0", "file:2: .*CI.BRE stands on line 1 already"),
+        ("BRE  CI  33.9 -117.9 0 0", "file:2: .*CI.BRE is already on line 1"),
     ],
 )
 def test_bad_station_line(tmp_path, line, pattern):

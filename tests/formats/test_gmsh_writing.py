@@ -59,7 +59,7 @@ def test_materials_without_names_go_by_their_number(mesh, tmp_path):
 
 
 def test_what_cannot_be_written_is_told(mesh, tmp_path):
-    with pytest.raises(OutputError, match='cannot stand in a .msh file'):
+    with pytest.raises(OutputError, match='is not valid in a .msh file'):
         write_gmsh(tmp_path / "box.msh", replace(mesh, groups=("water", 'the "rock"')))
     with pytest.raises(OutputError, match="cannot be written: No such file"):
         write_gmsh(tmp_path / "nowhere" / "box.msh", mesh)

@@ -12,8 +12,8 @@ import pytest
 from lithowave.description.media import GriddedMedium
 from lithowave.errors import InputError
 from lithowave.readers.classic_netcdf import read_classic_netcdf
-from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
+from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 
 
 def written(directory, content, name="file"):
@@ -265,12 +265,12 @@ def test_refused_netcdf(tmp_path, kind, change, pattern):
         ({"axes": ["z", "y", "x"]}, r"vp: has the shape \(3, 2, 4\); expected \(4, 2, 3\) for the axes z, y, x"),
         ({"axes": ["x", "y", "time"]}, "has no vertical axis"),
         ({"axes": [0, 1, 2]}, r'axes: does not hold text; expected names such as \["x", "y", "z"\]'),
-        ({"x": np.array([0.0, 2.0, 1.0])}, "x: .*do not go one way: 1 m at index 2"),
-        ({"x": np.array([0.0, 0.0, 1.0])}, "x: .*do not go one way: 0 m at index 1"),
+        ({"x": np.array([0.0, 2.0, 1.0])}, "x: .*are not monotonic: 1 m at index 2"),
+        ({"x": np.array([0.0, 0.0, 1.0])}, "x: .*are not monotonic: 0 m at index 1"),
         ({"x": np.array([0.0, np.nan, 1.0])}, "x: .*without a value"),
         ({"x": np.array([0.0])}, "x: has the shape"),
         ({"z": None, "depth": Z}, "negative depth -400 m.*positive = down"),
-        ({"vp": np.full((3, 2, 4), "fast")}, "vp: cannot be read: it holds no numbers"),
+        ({"vp": np.full((3, 2, 4), "fast")}, "vp: cannot be read: it contains .*, not numbers"),
         ({"x": None, "y": None, "longitude": X, "latitude": Y}, "longitudes and latitudes.*to_geographic"),
         (
             {"vp": np.where(velocity() == 4005, np.nan, velocity())},
@@ -390,7 +390,7 @@ def test_model_files_cut_anywhere_are_refused(tmp_path, kind):
 
 
 def test_other_kinds_of_files_are_refused(tmp_path):
-    with pytest.raises(InputError, match="no known kind"):
+    with pytest.raises(InputError, match="the file format is unknown"):
         read_gridded_model(written(tmp_path, struct.pack("<9d", *range(9))))
     with pytest.raises(InputError, match="No such file"):
         read_gridded_model(tmp_path / "missing.nc")

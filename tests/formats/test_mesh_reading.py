@@ -231,7 +231,7 @@ def test_exodus_refusals(tmp_path: Path) -> None:
         del file["connect2"]
         file["connect2"] = np.ones((3, 4), np.int32)
         file["connect2"].attrs["elem_type"] = "TETRA"
-    assert "3 tetrahedra beside 2 hexahedra" in refusal(path)
+    assert "3 tetrahedra in addition to 2 hexahedra" in refusal(path)
     with h5py.File(path, "a") as file:
         del file["coordz"]
     assert "coordz" in refusal(path)
@@ -247,9 +247,9 @@ TWO = merged(cubes((2, 1, 1)))
 def test_other_cells(tmp_path: Path) -> None:
     more = {"tetra": TWO.elements[:, :4], "wedge": TWO.elements[:1, :6], "line": TWO.elements[:, :2]}
     text = refusal(written(tmp_path / "box.msh", TWO, more))
-    assert "2 tetrahedra, 1 wedge beside 2 hexahedra" in text and "Recombine" in text
+    assert "2 tetrahedra, 1 wedge in addition to 2 hexahedra" in text and "Recombine" in text
     text = refusal(written(tmp_path / "box.vtu", TWO, {"pyramid": TWO.elements[:1, :5]}))
-    assert "1 pyramid beside 2 hexahedra" in text
+    assert "1 pyramid in addition to 2 hexahedra" in text
 
 
 def test_hexahedra_of_twenty_nodes(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_no_hexahedra(tmp_path: Path) -> None:
         tmp_path / "box.msh", meshio.Mesh(TWO.vertices, [("quad", TWO.elements[:, :4])]), "2.2", binary=False
     )
     text = refusal(tmp_path / "box.msh")
-    assert "no hexahedra but 2 quads" in text and "physical volume" in text
+    assert "no hexahedra, only 2 quads" in text and "physical volume" in text
 
 
 SIDES = np.array([face for e in TWO.elements for face in e[FACES]])
@@ -297,13 +297,13 @@ def test_exterior_faces_without_surface(tmp_path: Path) -> None:
 
 def test_a_surface_inside(tmp_path: Path) -> None:
     text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 1]], np.append(SURFACES, 2)))
-    assert "of the surface group 'top' 1 face lies inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
+    assert "of the surface group 'top' 1 face is inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
 
 
 def test_a_surface_that_is_no_face(tmp_path: Path) -> None:
     faces = SIDES[OUTER].copy()
     faces[0] = TWO.elements[0, [0, 1, 6, 7]]
-    assert "of the surface group 'sides' 1 face lies at no face" in refusal(
+    assert "of the surface group 'sides' 1 face is not on a face" in refusal(
         with_surfaces(tmp_path / "box.msh", faces, SURFACES)
     )
 
@@ -340,7 +340,7 @@ def test_hexahedra_in_no_volume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mesh", "message"),
     [
-        (merged([cube(), cube((5, 0, 0))]), "2 parts"),
+        (merged([cube(), cube((5, 0, 0))]), "2 components"),
         (merged([c for n, c in enumerate(cubes((3, 3, 3))) if n != 13]), "1 hole"),
         (merged([cube(), *(cube((i / 2, j / 2, 1), (0.5, 0.5, 1)) for i in (0, 1) for j in (0, 1))]), "hanging"),
         (replace(TWO, vertices=TWO.vertices * [1, 1, -1]), "all 2 elements have a negative Jacobian"),
@@ -360,7 +360,7 @@ def test_an_inverted_element_has_the_number_of_gmsh(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_meshes(tmp_path: Path) -> None:
-    assert "ending .stl is not known" in refusal(tmp_path / "box.stl")
+    assert "extension .stl is not known" in refusal(tmp_path / "box.stl")
     assert "cannot be read" in refusal(tmp_path / "missing.msh")
     for suffix in (".msh", ".vtu", ".exo"):
         for content in (b"", b"no mesh\n", b"$MeshFormat\n9.9 0 8\n$EndMeshFormat\n"):

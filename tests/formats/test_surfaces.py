@@ -115,8 +115,8 @@ def test_npz_and_plain_hdf5_are_in_the_order_of_their_sizes_or_names(tmp_path):
     [
         ({"elevation": None}, "elevation: the variable is missing.*it has: x, y"),
         ({"x": None}, "x: the variable is missing"),
-        ({"x": X[::-1]}, "x: the coordinates do not rise.*turn the axis"),
-        ({"y": np.zeros(5)}, "y: the coordinates do not rise: 0 m, then 0 m at index 1"),
+        ({"x": X[::-1]}, "x: the coordinates do not increase.*reverse the axis"),
+        ({"y": np.zeros(5)}, "y: the coordinates do not increase: 0 m, then 0 m at index 1"),
         ({"y": np.array([0.0, np.nan, 1, 2, 3])}, "y: has a coordinate without a value"),
         ({"x": X[:1]}, r"x: has the shape \(1,\)"),
         ({"elevation": heights()[:4]}, r"elevation: has the shape \(4, 7\); expected \(5, 7\) for the axes y, x, or"),
@@ -142,7 +142,7 @@ def test_degrees_and_damage_are_refused(tmp_path):
     with pytest.raises(lw.InputError, match="surface|cannot be read|complete"):
         read_surface(path)
     path.write_bytes(b"something else")
-    with pytest.raises(lw.InputError, match="surface: the file is of no known kind"):
+    with pytest.raises(lw.InputError, match="surface: the file format is unknown"):
         read_surface(path)
 
 

@@ -240,11 +240,11 @@ def test_vtu_refusals(tmp_path: Path) -> None:
     found, path = box((1, 1, 1)), tmp_path / "a.vtu"
     cells = [("tetra", found.tetrahedra), ("pyramid", found.tetrahedra[:2, [0, 1, 2, 3, 0]])]
     meshio.Mesh(found.points, cells).write(path)
-    assert "it has 2 pyramids beside 6 tetrahedra; the first is element 6" in refusal(path)
+    assert "it has 2 pyramids in addition to 6 tetrahedra; the first is element 6" in refusal(path)
     meshio.Mesh(found.points, cells[:1], cell_data={"material": [np.arange(6) + 0.5]}).write(path)
-    assert "material does not number the groups by integers" in refusal(path)
+    assert "material must have one integer per cell" in refusal(path)
     meshio.Mesh(found.points, [("tetra", found.tetrahedra + 3)]).write(path)
-    assert "element 0 has a node that the file does not hold" in refusal(path)
+    assert "element 0 has a node that the file does not contain" in refusal(path)
     data = path.read_bytes()
     for part in (0.0, 0.3, 0.6, 0.9):
         path.write_bytes(data[: int(part * len(data))])
@@ -299,18 +299,18 @@ def test_a_line_or_a_number_too_few_too_many_or_wrong(section: str, form: str, t
             text = refusal(path)
             assert "cannot be read" in text or "group" in text or "node" in text, (wrong, text)
             if wrong and wrong[0].endswith("1x") and section != "PhysicalNames":
-                assert f"line {number + 1}: '1x' is not a" in text or f"line {number + 1}: the count of the" in text
+                assert f"line {number + 1}: '1x' is not a" in text or f"line {number + 1}: expected the count" in text
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 900 ", "element 43 has a node that the file does not hold"),
-        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 -3 ", "element 43 has a node that the file does not hold"),
-        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 3.5 ", "'3.5' is not a whole number"),
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 900 ", "element 43 has a node that the file does not contain"),
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 -3 ", "element 43 has a node that the file does not contain"),
+        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 3.5 ", "'3.5' is not an integer"),
         ("\n43 4 2 4 5 ", "\n43 77 2 4 5 ", "elements of Gmsh's type 77 are not known"),
         ("\n43 4 2 4 5 ", "\n43 4 2 0 5 ", "1 of 24 tetrahedra are in no group, the first is element 43"),
-        ("\n6 ", "\n3 ", "node 3 stands there twice"),
+        ("\n6 ", "\n3 ", "node 3 appears twice"),
         ("\n3 0.0 ", "\n3 nan ", "1 vertex has a position that is not a finite number; the first belongs to element"),
         ("\n3 0.0 ", "\n3 1e999 ", "not a finite number"),
         ("2.2 0 8", "4 0 8", "it is of version 4 of Gmsh's format"),
@@ -333,9 +333,9 @@ def test_what_stands_wrong_in_a_file_is_told(old: str, new: str, message: str, t
     [
         ("$Nodes\n2 18 3 54\n", "$Nodes\n2 19 3 54\n", "$Nodes should hold 19 nodes, but its blocks hold 18"),
         ("$Nodes\n2 18 3 54\n", "$Nodes\n1 18 3 54\n", "its blocks hold 5, and more follows"),
-        ("\n3\n6\n9\n", "\n3\n6\n3\n", "node 3 stands there twice"),
-        ("\n43 3 ", "\n43 4 ", "element 43 has a node that the file does not hold"),
-        ("$Entities\n0 0 2 2\n", "$Entities\n0 0 2 1\n", "the section $Entities holds more entities than it says"),
+        ("\n3\n6\n9\n", "\n3\n6\n3\n", "node 3 appears twice"),
+        ("\n43 3 ", "\n43 4 ", "element 43 has a node that the file does not contain"),
+        ("$Entities\n0 0 2 2\n", "$Entities\n0 0 2 1\n", "the section $Entities contains more entities than it states"),
         ("\n3 54 4 6\n", "\n3 53 4 6\n", "there are elements of the entity 53 of dimension 3, which is not there"),
     ],
 )
@@ -376,12 +376,12 @@ def test_a_volume_in_two_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "nodes", "message"),
     [
-        (5, 8, "it has 1 hexahedron beside 6 tetrahedra; the first is element 11"),
-        (7, 5, "1 pyramid beside"),
-        (6, 6, "1 wedge beside"),
-        (3, 4, "1 quad beside"),
-        (11, 10, "1 tetrahedron of 10 nodes beside 6 tetrahedra"),
-        (9, 6, "1 triangle of 6 nodes beside"),
+        (5, 8, "it has 1 hexahedron in addition to 6 tetrahedra; the first is element 11"),
+        (7, 5, "1 pyramid in addition to"),
+        (6, 6, "1 wedge in addition to"),
+        (3, 4, "1 quad in addition to"),
+        (11, 10, "1 tetrahedron of 10 nodes in addition to 6 tetrahedra"),
+        (9, 6, "1 triangle of 6 nodes in addition to"),
     ],
 )
 def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: Path) -> None:
@@ -393,11 +393,11 @@ def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: P
 def test_no_tetrahedra(tmp_path: Path) -> None:
     found = box((1, 1, 1))
     empty = replace(found, tetrahedra=found.tetrahedra[:0])
-    assert "no tetrahedra but no cells" in refusal(gmsh_file(tmp_path / "a.msh", empty))
+    assert "no tetrahedra, only no cells" in refusal(gmsh_file(tmp_path / "a.msh", empty))
     faces = (found.triangles[0], np.ones(12, int))
-    assert "no tetrahedra but 12 triangles" in refusal(gmsh_file(tmp_path / "a.msh", empty, faces=faces))
+    assert "no tetrahedra, only 12 triangles" in refusal(gmsh_file(tmp_path / "a.msh", empty, faces=faces))
     assert "no cell is in the volume groups 'rock'" in refusal(gmsh_file(tmp_path / "a.msh", found, names=NAMES[:1]))
-    assert "ending .stl is not known" in refusal(tmp_path / "a.stl")
+    assert "extension .stl is not known" in refusal(tmp_path / "a.stl")
     assert "cannot be read: No such file" in refusal(tmp_path / "b.msh")
 
 
@@ -419,11 +419,11 @@ def test_surfaces_must_be_the_exterior(tmp_path: Path) -> None:
     inside = next(row for row in box((2, 1, 1)).tetrahedra if (box((2, 1, 1)).points[row, 0] == 1).sum() == 3)
     inside = inside[box((2, 1, 1)).points[inside, 0] == 1]
     text = surfaces_refusal(path, np.append(triangles, [inside], axis=0), np.append(tags, 1))
-    assert "of the surface group 'top' 1 face lies inside the mesh, between two elements" in text
+    assert "of the surface group 'top' 1 face is inside the mesh, between two elements" in text
     assert "the first is around x = 1 m" in text
     across = np.argsort(box((2, 1, 1)).points[:, 0])[[0, -1, -2]]
     text = surfaces_refusal(path, np.append(triangles, [across], axis=0), np.append(tags, 2))
-    assert "of the surface group 'sides' 1 face lies at no face of an element" in text
+    assert "of the surface group 'sides' 1 face is not on a face of an element" in text
     text = surfaces_refusal(path, np.append(triangles, triangles[:1], axis=0), np.append(tags, 3 - tags[0]))
     assert "1 face is in the surface groups 'top' and 'sides'; the first is that of element" in text
 
@@ -469,7 +469,7 @@ def test_inverted_elements_are_those_of_the_minority() -> None:
     text = mesh_refusal(found)
     x, y, z = found.points[found.tetrahedra[7]].mean(axis=0)
     assert "2 elements are inverted: of 48" in text
-    assert f"the first is element 108 (centre at x = {x:g} m, y = {y:g} m, z = {z:g} m)" in text
+    assert f"the first is element 108 (center at x = {x:g} m, y = {y:g} m, z = {z:g} m)" in text
     check_tetrahedra(found.mesh())  # of no file: any order will do
 
 
@@ -505,7 +505,7 @@ def test_flat_elements(shift: float) -> None:
     points = np.array([*base, inside, good]) + shift
     elements = np.array([[0, 1, 2, 4], [0, 2, 1, 3]])
     text = mesh_refusal(Box(points, elements))
-    assert "1 element has no volume; the flattest is element 102 (centre" in text
+    assert "1 element has no volume; the flattest is element 102 (center" in text
     points[3] += np.array([0, 0, -1e-5])  # thin, but by far more than rounding
     check_tetrahedra(Box(points, elements).mesh())
 
@@ -546,7 +546,7 @@ def test_a_crack_along_part_of_a_face() -> None:
 @pytest.mark.parametrize("parts", [2, 3, 7])
 def test_hanging_nodes(parts: int) -> None:
     text = mesh_refusal(merged(box((1, 1, 1)), box((parts, parts, 1), 1 / parts, (0, 0, 1))))
-    assert "there are hanging nodes: a vertex at" in text and "z = 1 m lies on" in text
+    assert "there are hanging nodes: a vertex at" in text and "z = 1 m is on" in text
     assert 101 <= int(re.search(r"face of element (\d+)", text)[1]) < 107
 
 
@@ -555,13 +555,13 @@ def test_diagonals_that_cross() -> None:
     other = box((1, 1, 1))
     other = replace(other, points=other.points * [1, 1, -1] + [0, 0, 2])
     turned = replace(other, points=other.points[:, [0, 1, 2]] * [-1, 1, 1] + [1, 0, 0])
-    assert "2 parts that share no face" in mesh_refusal(merged(box((1, 1, 1)), turned))
+    assert "2 components that share no face" in mesh_refusal(merged(box((1, 1, 1)), turned))
 
 
 @pytest.mark.parametrize("low", [(5.0, 0.0, 0.0), (2.0, 1.0, 0.0), (2.0, 1.0, 1.0)], ids=["apart", "edge", "corner"])
 def test_parts_that_share_no_face(low: tuple[float, float, float]) -> None:
     text = mesh_refusal(merged(box((2, 1, 1)), box((1, 1, 1), low=low)))
-    assert "2 parts" in text and "has 6 elements, among them element 113" in text
+    assert "2 components" in text and "has 6 elements, among them element 113" in text
     assert f"x from {low[0]:g} to {low[0] + 1:g} m" in text
 
 

@@ -69,7 +69,7 @@ CASES = {
         [(SOLVER, "{spacing: 100, order: 4, time_step: 0.02}")],
         [
             "small.yaml:13: solver.time_step: 0.02 s is above the stability limit of 0.0098",
-            "leave time_step out",
+            "omit time_step",
         ],
     ),
     "grid too coarse": (

@@ -146,7 +146,7 @@ def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.Mon
 
 def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
-    monkeypatch.setattr(bench, "measure_task", lambda task, _: measured.append((task.shape, task.setting)))
+    monkeypatch.setattr(bench, "measure_task", lambda task, _: measured.append((task.shape, task.settings)))
     bench.run_benchmarks(["interior"])
     bench.run_benchmarks(["interior"], backend="cpu", receivers=4)
     (shape, setting), (cpu_shape, cpu_setting) = measured
@@ -280,7 +280,7 @@ def test_orders_are_those_that_the_benchmarks_of_a_method_take() -> None:
 
 
 def test_unknown_backends_are_refused() -> None:
-    with pytest.raises(InputError, match="gpu is no backend"):
+    with pytest.raises(InputError, match="gpu is not a backend"):
         bench.run_benchmarks(backend="gpu")
 
 
@@ -288,7 +288,7 @@ def test_unknown_backends_are_refused() -> None:
 
 
 def test_gpu_table(device: None, script: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = finite_difference.Setting(40, 5, 3, steps=4, sample_every=1, snapshot_every=2, peak_motion=True)
+    setting = finite_difference.BenchSettings(40, 5, 3, steps=4, sample_every=1, snapshot_every=2, peak_motion=True)
     monkeypatch.setitem(finite_difference.SETTINGS, "cuda", setting)
     file = tmp_path / "gpu.json"
     words = ["--sizes", "40", "--orders", "4", "--precisions", "single", "--json", str(file)]

@@ -16,7 +16,8 @@ import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InstabilityError
-from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.mesh.hexahedra import curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.memory import memory_needed
 from lithowave.solvers import load_method
@@ -72,7 +73,7 @@ def test_check_tells_the_mesh_and_what_limits_it(tmp_path: Path, monkeypatch: py
         "GLL points",
         "edges of 200 to 400 m",
         "all elements are boxes",
-        "z_max free; absorbing by the condition of Stacey",
+        "z_max free; absorbing by the Stacey condition",
         "7.25 at vs = 2900 m/s in element",
         "of the limit, set by vp = ",
         "steps  120; a sample every 0.02 s",

@@ -159,7 +159,7 @@ def test_time_step_divides_the_sampling_interval() -> None:
         ({"boundaries": {"x_max": "rigid"}, "domain": {"x": [-800, 1630], "y": [-800, 1200], "z": [-1200, 0]}},
          "rigid face lies between grid points"),
         ({"boundaries": {"sides": "rigid"}, "domain": {"x": [-100, 140], "y": [-800, 1200], "z": [-1200, 0]}},
-         "extent holds 5 grid points"),
+         "extent has 5 grid points"),
     ],
 )  # fmt: skip
 def test_what_the_method_cannot_do_is_refused(changes: dict, text: str) -> None:

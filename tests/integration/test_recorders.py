@@ -100,6 +100,7 @@ def test_stress_and_pressure_against_the_closed_form(tmp_path: Path) -> None:
     assert relative_l2(seismograms.stress[0], late) > 2 * errors["stress"]
 
 
+@pytest.mark.slow
 def test_velocity_beside_stress_is_the_velocity_alone(tmp_path: Path) -> None:
     alone = run(tmp_path / "alone")
     beside = run(tmp_path / "beside", stress=True)

@@ -145,6 +145,7 @@ def goes_on(tmp_path: Path, folder: Path, script: str) -> None:
     assert "scontrol" not in calls(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_job_of_one_process_stops_and_goes_on(tmp_path):
     goes_on(tmp_path, *stopped_job(tmp_path))
 

@@ -131,8 +131,8 @@ def test_shots_of_a_file(tmp_path):
     [
         ("x,y,z\n1,2\n", ":2: shots: the line has 2 columns, the first line 3"),
         ("x,y,z\n1,2,three\n", ":2: z: 'three' is not a finite number"),
-        ("x,y,z,w\n", ":1: shots: 'w' is no column"),
-        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth are no place"),
+        ("x,y,z,w\n", ":1: shots: 'w' is not a column"),
+        ("x,y,z,depth\n1,2,3,4\n", "the columns x, y, z, depth do not define a position"),
         ("x,y,z\n", "the file has no shot"),
         ("longitude,latitude\n0,100\n", "latitude is -90 to 90"),
         ("x,y,z,scale\n0,0,0,0\n", "must be greater than 0"),
@@ -208,6 +208,7 @@ def test_finished_shots_are_left_alone(done):
     assert "contains another survey (with another description)" in text and "--overwrite" in text
 
 
+@pytest.mark.slow
 def test_plot_draws_each_finished_shot(done, tmp_path):
     folder, text, _ = done
     assert f"next:    lithowave plot {folder}" in text
@@ -271,7 +272,7 @@ def wait_for(*paths: Path, process) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
 def test_a_signal_passes_to_the_shots(tmp_path, number):
     file = write_survey(tmp_path, LINE, "  at_once: 2\n", ("duration: 0.8", "duration: 20"))
     folder = tmp_path / "out"

@@ -14,7 +14,7 @@ import pytest
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
-from lithowave.mesh.blocks import Blocks, best_blocks, cut_grid, layer_line
+from lithowave.mesh.blocks import BlockPartition, best_blocks, cut_grid, layer_line
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import plan
 from mpi_runs import largest_difference, on_ranks, write_description
@@ -100,7 +100,7 @@ def test_rigid_sides_and_no_overlap(tmp_path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("passes", ["two", "one"])
+@pytest.mark.parametrize("passes", slow_except(["two"], ["two", "one"]))
 def test_emulated_devices(tmp_path, passes) -> None:
     """The kernels of a CUDA device with messages through main memory, with one and with two passes over the grid."""
     changes = {
@@ -174,7 +174,7 @@ def test_layers_that_cost_more_make_outer_blocks_smaller() -> None:
 
 
 def test_neighbors_are_all_around() -> None:
-    blocks = Blocks(grid(), ((0, 20, 40, 60), (0, 25, 50), (0, 20, 40)))
+    blocks = BlockPartition(grid(), ((0, 20, 40, 60), (0, 25, 50), (0, 20, 40)))
     for rank in range(blocks.size):
         near = dict(blocks.neighbors(rank))
         for other, step in itertools.product(range(blocks.size), itertools.product((-1, 0, 1), repeat=3)):

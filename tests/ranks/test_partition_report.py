@@ -160,7 +160,7 @@ def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
     for number in ("1", "0", "-3"):
         assert f"--ranks: {number} is out of range" in lithowave("check", file, f"--ranks={number}", status=2)
     text = lithowave("check", file, "--ranks", "100", status=2)
-    assert "100 ranks for 23 x 23 x 14 points" in text and "Traceback" not in text
+    assert "23 x 23 x 14 points cannot be partitioned among 100 ranks" in text and "Traceback" not in text
     text = lithowave("check", file, "--ranks", "3", *settings("compute.parts=[2,2,1]"), status=2)
     assert "compute.parts: 2 x 2 x 1 parts for 3 ranks" in text
 

@@ -164,7 +164,7 @@ def test_sigterm_to_the_launcher_writes_a_checkpoint_and_ends(tmp_path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
 def test_a_rank_that_dies_or_hangs_ends_the_run(tmp_path, how) -> None:
     """Within ten seconds, and of one that hangs run.json tells."""
     process = start(tmp_path, 3)

@@ -16,7 +16,7 @@ from lithowave.run.scaling_estimate import TRANSPORTS
 from mpi_runs import rank_command
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-TINY = ["--backend", "cpu", "--steps", "2", "--rounds", "1", "--layer-cells", "3", "--order", "2"]
+TINY = ["--backend", "cpu", "--steps", "2", "--rounds", "1", "--layer-cells", "3", "--order", "4"]
 
 
 @pytest.fixture
@@ -224,4 +224,4 @@ def test_two_ranks_are_measured_in_three_ways(tmp_path: Path) -> None:
     assert_measured(found, 2)
     assert set(found["best_s"]) == {"overlapped", "waited", "silent"} and found["whole"] == [20, 32, 16]
     assert found["parts"] == [1, 2, 1] and found["neighbors"] == 1
-    assert found["sent_bytes"] == 4 * 3 * 2 * 20 * 16, "three velocities in two layers (order 2)"
+    assert found["sent_bytes"] == 4 * 3 * 4 * 20 * 16, "three velocities in four layers (order 4)"

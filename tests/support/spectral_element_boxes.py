@@ -10,7 +10,8 @@ import numpy as np
 
 from lithowave.backends import make_backend
 from lithowave.description.anisotropy import isotropic_stiffness, speed_range
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.shapes import lattice, shape_tables
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.spectral_element.faces import face_points

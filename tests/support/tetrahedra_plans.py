@@ -12,7 +12,7 @@ import numpy as np
 from lithowave.backends import make_backend
 from lithowave.description.acquisition import Acquisition
 from lithowave.description.time_functions import Gaussian
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
 from lithowave.mesh.tetrahedral_boxes import jittered, split_hexahedra
 from lithowave.solvers.clock import Schedule

@@ -201,9 +201,9 @@ def test_a_launch_hands_over_the_values(cupy, monkeypatch) -> None:
     backend = CudaBackend()
     told = backend.zeros(5, np.float64)
     arguments = {"told": told, "number": 0.5, "whole": -7, "pair": np.arange(16, dtype=np.uint8), "more": 1}
-    program = backend.program("kernels", "add_one.cu", {"STEP": 1})
-    assert program is backend.program("kernels", "add_one.cu", {"STEP": 1})
-    assert program is not backend.program("kernels", "add_one.cu", {"STEP": 2})
+    program = backend.program("sample_kernels", "add_one.cu", {"STEP": 1})
+    assert program is backend.program("sample_kernels", "add_one.cu", {"STEP": 1})
+    assert program is not backend.program("sample_kernels", "add_one.cu", {"STEP": 2})
     program.launch("tell", (3, 2), (32,), arguments, 100)
     assert passed == [("tell", [3, 2, 1, 32, 1, 1, 100], 77, 0, bytes(range(16)), -7, 0.5), told.data.ptr]
     program.launch("tell", (3, 0), (32,), arguments)
@@ -223,7 +223,7 @@ def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
     monkeypatch.setattr(cuda_program, "parameter_sizes", lambda function: [8, 4, 4, 16])
     backend = CudaBackend()
     arguments = {"told": backend.zeros(5, np.float64), "number": 0.5, "whole": 1, "pair": bytes(12)}
-    program = backend.program("kernels", "add_one.cu", {})
+    program = backend.program("sample_kernels", "add_one.cu", {})
     with pytest.raises(TypeError, match=r"kernel tell: .*\[8, 4, 4, 16\] bytes.*Pair pair: 12"):
         program.launch("tell", (1,), (1,), arguments)
     program.launch("tell", (1,), (1,), arguments | {"pair": bytes(16)})
@@ -231,7 +231,7 @@ def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
 
 def test_repeated_calls_run_capture_and_replay(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: launches.append("kernel"))
+    step = backend.capture_graph(lambda: launches.append("kernel"))
     for _ in range(4):
         step()
     assert launches == ["kernel", "begin", "kernel", "end", "graph", "graph", "graph"]
@@ -239,7 +239,7 @@ def test_repeated_calls_run_capture_and_replay(cupy) -> None:
 
 def test_a_failing_capture_is_ended(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
-    step = backend.repeated(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
+    step = backend.capture_graph(lambda: 1 / len(launches) if not launches else launches.clear() or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         step()
     step._launches = 0
@@ -251,7 +251,7 @@ def test_a_failing_capture_is_ended(cupy) -> None:
 
 def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
     backend = CudaBackend()
-    program, array = backend.program("kernels", "add_one.cu", {}), backend.zeros(5, np.float64)
+    program, array = backend.program("sample_kernels", "add_one.cu", {}), backend.zeros(5, np.float64)
 
     def launch(times: int) -> None:
         for _ in range(times):
@@ -261,7 +261,7 @@ def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
     for nodes, counts, captured in ((1, (2, 2), 1), (None, (2, 1), 1), (2, (2, 2), None), (None, (2, 2), None)):
         monkeypatch.setattr(cuda_program, "kernel_nodes", lambda graph, nodes=nodes: nodes)
         remaining = iter(counts)
-        step = backend.repeated(lambda remaining=remaining: launch(next(remaining)))
+        step = backend.capture_graph(lambda remaining=remaining: launch(next(remaining)))
         step()
         if captured is None:
             step()
@@ -292,7 +292,7 @@ def test_kernels_of_a_graph_are_counted(monkeypatch) -> None:
 
 def test_nothing_is_collected_in_a_capture(cupy) -> None:
     backend, found = CudaBackend(), []
-    step = backend.repeated(lambda: found.append(gc.isenabled()))
+    step = backend.capture_graph(lambda: found.append(gc.isenabled()))
     step(), step()
     assert found == [True, False] and gc.isenabled()
 
@@ -300,9 +300,9 @@ def test_nothing_is_collected_in_a_capture(cupy) -> None:
 @pytest.mark.gpu
 def test_the_driver_counts_the_kernels_of_a_graph() -> None:
     backend = CudaBackend()
-    program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(5)
+    program, array = backend.program("sample_kernels", "add_one.cu", DEFINES), backend.zeros(5)
     arguments = {"values": array, "count": array.size}
-    step = backend.repeated(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
+    step = backend.capture_graph(lambda: [program.launch("add_one", (1,), (32,), arguments) for _ in range(3)])
     step(), step()
     assert cuda_driver.kernel_nodes(step._graph.graph) == 3
 
@@ -341,7 +341,7 @@ def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
 def test_the_cpu_repeats_without_capture() -> None:
     def step() -> None: ...
 
-    assert CpuBackend().repeated(step) is step
+    assert CpuBackend().capture_graph(step) is step
 
 
 # --- maps for the copy engine
@@ -378,7 +378,7 @@ def test_the_fastest_backend_is_taken(cupy, monkeypatch) -> None:
     assert make_backend("auto", "single").name == "cpu"
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert make_backend("auto", "single").name == "cpu"
-    with pytest.raises(InputError, match="compute.backend: gpu is no backend. Available: auto, cpu, cuda"):
+    with pytest.raises(InputError, match="compute.backend: gpu is not a backend. Allowed: auto, cpu, cuda"):
         make_backend("gpu", "single")
 
 
@@ -402,7 +402,7 @@ def test_cupy_is_missing(monkeypatch) -> None:
         ({"count_error": 35, "driver": 12040}, "supports CUDA up to 12.4; this CuPy needs CUDA 13.2"),
         ({"count_error": 100}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
         ({"devices": 0}, "finds no CUDA device (CUDA_VISIBLE_DEVICES is '7')"),
-        ({"count_error": 803}, "CUDA cannot be used here: status 803"),
+        ({"count_error": 803}, "CUDA cannot be used: status 803"),
     ],
 )
 def test_no_device_answers(cupy, monkeypatch, answers, words) -> None:
@@ -419,19 +419,19 @@ def test_no_device_answers(cupy, monkeypatch, answers, words) -> None:
 def test_too_little_memory_is_told_with_figures(cupy) -> None:
     backend = CudaBackend()
     cupy.state["full"] = True
-    with pytest.raises(ResourceError, match="4.00 GB were asked for, 2.00 GB are free"):
+    with pytest.raises(ResourceError, match="4.00 GB were requested, 2.00 GB are free"):
         backend.zeros((1000, 1000, 1000))
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(719, "Nothing on the device can be trusted"), (214, "last checkpoint"), (1, "refused"), (2, "GB are free")],
+    [(719, "Results on the device are invalid"), (214, "last checkpoint"), (1, "rejected"), (2, "GB are free")],
 )
 def test_a_failing_device_is_told(cupy, status, words) -> None:
     backend = CudaBackend()
     array = backend.zeros(3)
     pending = backend.fetch(array)
-    program = backend.program("kernels", "add_one.cu", {})
+    program = backend.program("sample_kernels", "add_one.cu", {})
     cupy.state["error"] = status
     for call in (
         backend.synchronize,
@@ -452,13 +452,13 @@ DEFINES = {"STEP": 1, "SHARED": 10_000}
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_kernels_run_and_repeat(precision) -> None:
     backend = CudaBackend(precision)
-    program, array = backend.program("kernels", "add_one.cu", DEFINES), backend.zeros(1000)
+    program, array = backend.program("sample_kernels", "add_one.cu", DEFINES), backend.zeros(1000)
 
     def step() -> None:
         for _ in range(3):
             program.launch("add_one", (8,), (128,), {"values": array, "count": array.size})
 
-    repeated = backend.repeated(step)
+    repeated = backend.capture_graph(step)
     for _ in range(5):
         repeated()
     assert (backend.download(array) == 15).all()
@@ -469,7 +469,7 @@ def test_every_kind_of_argument_arrives() -> None:
     backend = CudaBackend()
     told = backend.zeros(5, np.float64)
     pair = np.array((3, 4.5), np.dtype([("first", "i4"), ("second", "f8")], align=True))
-    program = backend.program("kernels", "add_one.cu", DEFINES)
+    program = backend.program("sample_kernels", "add_one.cu", DEFINES)
     arguments = {"told": told, "number": 0.5, "whole": -7, "pair": pair}
     program.launch("tell", (1,), (1,), arguments, 8 * DEFINES["SHARED"])
     assert backend.download(told).tolist() == [0.5, -7, 3, 4.5, 5]
@@ -490,7 +490,7 @@ def test_tensor_maps_are_encoded() -> None:
 @pytest.mark.gpu
 def test_too_much_memory_is_refused_on_a_device() -> None:
     backend = CudaBackend()
-    with pytest.raises(ResourceError, match="were asked for"):
+    with pytest.raises(ResourceError, match="were requested"):
         backend.zeros(backend.free_memory() // 2)
     assert not backend.download(backend.zeros(10)).any()
 
@@ -505,7 +505,7 @@ from lithowave.errors import ResourceError
 backend = CudaBackend()
 array = backend.zeros(1000)
 pending = backend.fetch(array)
-backend.program("kernels", "add_one.cu", {DEFINES}).launch("fail", (1,), (1,), {{}})
+backend.program("sample_kernels", "add_one.cu", {DEFINES}).launch("fail", (1,), (1,), {{}})
 for call in (backend.synchronize, lambda: backend.download(array), lambda: backend.zeros(10**8)):
     try:
         call()
@@ -513,7 +513,7 @@ for call in (backend.synchronize, lambda: backend.download(array), lambda: backe
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("Nothing on the device can be trusted") == 3, done.stdout + done.stderr
+    assert done.stdout.count("Results on the device are invalid") == 3, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("major", "shared", "expected"), [(9, 232448, True), (8, 166912, False), (12, 101376, False)])

@@ -412,12 +412,12 @@ def test_graphs_repeat_what_was_captured(build: Any) -> None:
     backend = emulated_cuda(graphs=True)
     program = build(backend, 'extern "C" __global__ void add(real* a, real b) { *a += b; }')
     array, amount = backend.zeros(1), [1.0]
-    step = backend.repeated(lambda: program.launch("add", (1,), (1,), {"a": array, "b": amount[0]}))
+    step = backend.capture_graph(lambda: program.launch("add", (1,), (1,), {"a": array, "b": amount[0]}))
     for value in (1.0, 10.0, 100.0, 1000.0):
         amount[0] = value
         step()
     assert float(array[0]) == 31.0
-    upload = backend.repeated(lambda: backend.upload([1.0]))
+    upload = backend.capture_graph(lambda: backend.upload([1.0]))
     upload()
     with pytest.raises(EmulationError, match="captured as a graph"):
         upload()

@@ -115,7 +115,8 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
     assert cuda["cuda"]["runtime"] and f"on {cuda['device']} (cuda), {precision} precision" in log_of(tmp_path / "cuda")
 
 
-@pytest.mark.parametrize("engine", slow_except(["graphs"], ["copies by threads", "graphs"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["copies by threads", "graphs"])
 def test_ways_to_run_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     """On the emulation: a device without a copy engine, and graphs replayed, also across blocks of amplitudes."""
     long = {"duration": 2.0} if engine == "graphs" else {}
@@ -177,6 +178,7 @@ def test_a_checkpoint_belongs_to_a_description_on_any_device() -> None:
     assert fingerprint(on_cpu) == fingerprint(on_cuda) != fingerprint("compute: {backend: cuda, precision: double}")
 
 
+@pytest.mark.slow
 def test_one_pass_over_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """A step in one pass where the grid has room for it: close to the CPU, and stopped and gone on with to the bit."""
     wide = {"domain": {"x": [-4000, 4000], "y": [-600, 600], "z": [-1600, 0]}, "duration": 0.4, "solver.passes": "one"}
@@ -213,7 +215,10 @@ def lose_after(monkeypatch: pytest.MonkeyPatch, step: int, calls: int = 0) -> No
     emulate(monkeypatch, fragile)
 
 
-@pytest.mark.parametrize(("step", "calls"), [(70, 0), (90, 5)], ids=["in a step", "in a checkpoint"])
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [pytest.param(70, 0, id="in a step", marks=pytest.mark.slow), pytest.param(90, 5, id="in a checkpoint")],
+)
 def test_a_lost_device_leaves_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, calls: int
 ) -> None:
@@ -241,14 +246,14 @@ def test_a_lost_device_leaves_the_last_checkpoint(
 def test_memory_that_runs_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(backend: Any) -> None:
         def field(*_: Any) -> None:
-            raise ResourceError("the memory of the CUDA device does not suffice: 1.00 GB were asked for, ...")
+            raise ResourceError("the memory of the CUDA device is insufficient: 1.00 GB were requested, ...")
 
         backend.field = field
 
     emulate(monkeypatch, full)
     folder = tmp_path / "run"
     text = lithowave("run", write_small(tmp_path), "--output", folder, "--backend", "cuda", status=1)
-    assert "1.00 GB were asked for" in text
+    assert "1.00 GB were requested" in text
     report = report_of(folder)
     assert (report["exit_state"], report["failed_at_step"], report["backend"]) == ("failed", 0, "cuda")
 

@@ -15,7 +15,7 @@ from lithowave.errors import KernelBuildError, ResourceError
 from lithowave.solvers import METHODS
 
 SOLVERS = Path(nvrtc.__file__).parents[1] / "solvers"
-KERNELS = Path(__file__).parents[1] / "support" / "kernels"
+KERNELS = Path(__file__).parents[1] / "support" / "sample_kernels"
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 SINGLE = np.dtype(np.float32)
 

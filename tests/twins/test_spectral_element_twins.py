@@ -60,9 +60,10 @@ def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     compare(made, "single")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", slow_except(["double"], ["single", "double"]))
-@pytest.mark.parametrize("degree", slow_except([4], BLOCKS))
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("degree", BLOCKS)
 def test_steps_of_every_degree(device: str, degree: int, precision: str) -> None:
     made = solvers(device, ElementKind("triquadratic", False, True), degree, precision)
     for step in range(2):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import make_schedule

@@ -16,7 +16,7 @@ from lithowave.output.figures.description import domain_of, layers_of, read_desc
 from lithowave.output.figures.geometry import azimuth, component, epicentral_distance
 from lithowave.output.figures.movie import nice_limit, snapshot_files
 from lithowave.output.figures.record_section import choose_traces, move_apart, normalised
-from lithowave.output.figures.station_map import map_frame
+from lithowave.output.figures.station_map import _depth_text, map_frame
 from lithowave.output.figures.style import readable_unit
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.peak_motion import load_peak_motion, write_peak_motion
@@ -85,7 +85,7 @@ def texts_of(monkeypatch, run):
     ],
 )  # fmt: skip
 def test_depths_are_written_without_a_negative_zero(z, words):
-    assert station_map._depth_text(z) == words
+    assert _depth_text(z) == words
 
 
 def test_figures_have_no_negative_zero(tmp_path, monkeypatch):

@@ -109,5 +109,5 @@ def test_tables_are_shared_and_read_only():
 
 @pytest.mark.parametrize("degree", [0, 11, 2.5])
 def test_other_degrees_are_refused(degree):
-    with pytest.raises(ValueError, match="allowed are 1 to 10"):
+    with pytest.raises(ValueError, match="allowed: 1 to 10"):
         gll_points(degree)

@@ -204,5 +204,5 @@ def test_inverted_elements_are_named():
 
 
 def test_other_numbers_of_nodes_are_refused():
-    with pytest.raises(ValueError, match="20 nodes; allowed are 8 and 27"):
+    with pytest.raises(ValueError, match="20 nodes; allowed: 8, 27"):
         g.gll_positions(np.zeros((1, 20, 3)), 4)

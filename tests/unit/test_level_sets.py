@@ -173,11 +173,11 @@ def test_a_body_elsewhere_changes_nothing() -> None:
 
 def test_wrong_input_is_refused() -> None:
     whole = box(4)
-    with pytest.raises(InputError, match=r"level: at \(-1, -1, 1\) m it is not finite"):
+    with pytest.raises(InputError, match=r"level: it is not finite at \(-1, -1, 1\) m"):
         cut_along(whole, lambda x, y, z: np.where(x < -0.9, np.nan, x))
     with pytest.raises(ValueError, match="snap: 0.5"):
         cut_along(whole, sphere(0.5), 0.5)
-    with pytest.raises(ValueError, match="continue"):
+    with pytest.raises(ValueError, match="periodic"):
         cut_along(periodic_box((4, 4, 4)), sphere(0.5))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color, outer_and_inner
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import (
     CORNERS,
     exterior_faces,
@@ -232,7 +233,7 @@ def test_more_colours_than_a_word_has_bits_are_refused() -> None:
     fan = np.arange(65 * 8).reshape(65, 8)
     fan[:, 0] = 0
     assert color_elements(fan[:64]).max() == 63
-    with pytest.raises(ValueError, match="64 colours"):
+    with pytest.raises(ValueError, match="64 colors"):
         color_elements(fan)
 
 

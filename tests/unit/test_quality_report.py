@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hexahedra_boxes import bend, cubes, merged
-from lithowave.mesh.hexahedra import HexahedralMesh, curved, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.quality_report import element_measures, gll_points, quality_report
 from lithowave.solvers.spectral_element import geometry, gll
 

@@ -142,7 +142,7 @@ def test_wrong_boundaries_are_refused() -> None:
     outside = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 4], [1, 3, 4], [2, 3, 4]])
     assert len(make_mesh(vertices, elements, boundaries={"all": outside}).boundaries["all"]) == 6
     for boundaries, text in (
-        ({"one": outside[:4], "two": [[3, 2, 1]]}, "'two' has the face of vertices .3, 2, 1. around .0.333"),
+        ({"one": outside[:4], "two": [[3, 2, 1]]}, "'two' has the face with vertices .3, 2, 1. around .0.333"),
         ({"one": outside, "two": outside[5:]}, "'one' and 'two' both have a face"),
         ({"one": outside[:5]}, "1 of 6 exterior faces are in no boundary"),
         ({}, "6 of 6"),

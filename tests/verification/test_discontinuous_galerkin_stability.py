@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cuda_devices import make_device
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import periodic_box, split_hexahedra, tetrahedral_box

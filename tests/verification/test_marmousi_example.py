@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.hexahedra import layered_box
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.run.check import check_simulation
 from lithowave.solvers.elements.element_description import element_layers, element_size
 from water_waves import explosion_velocities

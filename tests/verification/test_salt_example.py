@@ -123,6 +123,7 @@ def test_the_readme_has_the_numbers_of_the_mesh(scripts, tmp_path):
     assert f"by a factor of {report.plan['local_time_step_gain']:.1f}" in text
 
 
+@pytest.mark.slow
 def test_the_first_waves_of_a_piece(scripts, monkeypatch, tmp_path):
     """The direct wave and its reflection at the surface, until the sea floor answers."""
     geometry, make_mesh = scripts

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lithowave.description.anisotropy import isotropic_stiffness, thomsen_stiffness
-from lithowave.mesh.hexahedra import HexahedralMesh, layered_box
+from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from lithowave.verification.plane_waves import PlaneWave, pressure_wave, shear_wave

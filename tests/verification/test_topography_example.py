@@ -25,7 +25,7 @@ SHORT = {
 }
 FLAT = {**SHORT, "domain.topography": None}
 GRID = {**FLAT, "solver.method": "finite_difference"}
-LIMIT = 0.015  # relative L2 of all stations together; with the condition of Stacey in place of layers it is 0.14
+LIMIT = 0.015  # relative L2 of all stations together; with the Stacey condition instead of layers it is 0.14
 EAST, NORTH, UP = range(3)
 
 

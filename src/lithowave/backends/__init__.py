@@ -1,4 +1,4 @@
-"""Devices: where arrays live and kernels run. A backend knows nothing of meshes, materials or ranks."""
+"""Devices that store arrays and run kernels. A backend does not depend on meshes, materials or ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def first_device(_count: int) -> int:
-    """The first of the devices."""
+    """Return the index of the first device."""
     return 0
 
 
@@ -27,19 +27,19 @@ def make_backend(
     choose_device: Callable[[int], int] = first_device,
     processes: int = 1,
 ) -> CpuBackend | CudaBackend:
-    """The backend of that name; ``auto`` takes CUDA where CuPy is installed and a device answers, else the CPU.
+    """Return the backend of this name; ``auto`` selects CUDA if CuPy is installed and a device responds, else the CPU.
 
     Parameters
     ----------
-    choose_device : of the number of devices: which one to take. processes : of the run that share this one's cores.
+    choose_device : returns the device index for a number of devices. processes : number that share these cores.
 
     Raises
     ------
-    InputError : for a name that is none. MissingPackageError, ResourceError : for ``cuda`` where it cannot be used;
-    what was asked for is never replaced in silence.
+    InputError : the name is unknown. MissingPackageError, ResourceError : ``cuda`` is requested and cannot be used; a
+    requested backend is never replaced by another one.
     """
     if name not in ("auto", "cpu", "cuda"):
-        raise InputError("compute.backend", f"{name} is no backend", "Available: auto, cpu, cuda")
+        raise InputError("compute.backend", f"{name} is not a backend", "Allowed: auto, cpu, cuda")
     if name == "cuda" or (name == "auto" and _device_is_likely()):
         from lithowave.backends.cuda import CudaBackend
 
@@ -57,5 +57,5 @@ def _device_answers() -> bool:
 
 
 def _device_is_likely() -> bool:
-    """Whether it is worth the second that it takes to import CuPy."""
+    """Return True if importing CuPy, which takes a second, can be of use."""
     return find_spec("cupy") is not None and cuda_driver.driver_library() is not None

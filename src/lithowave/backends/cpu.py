@@ -13,29 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.pending import Mirror, Pending
+from lithowave.backends.pending import HostMirror, PendingCopy
 
 
 class CpuBackend:
-    """Arrays in main memory and kernels compiled by Numba (cached on disk beside the package or in the user's cache).
+    """NumPy arrays and kernels compiled by Numba, which are cached on disk with the package or in the user's cache.
 
     Parameters
     ----------
     precision : ``single`` or ``double``.
-    threads : number of threads; by default all that this process may use. processes : of the run that share its cores.
+    threads : number of threads; default: all available cores. processes : processes of the run that share these cores.
     """
 
     name = "cpu"
     stores_codes = False
-    own_memory = False  # arrays lie in main memory
-    device_count = 0  # devices with their own memory
-    aligned_columns = 1  # rows of fields may be cut anywhere
-    shared = False  # whether other ranks of the run use this device
-    sample_points = 4_000_000  # of a grid that is too large for a cache: what a short measurement needs
+    own_memory = False  # arrays are in main memory
+    device_count = 0  # devices with separate memory
+    aligned_columns = 1  # rows of fields may be split at any column
+    shared = False  # True if other ranks of the run use this device
+    sample_points = 4_000_000  # grid points of a short measurement: the grid is larger than the caches
 
     def __init__(self, precision: str = "single", threads: int | None = None, processes: int = 1) -> None:
-        # Unless told otherwise GNU OpenMP lets idle threads spin so long that, on a busy machine, they take the cores
-        # from those that work: a small step then takes five times as long. It reads this when Numba loads it.
+        # By default, idle threads of GNU OpenMP spin so long that on a busy machine they take the cores from working
+        # threads: a small step then takes five times as long. Numba reads this variable when it loads GNU OpenMP.
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
         import numba
 
@@ -46,9 +46,9 @@ class CpuBackend:
         numba.set_num_threads(self.threads)
 
     def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
-        """The kernels of a solver package, gathered from its modules by name.
+        """Return the kernels of a solver package, collected from its modules by name.
 
-        They work for all sizes, but for what a module's ``make_kernels(**sizes)`` returns by name.
+        They support all sizes, except for those that a module's ``make_kernels(**sizes)`` returns by name.
         """
         found: dict[str, Any] = {}
         for module in modules:
@@ -57,84 +57,84 @@ class CpuBackend:
         return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> np.ndarray:
-        """An array of zeros, in the run's precision unless told otherwise."""
+        """Return an array of zeros; default type: the precision of the run."""
         return np.zeros(shape, dtype or self.dtype)
 
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> np.ndarray:
-        """Zeros (z, y, x), in the run's precision unless told otherwise."""
+        """Return an array of zeros (z, y, x); default type: the precision of the run."""
         return self.zeros(shape, dtype)
 
     def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
-        """Steps in elements along the axes of a `field` of this shape."""
+        """Return the strides of a `field` of this shape, in elements."""
         return shape[1] * shape[2], shape[2], 1
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
-        """Memory that `field` takes for this shape."""
+        """Return the memory of a `field` of this shape, bytes."""
         return math.prod(shape) * self.dtype.itemsize
 
     def upload(self, array: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-        """The array on this device, in the run's precision unless told otherwise."""
+        """Return the array on this device; default type: the precision of the run."""
         return np.ascontiguousarray(array, dtype or self.dtype)
 
     def download(self, array: np.ndarray) -> np.ndarray:
-        """The array in main memory; not a copy."""
+        """Return the array in main memory, without a copy."""
         return array
 
     def assign(self, array: np.ndarray, host: Any) -> None:
-        """``array[...] = host``, in the order of the device's work."""
+        """Assign ``array[...] = host`` in device order."""
         array[...] = host
 
-    def fetch(self, array: np.ndarray) -> Pending:
-        """A copy as the array is now."""
-        return Pending(array.copy())
+    def fetch(self, array: np.ndarray) -> PendingCopy:
+        """Return a copy of the present values."""
+        return PendingCopy(array.copy())
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
-        """The function, which always runs the same kernels with the same arrays."""
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return the function, which must launch the same kernels with the same arrays in every call."""
         return function
 
-    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
-        """What is asked for inside is done at once: there is nothing beside the host's own work."""
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]:
+        """Run the enclosed work at once: a CPU has no side stream."""
         return nullcontext()
 
-    def join(self) -> None:
-        """Work beside the rest has been done."""
+    def join_side_stream(self) -> None:
+        """Return at once: work of the side stream is complete."""
 
-    def mirror(self, array: np.ndarray) -> Mirror:
-        """The array itself: it is in main memory."""
-        return Mirror(array)
+    def mirror(self, array: np.ndarray) -> HostMirror:
+        """Return the array itself, which is in main memory."""
+        return HostMirror(array)
 
     def scalar(self, value: float) -> np.floating:
-        """A number in the run's precision."""
+        """Return a number in the precision of the run."""
         return self.dtype.type(value)
 
     def free_memory(self) -> int:
-        """Bytes that a run could take now."""
+        """Return the bytes of memory that a run can allocate now."""
         return free_memory()
 
     def facts(self) -> dict[str, Any]:
-        """What a run tells of its device."""
+        """Return the entries of run.json on the device."""
         return {"backend": self.name, "device": self.device, "precision": self.precision, "threads": self.threads}
 
     def peak_facts(self, rate: float) -> dict[str, float]:
-        """What so many operations a second are of the most that the processor does."""
+        """Return this rate of operations per second, the measured peak of the processor, and their ratio."""
         from lithowave.backends.peak import multiply_add_peak
 
         peak = multiply_add_peak(self.precision, self.threads)
         return {"operations_rate": rate, "multiply_add_peak": peak, "peak_fraction": rate / peak}
 
     def synchronize(self) -> None:
-        """Wait until the device has done everything asked for: here it has."""
+        """Wait until the device has completed all work: on a CPU it has."""
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def processor_name() -> str:
-    """The processor's model name, as far as the system tells it."""
+    """Return the model name of the processor, if the system reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:
@@ -146,7 +146,7 @@ def processor_name() -> str:
 
 
 def free_memory() -> int:
-    """Bytes of main memory that are free for a new program, as far as the system tells (Linux, macOS)."""
+    """Return the bytes of main memory available to a new program, if the system reports them (Linux, macOS)."""
     limit = _control_group_free()
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -159,7 +159,7 @@ def free_memory() -> int:
 
 
 def _control_group_free() -> int:
-    """What a memory limit on this process's group (containers, batch systems) leaves; huge where there is none."""
+    """Return the free bytes below the memory limit of this process's control group; 2^62 without a limit."""
     try:
         with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
             text = limit.read().strip()

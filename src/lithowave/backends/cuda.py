@@ -1,4 +1,4 @@
-"""The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, all work on one stream."""
+"""The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, one main stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from lithowave.backends import tensor_map
 from lithowave.backends.cuda_copies import (
-    PinnedMirror,
+    PinnedHostMirror,
     Staging,
     Unfinished,
     copy,
@@ -23,42 +23,42 @@ from lithowave.backends.cuda_copies import (
 )
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
-from lithowave.backends.cuda_program import Program, Repeated
+from lithowave.backends.cuda_program import CapturedGraph, Program
 from lithowave.backends.nvrtc import Defines
-from lithowave.backends.pending import Pending
+from lithowave.backends.pending import PendingCopy
 
-LINE = 128  # bytes that the device reads at once
-STAGED_BYTES = 256 << 20  # larger copies go straight from or to pageable memory, and are waited for
-RING_BYTES = 220 << 10  # of shared memory; data-centre devices from Hopper on have 227 KiB, others 99 KiB
-RESERVE = 256 << 20  # bytes left for compiled kernels, graphs and the driver
+LINE = 128  # bytes that the device reads in one transaction
+STAGED_BYTES = 256 << 20  # larger copies use pageable memory directly, and the host waits for them
+RING_BYTES = 220 << 10  # of shared memory; data-center devices from Hopper on have 227 KiB, others 99 KiB
+RESERVE = 256 << 20  # bytes reserved for compiled kernels, graphs and the driver
 
 
 class CudaBackend:
-    """Arrays on a visible CUDA device (``CUDA_VISIBLE_DEVICES`` chooses which are) and kernels compiled for it.
+    """Arrays and kernels on a visible CUDA device (``CUDA_VISIBLE_DEVICES`` selects the visible ones).
 
-    Work is done in the order in which it is asked for, on one stream of this backend, while the host goes on; only
-    ``upload``, ``download``, ``synchronize`` and the end of a ``fetch`` wait. What is asked for inside ``beside`` is
-    done on a second stream. Errors of the device are raised as `ResourceError` by whichever call comes after them.
+    Work is queued on one main stream and completed in order, while the host continues; only ``upload``, ``download``,
+    ``synchronize`` and the end of a ``fetch`` wait. Work inside ``on_side_stream`` is queued on a second stream. An
+    error of the device is raised as `ResourceError` by the next call that detects it.
 
     Parameters
     ----------
-    precision : ``single`` or ``double``. number : of the device.
+    precision : ``single`` or ``double``. number : index of the device.
 
     Raises
     ------
-    MissingPackageError : CuPy is not installed. ResourceError : no driver, one that is too old, or no device.
+    MissingPackageError : CuPy is not installed. ResourceError : no driver, a driver that is too old, or no device.
     """
 
     name = "cuda"
     threads = 1
-    stores_codes = True  # kernels read the material in 16 bits
+    stores_codes = True  # kernels read the material as 16-bit codes
     own_memory = True
-    spared_multiprocessors = 0  # that kernels which hold theirs for long leave to other work
-    aligned_columns = 32  # rows of fields are cut at whole lines of memory
-    sample_points = 60_000_000  # of a grid that keeps all multiprocessors at work
+    spared_multiprocessors = 0  # multiprocessors that persistent kernels leave to other work
+    aligned_columns = 32  # rows of fields are split at memory lines
+    sample_points = 60_000_000  # grid points that occupy all multiprocessors
 
     def __init__(self, precision: str = "single", number: int = 0) -> None:
-        self.cupy, self.shared = require_device(), False  # shared : whether other ranks of the run use it, too
+        self.cupy, self.shared = require_device(), False  # shared : True if other ranks of the run use this device
         self._runtime, self.driver = self.cupy.cuda.runtime, self.cupy.cuda.driver
         self.array_type = self.cupy.ndarray
         self.precision = precision
@@ -74,7 +74,7 @@ class CudaBackend:
         self.capability: tuple[int, int] = (found["major"], found["minor"])
         self.multiprocessors: int = found["multiProcessorCount"]
         self.shared_memory_limit: int = found["sharedMemPerBlockOptin"]
-        # Whether kernels may count on bulk tensor copies and room for them in shared memory; may be turned off.
+        # True if kernels may use bulk tensor copies and enough shared memory for them; callers may set it to False.
         self.copy_engine = self.capability >= (9, 0) and self.shared_memory_limit >= RING_BYTES
         self._staging, self._unfinished = Staging(self.cupy.cuda), Unfinished()
         self.launch_count = 0
@@ -83,32 +83,32 @@ class CudaBackend:
     # ------------------------------------------------------------------------------------------------ kernels
 
     def kernels(self, package: str, *_modules: str, **sizes: Any) -> SimpleNamespace:
-        """The kernels of a solver package for these sizes: what ``make_kernels`` of its ``launches`` returns."""
+        """Return the kernels of a solver package for these sizes, from ``make_kernels`` of its module ``launches``."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
     def program(
         self, package: str, file: str, defines: Defines, generated: Mapping[str, str] = MappingProxyType({})
     ) -> Program:
-        """A CUDA source of a package, compiled once for each set of definitions, on which `generated` headers depend
-        alone."""
+        """Return the program of a CUDA source, compiled once per set of definitions; `generated` must depend only on
+        the definitions."""
         key = (package, file, *sorted(defines.items()))
         if key not in self._programs:
             self._programs[key] = Program(self, package, file, defines, generated)
         return self._programs[key]
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
-        """The function, replayed as a CUDA graph from its second call on.
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return the function, which is replayed as a CUDA graph from its second call on.
 
-        It must always launch the same kernels with the same arrays and numbers, and do nothing else: no arrays are
-        made, uploaded, assigned or fetched in it.
+        It must launch the same kernels with the same arrays and numbers in every call, and must not create, upload,
+        assign or fetch arrays.
         """
-        return Repeated(function, self)
+        return CapturedGraph(function, self)
 
     @contextmanager
-    def beside(self, behind: bool = True) -> Iterator[None]:
-        """What is asked for inside is queued on a second stream, to be done beside what is asked for afterwards.
+    def on_side_stream(self, behind: bool = True) -> Iterator[None]:
+        """Queue the enclosed work on the side stream, to overlap with later work of the main stream.
 
-        behind : only when everything asked for so far is done; else behind what was asked for beside before.
+        behind : True: it starts after all work queued so far; False: after earlier work of the side stream only.
         """
         with device_errors():
             if self._second is None:
@@ -121,8 +121,8 @@ class CudaBackend:
         finally:
             self.stream = self._main
 
-    def join(self) -> None:
-        """What is asked for from now on is done behind what was asked for beside."""
+    def join_side_stream(self) -> None:
+        """Make later work of the main stream wait for the work of the side stream."""
         with device_errors():
             self._follow(self._main, self._second)
 
@@ -131,43 +131,43 @@ class CudaBackend:
         event.record(earlier)
         later.wait_event(event)
 
-    def mirror(self, array: Any) -> PinnedMirror:
-        """A page-locked image of the array in main memory."""
-        return PinnedMirror(self, array)
+    def mirror(self, array: Any) -> PinnedHostMirror:
+        """Return a page-locked image of the array in main memory."""
+        return PinnedHostMirror(self, array)
 
     def can_export(self) -> bool:
-        """Whether other processes can write into memory of this device."""
+        """Return True if other processes can write into memory of this device."""
         return can_export(self)
 
     def export(self, size: int) -> ExportedBlock:
-        """Zeroed memory of so many bytes into which other processes can write."""
+        """Return zeroed memory of this many bytes into which other processes can write."""
         return ExportedBlock(self, size)
 
     def peers(self) -> Peers:
-        """The way to memory that other processes have exported."""
+        """Return the access to memory that other processes have exported."""
         return Peers(self)
 
     def tensor_map(self, array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
-        """A descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
+        """Return a descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
         return tensor_map.tensor_map(array, first_column, box)
 
     def scalar(self, value: float) -> np.floating:
-        """A number in the run's precision."""
+        """Return a number in the precision of the run."""
         return self.dtype.type(value)
 
     # ------------------------------------------------------------------------------------------------- arrays
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
-        """An array of zeros, in the run's precision unless told otherwise."""
+        """Return an array of zeros; default type: the precision of the run."""
         shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
         return self.cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
 
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> Any:
-        """Zeros (z, y, x) whose rows are padded so that the element behind the halo is aligned to 128 bytes.
+        """Return zeros (z, y, x) with rows padded so that the first element after the halo is aligned to 128 bytes.
 
-        Before the first element there are ``128 bytes - halo`` readable elements, behind the last one 128 bytes; they
-        are zero. Fields of one shape have the same strides in elements whatever their type; rows of a type shorter than
-        the run's are aligned to fewer bytes.
+        ``128 bytes - halo`` readable zeros precede the first element, and 128 bytes follow the last one. Fields of one
+        shape have the same strides in elements for every type; rows of a type shorter than that of the run are aligned
+        to fewer bytes.
         """
         dtype = np.dtype(dtype or self.dtype)
         lead, pitch, size = padded_layout(shape, halo, dtype.itemsize, self.dtype.itemsize)
@@ -175,23 +175,23 @@ class CudaBackend:
         return self.cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
 
     def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
-        """Steps in elements along the axes of a `field` of this shape, whatever its type."""
+        """Return the strides of a `field` of this shape, in elements; they do not depend on its type."""
         pitch = -(-shape[2] // (LINE // self.dtype.itemsize)) * (LINE // self.dtype.itemsize)
         return shape[1] * pitch, pitch, 1
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
-        """Device memory that `field` takes for this shape, padding included."""
+        """Return the device memory of a `field` of this shape, including padding, bytes."""
         return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
 
     def upload(self, host: Any, dtype: Any = None) -> Any:
-        """The array on the device, in the run's precision unless told otherwise."""
+        """Return the array on the device; default type: the precision of the run."""
         host = np.ascontiguousarray(host, dtype or self.dtype)
         array = self.cupy.ndarray(host.shape, host.dtype, self._allocate(host.nbytes))
         self._copy_and_wait(array, host, True)
         return array
 
     def download(self, array: Any) -> np.ndarray:
-        """A copy in main memory, once everything asked for before is done."""
+        """Return a copy in main memory, after all work queued so far is complete."""
         host = np.empty(array.shape, array.dtype)
         poison(host)
         self._copy_and_wait(array, host, False)
@@ -199,7 +199,7 @@ class CudaBackend:
         return host
 
     def assign(self, array: Any, host: Any) -> None:
-        """``array[...] = host``, in the order of the device's work; the host goes on and may change its array."""
+        """Assign ``array[...] = host`` in stream order; the host continues and may change its array."""
         if array.nbytes > STAGED_BYTES:
             host = np.ascontiguousarray(np.broadcast_to(host, array.shape), array.dtype)
             self._copy_and_wait(array, host, True)
@@ -210,10 +210,10 @@ class CudaBackend:
             copy(self._runtime, array, staged, True, self.stream.ptr)
             event.record(self.stream)
 
-    def fetch(self, array: Any) -> Pending:
-        """Begin to bring a copy to main memory, behind the work asked for so far."""
+    def fetch(self, array: Any) -> PendingCopy:
+        """Start a copy to main memory, after the work queued so far."""
         if array.nbytes > STAGED_BYTES:
-            return Pending(self.download(array))
+            return PendingCopy(self.download(array))
         with device_errors(), self.stream:
             buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
@@ -222,7 +222,7 @@ class CudaBackend:
             copy(self._runtime, array, host, False, self.stream.ptr)
             event.record(self.stream)
             self._unfinished.add(event, host)
-        return Pending(host, lambda: self._arrived(event, host))
+        return PendingCopy(host, lambda: self._arrived(event, host))
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:
@@ -242,17 +242,17 @@ class CudaBackend:
     # ------------------------------------------------------------------------------------------------- device
 
     def free_memory(self) -> int:
-        """Bytes of device memory that a run could take now."""
+        """Return the bytes of device memory that a run can allocate now."""
         with device_errors():
             free = self._runtime.memGetInfo()[0]
         return max(0, free + self.cupy.get_default_memory_pool().free_bytes() - RESERVE)
 
     def peak_facts(self, rate: float) -> dict[str, float]:
-        """So many operations a second; the device's peak is not measured."""
+        """Return this rate of operations per second; the peak of the device is not measured."""
         return {"operations_rate": rate}
 
     def copy_bandwidth(self, size: int = 4 << 30, repeats: int = 8) -> float:
-        """Bytes read and written a second by a copy within the device's memory."""
+        """Measure the bytes read and written per second by a copy within device memory."""
         size = min(size, self.free_memory() // 3)
         source, target = self._zeroed(size), self._allocate(size)
         with device_errors(), self.stream:
@@ -267,12 +267,12 @@ class CudaBackend:
         return 2 * size * repeats / seconds
 
     def facts(self) -> dict[str, Any]:
-        """What a run tells of its device."""
+        """Return the entries of run.json on the device."""
         versions = {"capability": "{}.{}".format(*self.capability), **cuda_versions(self.cupy)}
         return {"backend": self.name, "device": self.device, "precision": self.precision, "cuda": versions}
 
     def synchronize(self) -> None:
-        """Wait until the device has done everything asked for."""
+        """Wait until the device has completed all work."""
         with device_errors():
             self._main.synchronize()
             if self._second is not None:
@@ -287,7 +287,7 @@ class CudaBackend:
 
 
 def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int, run_itemsize: int) -> tuple[int, int, int]:
-    """Elements before a field's first one and from row to row, and bytes of the whole; see `CudaBackend.field`."""
+    """Return the elements before a field's first one and per row, and the total bytes; see `CudaBackend.field`."""
     line, unit = LINE // itemsize, LINE // run_itemsize
     planes, rows, columns = shape
     lead, pitch = line - halo % line, -(-columns // unit) * unit

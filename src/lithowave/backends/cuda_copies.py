@@ -1,6 +1,6 @@
-"""Copies between main memory and a CUDA device, rows at a time where an array on the device is padded.
+"""Copies between main memory and a CUDA device, row by row if an array on the device is padded.
 
-Only the runtime's own copies are used, no kernels of CuPy: those would be compiled first, with CUDA's headers.
+Only the copies of the CUDA runtime are used: kernels of CuPy would need to be compiled with CUDA's headers first.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lithowave.errors import SelfCheckError
 
 SMALLEST = 4096
 PAGE = 4096
-# Quiet NaNs with payloads that no arithmetic produces.
+# Quiet NaNs with payloads that arithmetic does not produce.
 POISON = {"float32": np.uint32(0x7FC5A5A5), "float64": np.uint64(0x7FF8A5A5A5A5A5A5)}
-MOST_BUFFERS = 32  # of one size: further back than this the host waits for the device
+MOST_BUFFERS = 32  # per size; if more are in use, the host waits for the device
 
 
 def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: int) -> None:
-    """Begin a copy between an array on the device, strided or not, and a contiguous one in main memory."""
+    """Start a copy between an array on the device, possibly strided, and a contiguous one in main memory."""
     if array.size == 0:
         return
     kind = runtime.memcpyHostToDevice if to_device else runtime.memcpyDeviceToHost
@@ -44,7 +44,7 @@ def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: in
 def merged_axes(
     shape: Sequence[int], strides: Sequence[int], itemsize: int
 ) -> tuple[int, list[tuple[int, int]]]:
-    """Bytes that are contiguous, and (count, stride in bytes) of the axes around them, outermost first."""
+    """Return the number of contiguous bytes, and (count, stride in bytes) of the axes around them, outermost first."""
     axes: list[tuple[int, int]] = []
     for count, stride in zip(reversed(shape), reversed(strides), strict=True):
         if count == 1:
@@ -60,12 +60,12 @@ def merged_axes(
 
 
 def offsets(axes: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Offsets in bytes of all elements of these axes, the last one fastest."""
+    """Yield the offsets in bytes of all elements of these axes, the last axis fastest."""
     return map(sum, itertools.product(*(range(0, count * stride, stride) for count, stride in axes)))
 
 
 def poison(host: np.ndarray) -> None:
-    """Mark each page and the last element of a contiguous array of floating-point numbers, before a copy arrives."""
+    """Mark each page and the last element of a contiguous floating-point array, before a copy arrives."""
     if (words := _marked(host)) is not None:
         words[0][...] = words[1][...] = POISON[host.dtype.name]
 
@@ -82,7 +82,7 @@ def require_arrival(host: np.ndarray) -> None:
 
 
 def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The first word of each page and the last word of an array; None if there is no pattern for its type."""
+    """Return the first word of each page and the last word of an array; None if its type has no pattern."""
     if host.dtype.name not in POISON or host.size == 0:
         return None
     words = host.reshape(-1).view(f"u{host.itemsize}")
@@ -90,31 +90,31 @@ def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 class Unfinished:
-    """Page-locked buffers that the device still writes: they must not be used for other copies."""
+    """Page-locked buffers that the device is still writing: they must not be used for other copies."""
 
     def __init__(self) -> None:
         self._copies: deque[tuple[Any, np.ndarray]] = deque()
 
     def add(self, event: Any, host: np.ndarray) -> None:
-        """Keep a buffer until the event, which was recorded after the copy, is done."""
+        """Store a buffer until the event, which was recorded after the copy, is complete."""
         while self._copies and self._copies[0][0].done:
             self._copies.popleft()
         self._copies.append((event, host))
 
     def clear(self) -> None:
-        """The device has done everything."""
+        """Release all buffers, after the device has completed all work."""
         self._copies.clear()
 
 
 class Staging:
-    """Page-locked buffers from which the device reads while the host goes on; each is used again once it was read."""
+    """Page-locked buffers that the device reads while the host continues; each is reused after it has been read."""
 
     def __init__(self, cuda: Any) -> None:
         self._cuda = cuda
         self._used: dict[int, deque] = {}
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, Any]:
-        """A contiguous array to fill, and the event to record, on the one stream in use, behind the copy from it."""
+        """Return a contiguous array to fill, and the event to record on the stream after the copy from the array."""
         size = dtype.itemsize * int(np.prod(shape))
         room = max(SMALLEST, 1 << (size - 1).bit_length())
         queue = self._used.setdefault(room, deque())
@@ -128,8 +128,8 @@ class Staging:
         return pinned_array(buffer, shape, dtype), event
 
 
-class PinnedMirror:
-    """See `lithowave.backends.pending.Mirror`; the image is page-locked, so that copies go on beside other work."""
+class PinnedHostMirror:
+    """Page-locked `lithowave.backends.pending.HostMirror`, whose copies overlap with other work."""
 
     def __init__(self, backend: Any, array: Any) -> None:
         self._backend, self._array = backend, array
@@ -139,22 +139,22 @@ class PinnedMirror:
         self._event = self._cuda.Event(disable_timing=True)
 
     def pull(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             copy(self._cuda.runtime, self._array, self.host, False, self._backend.stream.ptr)
             self._event.record(self._backend.stream)
 
     def wait(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             self._event.synchronize()
 
     def push(self) -> None:
-        """See `Mirror`."""
+        """See `HostMirror`."""
         with device_errors():
             copy(self._cuda.runtime, self._array, self.host, True, self._backend.stream.ptr)
 
 
 def pinned_array(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array in a page-locked buffer, which lives as long as the array."""
+    """Return an array in a page-locked buffer, which exists as long as the array."""
     return np.frombuffer(buffer, dtype, int(np.prod(shape))).reshape(shape)

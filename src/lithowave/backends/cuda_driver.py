@@ -1,4 +1,4 @@
-"""The way to a CUDA device: CuPy, the driver, and their errors told as errors of lithowave."""
+"""Access to CUDA devices: CuPy, the driver, and their errors raised as errors of lithowave."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Any
 from lithowave.errors import MissingPackageError, ResourceError
 
 OUT_OF_MEMORY = 2
-REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is wrong; the device is well
+REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is invalid; the device is intact
 INSUFFICIENT_DRIVER, NO_DEVICE = 35, 100
 KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
-INSTEAD = "or set compute.backend: cpu"
-LOST = (
-    "Nothing on the device can be trusted after this; what was written before stays. Go on from the last checkpoint "
-    "with lithowave restart. If it happens again, look for errors of the device (nvidia-smi -q, dmesg | grep -i xid) "
+CPU_HINT = "or set compute.backend: cpu"
+DEVICE_LOST_HINT = (
+    "Results on the device are invalid; files written before remain valid. Resume from the last checkpoint with "
+    "lithowave restart. If this happens again, look for device errors (nvidia-smi -q, dmesg | grep -i xid) "
     "or set compute.backend: cpu."
 )
 
 
 def require_device() -> ModuleType:
-    """CuPy, once it is sure that a device answers.
+    """Return CuPy, after a CUDA device has responded.
 
     Raises
     ------
-    MissingPackageError : CuPy is not installed. ResourceError : no driver, a driver that is too old, no device.
+    MissingPackageError : CuPy is not installed. ResourceError : no driver, a driver that is too old, or no device.
     """
     try:
         import cupy
     except ModuleNotFoundError as error:
         if error.name != "cupy":
-            raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+            raise ResourceError(f"CuPy cannot be loaded ({error}): reinstall it, {CPU_HINT}.") from error
         raise MissingPackageError("cupy", "compute.backend: cuda", "cuda13") from error
     except ImportError as error:
-        raise ResourceError(f"CuPy cannot be loaded ({error}): install it anew, {INSTEAD}.") from error
+        raise ResourceError(f"CuPy cannot be loaded ({error}): reinstall it, {CPU_HINT}.") from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -48,14 +48,14 @@ def require_device() -> ModuleType:
 
 
 def driver_library() -> ctypes.CDLL | None:
-    """The driver's library; None on a machine without it."""
+    """Return the driver's library; None on a machine without it."""
     with suppress(OSError):
         return ctypes.CDLL("libcuda.so.1")
     return None
 
 
 def driver_version() -> str | None:
-    """The NVIDIA driver's own version, such as 580.65.06; None where its management library does not tell."""
+    """Return the version of the NVIDIA driver, such as 580.65.06; None if its management library does not report it."""
     text = ctypes.create_string_buffer(96)
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libnvidia-ml.so.1")
@@ -65,7 +65,7 @@ def driver_version() -> str | None:
 
 
 def cuda_versions(cupy: ModuleType) -> dict[str, str | None]:
-    """Versions of the driver, of the CUDA that it knows, of CUDA, CuPy and the compiler."""
+    """Return the versions of the driver, of the CUDA that it supports, of CUDA, CuPy and the compiler."""
     runtime = cupy.cuda.runtime
     return {
         "driver": driver_version(),
@@ -80,30 +80,30 @@ def _unreachable(runtime: Any, error: Any) -> str:
     if error.status == NO_DEVICE:
         return _no_device()
     if error.status != INSUFFICIENT_DRIVER:
-        return f"CUDA cannot be used here: {error}. Look at nvidia-smi, {INSTEAD}."
+        return f"CUDA cannot be used: {error}. Check nvidia-smi, {CPU_HINT}."
     driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
     if driver == 0:
-        return f"no NVIDIA driver was found. Install it, {INSTEAD}."
+        return f"no NVIDIA driver was found. Install it, {CPU_HINT}."
     return (
         f"the NVIDIA driver supports CUDA up to {_version(driver)}; this CuPy needs CUDA {_version(needed)}. Update "
-        f'the driver, install a CuPy for an older CUDA (pip install "lithowave[cuda12]"), {INSTEAD}.'
+        f'the driver, install a CuPy for an older CUDA (pip install "lithowave[cuda12]"), {CPU_HINT}.'
     )
 
 
 def _no_device() -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     why = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
-    return f"the NVIDIA driver finds no CUDA device{why}. See nvidia-smi, {INSTEAD}."
+    return f"the NVIDIA driver finds no CUDA device{why}. Check nvidia-smi, {CPU_HINT}."
 
 
 def _version(number: int) -> str:
-    """13020 -> 13.2"""
+    """Format 13020 as 13.2."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 @contextmanager
 def device_errors(asked: int = 0) -> Iterator[None]:
-    """Turn CUDA's errors into `ResourceError`; asked: bytes of device memory that the block asks for, if it does."""
+    """Raise CUDA errors as `ResourceError`; asked : bytes of device memory that the block allocates, if any."""
     import cupy
 
     cuda = cupy.cuda
@@ -115,9 +115,9 @@ def device_errors(asked: int = 0) -> Iterator[None]:
         if error.status == OUT_OF_MEMORY:
             text = _out_of_memory(cuda.runtime, asked)
         elif error.status in REFUSED:
-            text = f"the CUDA device refused a call ({error}). Please report it, with the run's description."
+            text = f"the CUDA device rejected a call ({error}). Please report this error with the simulation file."
         else:
-            text = f"the CUDA device failed ({error}). {LOST}"
+            text = f"the CUDA device failed ({error}). {DEVICE_LOST_HINT}"
         raise ResourceError(text) from error
 
 
@@ -125,11 +125,11 @@ def _out_of_memory(runtime: Any, asked: int) -> str:
     free = 0
     with suppress(runtime.CUDARuntimeError):
         free = runtime.memGetInfo()[0]
-    wanted = f"{asked / 1e9:.2f} GB were asked for, " if asked else ""
+    wanted = f"{asked / 1e9:.2f} GB were requested, " if asked else ""
     return (
-        f"the memory of the CUDA device does not suffice: {wanted}{free / 1e9:.2f} GB are free. A coarser grid "
-        "(solver.max_frequency, points_per_wavelength), a smaller domain or single precision needs less; other "
-        "programs on the device (nvidia-smi) take their share."
+        f"the memory of the CUDA device is insufficient: {wanted}{free / 1e9:.2f} GB are free. Use a coarser grid "
+        "(solver.max_frequency, points_per_wavelength), a smaller domain or single precision, or end other "
+        "programs on the device (nvidia-smi)."
     )
 
 
@@ -153,7 +153,7 @@ def kernel_nodes(graph: int) -> int | None:
 
 
 def parameter_sizes(function: int) -> list[int] | None:
-    """Bytes of each parameter of a loaded kernel; None where the driver cannot tell (before CUDA 12.4)."""
+    """Return the bytes of each parameter of a loaded kernel; None if the driver does not report them (before 12.4)."""
     ask = getattr(driver_library(), "cuFuncGetParamInfo", None)
     if ask is None:
         return None

@@ -1,4 +1,4 @@
-"""CUDA kernels: compiled, loaded, and launched with arguments bound by name."""
+"""CUDA kernels that are compiled, loaded, and launched with arguments bound by name."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from lithowave.errors import KernelBuildError, SelfCheckError
 if TYPE_CHECKING:
     from lithowave.backends.cuda import CudaBackend
 
-PLAIN_SHARED_BYTES = 48 * 1024  # more than this a kernel must ask for
-SLOT = 16  # bytes; the storage of a parameter is aligned to this
+PLAIN_SHARED_BYTES = 48 * 1024  # a kernel must request more explicitly
+SLOT = 16  # bytes to which the storage of each parameter is aligned
 
 
 class Program:
-    """The kernels of one source, compiled with one set of definitions for one device.
+    """Kernels of one source, compiled with one set of definitions for one device.
 
     Parameters
     ----------
-    backend : the device. package, file : where the source is. defines : preprocessor definitions by name. generated :
-    headers by name that are no files.
+    backend : the device. package, file : location of the source. defines : preprocessor definitions by name.
+    generated : text of generated headers by name.
 
     Raises
     ------
-    KernelBuildError : the source does not compile, or a signature in it cannot be read.
+    KernelBuildError : the source does not compile, or one of its signatures cannot be read.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Program:
             raise KernelBuildError(f"{path}: {error}") from error
         with device_errors():
             self._module = backend.driver.moduleLoadData(code)
-        self._backend = weakref.proxy(backend)  # which has this program
+        self._backend = weakref.proxy(backend)  # a proxy, since the backend owns this program
         self._path, self._signatures = path, signatures
         self._kernels: dict[str, _Kernel] = {}
 
@@ -60,17 +60,17 @@ class Program:
         arguments: Mapping[str, Any],
         shared_bytes: int = 0,
     ) -> None:
-        """Queue a kernel; an empty grid is no work.
+        """Queue a kernel; do nothing if the grid is empty.
 
         Parameters
         ----------
-        name : of the kernel. grid, block : blocks and threads along x, y, z; 1 where left out. arguments : values by
+        name : of the kernel. grid, block : blocks and threads along x, y, z; default: 1. arguments : values by
         parameter name. shared_bytes : dynamic shared memory of a block.
 
         Raises
         ------
-        TypeError : an argument is missing or of the wrong type. KernelBuildError : no such kernel. ResourceError :
-        the device refuses the launch, or has failed earlier.
+        TypeError : an argument is missing or has the wrong type. KernelBuildError : no such kernel. ResourceError :
+        the device rejects the launch, or has failed before.
         """
         kernel = self._kernels.get(name) or self._load(name)
         values = bind(name, kernel.parameters, arguments, self._backend.dtype)
@@ -97,7 +97,7 @@ class Program:
         return self._kernels[name]
 
     def _passed(self, kernel: str, parameter: Parameter, value: Any) -> Any:
-        """What a kernel gets: the address of an array on the device, numbers and structs as they are."""
+        """Return the value for a kernel: the address of an array on the device, numbers and structs unchanged."""
         if not parameter.is_pointer:
             return value
         if not isinstance(value, self._backend.array_type):
@@ -114,10 +114,10 @@ class _Kernel:
         self._shared_bytes = PLAIN_SHARED_BYTES
 
     def packed(self, values: list[Any]) -> tuple[ctypes.Array, Any]:
-        """The addresses of the values, as cuLaunchKernel wants them, and the storage that they point into."""
+        """Return the addresses of the values, as cuLaunchKernel requires them, and the storage of the values."""
         parts = [value.tobytes() for value in values]
         if self._sizes is not None and [len(part) for part in parts] != self._sizes:
-            self._tell_sizes(parts)
+            self._raise_size_error(parts)
         slots = [part.ljust(-(-len(part) // SLOT) * SLOT, b"\0") for part in parts]
         begins = itertools.accumulate(map(len, slots), initial=0)
         storage = ctypes.create_string_buffer(b"".join(slots))
@@ -126,21 +126,21 @@ class _Kernel:
         return (ctypes.c_void_p * len(places))(*places), storage
 
     def allow(self, shared_bytes: int) -> None:
-        """Let blocks have that much dynamic shared memory."""
+        """Permit blocks this much dynamic shared memory."""
         if shared_bytes > self._shared_bytes:
             attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._driver.funcSetAttribute(self.function, attribute, shared_bytes)
             self._shared_bytes = shared_bytes
 
-    def _tell_sizes(self, parts: list[bytes]) -> None:
+    def _raise_size_error(self, parts: list[bytes]) -> None:
         given = [f"{p.ctype} {p.name}: {len(part)}" for p, part in zip(self.parameters, parts, strict=True)]
         raise TypeError(
             f"kernel {self.name}: its parameters have {self._sizes} bytes, the arguments {', '.join(given)}"
         )
 
 
-class Repeated:
-    """A function that always launches the same kernels, from its second call on as one CUDA graph."""
+class CapturedGraph:
+    """A function that launches the same kernels in every call, from its second call on as one CUDA graph."""
 
     def __init__(self, function: Callable[[], None], backend: CudaBackend) -> None:
         self._function, self._backend, self._stream = function, backend, backend.stream
@@ -148,7 +148,7 @@ class Repeated:
         self._launches: int | None = None  # of the first call
 
     def __call__(self) -> None:
-        if self._launches is None:  # kernels are compiled and loaded in this call, which nothing could capture
+        if self._launches is None:  # compiles and loads the kernels, which a stream capture does not permit
             self._launches = self._counted()
             return
         if self._graph is None:
@@ -168,7 +168,7 @@ class Repeated:
             try:
                 launches = self._counted()
             except BaseException:
-                with suppress(Exception):  # the first error is the one to tell
+                with suppress(Exception):  # the first error is the one to report
                     self._stream.end_capture()
                 raise
             graph = self._stream.end_capture()

@@ -42,28 +42,28 @@ class Parameter(NamedTuple):
 
     @property
     def is_pointer(self) -> bool:
-        """Whether an array is expected."""
+        """True if an array is expected."""
         return self.ctype.endswith("*")
 
 
 def kernel_signatures(text: str) -> dict[str, list[Parameter]]:
-    """The parameters of every ``extern "C" __global__`` function in a source, by its name.
+    """Return the parameters of every ``extern "C" __global__`` function in a source, by its name.
 
     Raises
     ------
-    ValueError : for a parameter that cannot be read, and for two kernels of one name with different parameters.
+    ValueError : a parameter cannot be read, or two kernels of one name have different parameters.
     """
     code, found = COMMENTS.sub(" ", text), {}
     for head in HEAD.finditer(code):
         name = head[1]
         parameters = [_parameter(part, name) for part in _split(code, head.end())]
         if found.setdefault(name, parameters) != parameters:
-            raise ValueError(f"kernel {name} is there twice, with different parameters")
+            raise ValueError(f"kernel {name} is defined twice, with different parameters")
     return found
 
 
 def _split(code: str, begin: int) -> list[str]:
-    """The text between an opened bracket and its end, split at the commas outside any inner bracket."""
+    """Return the text between an open parenthesis and its end, split at commas outside inner brackets."""
     depth, last, parts = 1, begin, []
     for place in range(begin, len(code)):
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(code[place], 0)
@@ -78,7 +78,7 @@ def _split(code: str, begin: int) -> list[str]:
 def _parameter(text: str, kernel: str) -> Parameter:
     found = PARAMETER.fullmatch(text)
     if found is None:
-        raise ValueError(f"kernel {kernel}: {text!r} is no parameter that can be bound; write TYPE name")
+        raise ValueError(f"kernel {kernel}: {text!r} is not a parameter that can be bound; write TYPE name")
     ctype = " ".join(QUALIFIERS.sub(" ", found["ctype"]).replace("*", " * ").split()).replace(" *", "*")
     base = ctype.rstrip("*")
     return Parameter(SYNONYMS.get(base, base) + ctype[len(base) :], found["name"])
@@ -87,21 +87,21 @@ def _parameter(text: str, kernel: str) -> Parameter:
 def bind(
     name: str, parameters: Sequence[Parameter], arguments: Mapping[str, Any], dtype: np.dtype
 ) -> list[Any]:
-    """The values of a kernel's parameters, in order, each of the type that the kernel expects.
+    """Return the values of a kernel's parameters, in order, converted to the types of the kernel.
 
     Parameters
     ----------
-    name : of the kernel. arguments : values by parameter name; more than the kernel has are fine. dtype : of ``real``.
+    name : of the kernel. arguments : values by parameter name; others are ignored. dtype : of ``real``.
 
     Returns
     -------
-    For a pointer the array as it was given; for a number a NumPy scalar; for a struct a contiguous array of uint8.
-    Arrays of numbers must have the kernel's type; to a pointer to structs any array may be given. A struct by value is
-    given as its bytes: an array of uint8, bytes, or a NumPy record.
+    An array for a pointer, a NumPy scalar for a number, a contiguous array of uint8 for a struct. Arrays of numbers
+    must have the kernel's type; a pointer to structs accepts any array. A struct by value is given as its bytes: an
+    array of uint8, bytes, or a NumPy record.
 
     Raises
     ------
-    TypeError : for a missing argument and for one of the wrong type, with the names of kernel and parameter.
+    TypeError : an argument is missing or has the wrong type, with the names of kernel and parameter.
     """
     types = DTYPES | {"real": dtype}
     return [_value(name, parameter, arguments, types) for parameter in parameters]

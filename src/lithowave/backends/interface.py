@@ -1,4 +1,4 @@
-"""What a run, apart from the kernels of its solver, uses of a backend."""
+"""Backend members that a run uses, apart from the kernels of its solver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Backend(Protocol):
-    """A device on which arrays are stored and kernels run; `CpuBackend` and `CudaBackend` are two.
+    """A device on which arrays are stored and kernels run; implemented by `CpuBackend` and `CudaBackend`.
 
     name : ``cpu`` or ``cuda``. device : name of the processor or GPU. precision : ``single`` or ``double``.
     dtype : type of a floating-point value of the run. own_memory : True if the arrays are not in main memory.

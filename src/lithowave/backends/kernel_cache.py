@@ -1,9 +1,9 @@
 """Numba's cache of compiled kernels on disk, safe for processes that compile at the same time.
 
-Numba numbers the files of a function's variants (other types, other constants of a closure) and keeps an index of them.
-Two processes that compile different variants at once can choose the same number, and the index then leads from one
-variant to the code of the other: a kernel of another order or precision would run without an error. Here the name of a
-file follows from what it holds, and there is no index.
+Numba numbers the files of a function's variants (other types, other constants of a closure) and stores an index of
+them. Two processes that compile different variants at once can choose the same number, and the index then maps one
+variant to the code of the other: a kernel of another order or precision would run without an error. Here the content
+of a file determines its name, and there is no index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class VariantFiles(IndexDataCacheFile):
         self._save_data(self._name(key), data)
 
     def load(self, key: Any) -> Any:
-        """Read a variant; None where there is none."""
+        """Read a variant; return None if it does not exist."""
         try:
             return self._load_data(self._name(key))
         except OSError:
@@ -36,7 +36,7 @@ class VariantFiles(IndexDataCacheFile):
 
 
 def njit(**options: Any) -> Callable[[Callable], Any]:
-    """As `numba.njit`, with `VariantFiles` if the function is cached."""
+    """Return the decorator of `numba.njit`, with `VariantFiles` if the function is cached."""
     compiled = numba.njit(**options)
 
     def decorate(function: Callable) -> Any:

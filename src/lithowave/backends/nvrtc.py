@@ -1,4 +1,4 @@
-"""CUDA sources compiled at run time by NVRTC, for which no device is needed; what was compiled is kept on disk."""
+"""CUDA sources compiled at run time by NVRTC, which requires no device, and cached on disk."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from types import MappingProxyType
 from lithowave.errors import KernelBuildError, MissingPackageError, ResourceError
 
 INCLUDE = Path(__file__).parent / "include"
-MAGIC = b"\x7fELF"  # every cubin begins so
+MAGIC = b"\x7fELF"  # first bytes of every cubin
 
 Defines = Mapping[str, str | int]
 
 
 def source_path(package: str, file: str) -> Path:
-    """Where a source of a package lies."""
+    """Return the path of a source of a package."""
     return Path(find_spec(package).submodule_search_locations[0]) / file
 
 
@@ -32,18 +32,18 @@ def compile_source(
     capability: tuple[int, int],
     generated: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """The machine code (cubin) of a CUDA source, from the cache where it is there.
+    """Return the machine code (cubin) of a CUDA source, from the cache if available.
 
     Parameters
     ----------
-    path : the source; headers (``*.cuh``) may be in any of `header_folders`. defines : preprocessor
-    definitions by name, in addition to ``REAL``. precision : ``single`` or ``double``. capability : of the device,
-    e.g. (9, 0). generated : further headers by name: tables of numbers.
+    path : the source; headers (``*.cuh``) may be in any of `header_folders`. defines : preprocessor definitions by
+    name, in addition to ``REAL``. precision : ``single`` or ``double``. capability : of the device, e.g. (9, 0).
+    generated : text of generated headers by name.
 
     Raises
     ------
-    KernelBuildError : with the compiler's log. MissingPackageError : where NVRTC is not there. ResourceError : for
-    a device for which this NVRTC cannot compile.
+    KernelBuildError : with the compiler's log. MissingPackageError : NVRTC is not installed. ResourceError : this
+    NVRTC does not support the device.
     """
     defines = {"REAL": "float" if precision == "single" else "double", **defines}
     options = compiler_options(precision, architecture(capability))
@@ -55,23 +55,23 @@ def compile_source(
         if code.startswith(MAGIC):
             return code
     code = _compile(path, text, headers, defines, options)
-    with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+    with suppress(OSError):  # if the cache is not writable, only time is lost
         _write_whole(kept, code)
     return code
 
 
 def compiler_options(precision: str, architecture: str) -> list[str]:
-    """What NVRTC is told besides the definitions."""
+    """Return the options of NVRTC other than definitions."""
     fast = ["--ftz=true", "--prec-div=false"] if precision == "single" else []
     return ["--std=c++17", "-default-device", f"-arch={architecture}", *fast]
 
 
 def architecture(capability: tuple[int, int]) -> str:
-    """The real architecture, such as ``sm_90``, whose machine code runs on a device of this compute capability.
+    """Return the real architecture, such as ``sm_90``, whose machine code runs on this compute capability.
 
     Raises
     ------
-    ResourceError : where this NVRTC knows none.
+    ResourceError : this NVRTC supports none.
     """
     own = 10 * capability[0] + capability[1]
     known = nvrtc().getSupportedArchs()
@@ -87,29 +87,29 @@ def architecture(capability: tuple[int, int]) -> str:
 
 
 def header_folders(path: Path) -> tuple[Path, Path, Path]:
-    """Return the folders of the headers of a source: its own, that of headers shared by solvers, and that of all."""
+    """Return the directories of a source's headers: its own, those shared by solvers, and those of the backends."""
     return path.parent, path.parent.parent / "common", INCLUDE
 
 
 def read_headers(*folders: Path) -> dict[str, str]:
-    """The text of every header by name; the first folder wins."""
+    """Return the text of every header by name; the first directory has precedence."""
     paths = [path for folder in reversed(folders) for path in sorted(folder.glob("*.cuh"))]
     return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: ``$LITHOWAVE_CACHE_DIR`` or the user's cache folder."""
+    """Return the directory of compiled kernels: in ``$LITHOWAVE_CACHE_DIR`` or the user's cache directory."""
     own = os.environ.get("LITHOWAVE_CACHE_DIR")
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return (Path(own) if own else Path(user) / "lithowave") / "kernels"
 
 
 def nvrtc():
-    """CuPy's bindings of NVRTC.
+    """Return CuPy's bindings of NVRTC.
 
     Raises
     ------
-    MissingPackageError : where CuPy or the library NVRTC is missing.
+    MissingPackageError : CuPy or the library NVRTC is missing.
     """
     try:
         import cupy
@@ -118,14 +118,14 @@ def nvrtc():
     bindings = cupy.cuda.nvrtc
     try:
         bindings.getVersion()
-    except Exception as error:  # raised by whatever CuPy searches libraries with
+    except Exception as error:  # CuPy's library search raises various types
         extra = "cuda12" if cupy.cuda.runtime.runtimeGetVersion() < 13000 else "cuda13"
         raise MissingPackageError("nvidia-cuda-nvrtc", "compiling CUDA kernels", extra) from error
     return bindings
 
 
 def nvrtc_version() -> tuple[int, int]:
-    """Version of the compiler, e.g. (13, 0)."""
+    """Return the version of the compiler, e.g. (13, 0)."""
     return tuple(nvrtc().getVersion())
 
 
@@ -150,7 +150,7 @@ def _compile(
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that no other process ever sees a part of it."""
+    """Write a file such that other processes see either no file or the complete one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:

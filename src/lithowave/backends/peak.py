@@ -1,4 +1,4 @@
-"""How many operations a CPU does at most: chains of multiply-adds on vectors in registers, on all threads."""
+"""Measured peak rate of a CPU: chains of multiply-adds on vectors in registers, on all threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from lithowave.backends.kernel_cache import njit
 
-CHAINS = 12  # multiply-adds under way at once: enough for two units with a latency of four or five cycles
+CHAINS = 12  # concurrent multiply-adds: enough for two units with a latency of four or five cycles
 BYTES = 64  # of a vector
 STEPS = 2_000_000
 REPEATS = 5
@@ -21,7 +21,7 @@ REPEATS = 5
 
 @intrinsic
 def chains(_typing: Any, steps: Any, factor: Any) -> Any:
-    """Sum of `CHAINS` vectors after so many steps of x = x * factor + factor."""
+    """Return the sum of `CHAINS` vectors after this number of steps x = x * factor + factor."""
 
     def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         real = context.get_value_type(signature.args[1])
@@ -48,13 +48,13 @@ def chains(_typing: Any, steps: Any, factor: Any) -> Any:
 
 @njit(parallel=True)
 def spin(out: np.ndarray, steps: int, factor: Any) -> None:
-    """One set of chains for each number of `out`."""
+    """Run one set of chains for each entry of `out`."""
     for n in prange(out.size):
         out[n] = chains(steps, factor)
 
 
 def multiply_add_peak(precision: str, threads: int) -> float:
-    """Operations a second (a multiply-add is two) of so many threads, the best of some measurements."""
+    """Measure the operations per second (a multiply-add is two) of this many threads, the best of `REPEATS`."""
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     out, factor = np.zeros(threads, dtype), dtype.type(0.5)
     spin(out, 1, factor)

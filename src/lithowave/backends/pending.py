@@ -1,4 +1,4 @@
-"""A copy on its way to main memory."""
+"""Copies between devices and main memory, possibly in progress."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable
 import numpy as np
 
 
-class Pending:
-    """What `fetch` of a backend returns.
+class PendingCopy:
+    """Copy to main memory that may be in progress, returned by `fetch` of a backend.
 
     Parameters
     ----------
-    array : where the copy arrives, in main memory. finish : returns when it has arrived; None where it has.
+    array : destination in main memory. finish : waits for the end of the copy; None if the copy is complete.
     """
 
     def __init__(self, array: np.ndarray, finish: Callable[[], None] | None = None) -> None:
         self._array, self._finish = array, finish
 
     def wait(self) -> np.ndarray:
-        """The array, once it is complete; may be called again.
+        """Return the array after the copy is complete; may be called repeatedly.
 
         Raises
         ------
-        ResourceError : when the device has failed meanwhile.
+        ResourceError : the device has failed.
         """
         if self._finish is not None:
             self._finish()
@@ -31,8 +31,8 @@ class Pending:
         return self._array
 
 
-class Mirror:
-    """An array of a device and its image in main memory, where other processes can read it; here they are one.
+class HostMirror:
+    """An array of a device and its image in main memory, which other processes can read; on a CPU they are one array.
 
     host : the image.
     """
@@ -41,10 +41,10 @@ class Mirror:
         self.host = array
 
     def pull(self) -> None:
-        """Begin to bring the array into the image, in the order of the device's work."""
+        """Start copying the array to the image, in device order."""
 
     def wait(self) -> None:
-        """Wait until the last `pull` is done."""
+        """Wait until the last `pull` is complete."""
 
     def push(self) -> None:
-        """Begin to bring the image into the array, in the order of the device's work."""
+        """Start copying the image to the array, in device order."""

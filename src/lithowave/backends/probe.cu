@@ -1,4 +1,4 @@
-// The smallest kernel: with it `lithowave doctor` tells whether kernels compile and run on this machine.
+// Minimal kernel, with which `lithowave doctor` checks that kernels compile and run on this machine.
 
 extern "C" __global__ void count_up(long long* values, long long count)
 {

@@ -1,8 +1,8 @@
-"""Flush-to-zero on x86-64: ahead of a wave front values fade through denormal numbers, on which processors are slow.
+"""Flush-to-zero on x86-64: ahead of a wave front values decay through denormal numbers, which slow processors down.
 
-There a step of a front takes two to three times as long. The bits FTZ and DAZ of the control register MXCSR make such
-numbers zero. They are set at the beginning of a task of a kernel and put back at its end, since NumPy and others in the
-same thread expect the usual arithmetic. On other processors both functions do nothing.
+A time step of a wave front then takes two to three times as long. The bits FTZ and DAZ of the control register MXCSR
+replace such numbers by zero. They are set at the beginning of a kernel's task and restored at its end, since NumPy and
+other libraries in the same thread expect the default arithmetic. On other processors both functions do nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _control_register(builder: Any, name: str, place: Any) -> None:
 
 @intrinsic
 def flush_denormals(_context: Any) -> Any:
-    """Make denormal numbers zero from here on in this thread; returns the register's value before."""
+    """Treat denormal numbers as zero from now on in this thread; return the register's previous value."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         word = ir.IntType(32)
@@ -48,7 +48,7 @@ def flush_denormals(_context: Any) -> Any:
 
 @intrinsic
 def restore_rounding(_context: Any, before: Any) -> Any:
-    """Put the register back to what `flush_denormals` returned."""
+    """Restore the register value that `flush_denormals` returned."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if ON_X86:

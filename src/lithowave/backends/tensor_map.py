@@ -1,4 +1,4 @@
-"""Descriptors with which the copy engine (TMA, compute capability 9.0 and above) reads boxes of a field."""
+"""Descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LARGEST_BOX = 256
 
 
 def tensor_map(array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
-    """The descriptor of a 3-D tiled map over a field (z, y, x): 128 bytes, passed to a kernel by value.
+    """Return the descriptor of a 3-D tiled map over a field (z, y, x): 128 bytes, passed to a kernel by value.
 
-    What lies outside the map is read as zero; coordinates count from element (0, 0, first_column).
+    Elements outside the map are read as zero; coordinates count from element (0, 0, first_column).
 
     Parameters
     ----------
-    array : field on the device; its strides may be padded. first_column : may be negative as far as the field's
-    lead goes. box : columns and rows that one copy brings.
+    array : field on the device; its strides may be padded. first_column : negative columns may extend over the
+    field's lead. box : columns and rows of one copy.
 
     Raises
     ------
-    ValueError : for an address, strides or a box that the copy engine cannot take. ResourceError : where the driver
-    refuses the descriptor.
+    ValueError : the copy engine does not support the address, the strides or the box. ResourceError : the driver
+    rejects the descriptor.
     """
     address, sizes, pitches = map_geometry(array, first_column, box)
     room = np.zeros(BYTES + ALIGNMENT, np.uint8)
@@ -49,7 +49,7 @@ def tensor_map(array: Any, first_column: int, box: tuple[int, int]) -> np.ndarra
 def map_geometry(
     array: Any, first_column: int, box: tuple[int, int]
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Address, sizes (x, y, z) in elements and strides (y, z) in bytes of a map, checked; see `tensor_map`."""
+    """Return the address, sizes (x, y, z) in elements and strides (y, z) in bytes of a map; see `tensor_map`."""
     if array.ndim != 3 or array.dtype.name not in TYPES or array.strides[2] != array.itemsize:
         raise ValueError(f"a tensor map needs a field (z, y, x) of {', '.join(TYPES)} with contiguous rows")
     address = array.data.ptr + first_column * array.itemsize

@@ -1,8 +1,8 @@
-"""Small sparse matrices times many vectors on the CPU, in vector instructions.
+"""Products of small sparse matrices and many vectors on the CPU, in vector instructions.
 
-A matrix acts on rows of numbers, `together` vectors of `lanes` elements side by side. What a compiler does not make of
-loops over lists of entries it gets here: the sums of a row of the matrix stay in registers until they are complete, and
-an entry is loaded once for all vectors of a row. Zeros cost nothing.
+A matrix acts on rows of `together` vectors of `lanes` elements, side by side. Unlike compiled loops over lists of
+entries, the sums of a matrix row stay in registers until they are complete, and an entry is loaded once for all
+vectors of a row. Zeros cost nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ INDEX = ir.IntType(64)
 def matrix_rows(
     matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool = False
 ) -> Callable[..., Any]:
-    """A function ``rows(out, o, x, i)`` for use within compiled functions, where ``out`` and ``x`` are flat arrays.
+    """Return a function ``rows(out, o, x, i)`` for compiled functions, where ``out`` and ``x`` are flat arrays.
 
     For every row r of the matrix, g < together and w < lanes:
-    out[o + r stride + g lanes + w] = sum over c of matrix[r, c] x[i + c stride + g lanes + w], added to what is there
-    if `adding`. The arrays must not overlap; no index is checked.
+    out[o + r stride + g lanes + w] = sum over c of matrix[r, c] x[i + c stride + g lanes + w], added to the previous
+    value if `adding`. The arrays must not overlap; indices are not checked.
     """
     content = [np.ascontiguousarray(matrix).tobytes(), repr((matrix.shape, lanes, stride, together, adding)).encode()]
     identity = hashlib.sha256(b"".join(content)).hexdigest()[:32]
@@ -47,14 +47,14 @@ def matrix_rows(
         return types.void(out, types.uint64, x, types.uint64), make_code
 
     made = intrinsic(typed)
-    identify = getattr(made, "_set_uuid", None)  # what a cache on disk knows it by: see `loops.row_of`
+    identify = getattr(made, "_set_uuid", None)  # identity in the cache on disk: see `loops.row_of`
     if identify is not None:
         identify(f"{__name__}.{identity}")
     return made
 
 
 class _Rows:
-    """The function void (real* out, const real* x) of a matrix."""
+    """Function void (real* out, const real* x) of a matrix."""
 
     def __init__(
         self, module: ir.Module, real: Any, matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool
@@ -65,7 +65,7 @@ class _Rows:
         self.vector = ir.VectorType(real, lanes)
 
     def function(self, identity: str) -> ir.Function:
-        """Made once in a module."""
+        """Return the function, created once per module."""
         name = f"matrix_rows_{identity}_{self.real}"
         if name in self.module.globals:
             return self.module.globals[name]
@@ -125,7 +125,7 @@ class _Rows:
     def _loop_over_entries(
         self, builder: ir.IRBuilder, function: ir.Function, x: Any, begin: Any, end: Any, sums: list[Any]
     ) -> list[Any]:
-        """The sums with all entries of a row; leaves the builder behind the loop."""
+        """Return the sums with all entries of a row; leave the builder after the loop."""
         before = builder.block
         entry, behind = function.append_basic_block("entry_of_row"), function.append_basic_block("behind")
         builder.cbranch(builder.icmp_unsigned("<", begin, end), entry, behind)

@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Length, NumberList, PositiveLength
-from lithowave.readers.file_units import DENSITY, SPEED, Exponents, si_factor
 from lithowave.readers.gridded_model import GriddedModel
 from lithowave.readers.segy_section import SegySection, read_segy_section
+from lithowave.readers.units import DENSITY, SPEED, Exponents, si_factor
 
 _FILES = ("vp", "vs", "rho")
 

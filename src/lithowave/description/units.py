@@ -20,20 +20,21 @@ from typing import Annotated, Any
 from pydantic_core import CoreSchema, core_schema
 
 from lithowave.description.refusals import refusal, shown
+from lithowave.readers.units import exact_factor
 
-_UNITS: Mapping[str, Mapping[str, str]] = {
-    "length": {"m": "1", "km": "1e3", "cm": "1e-2", "mm": "1e-3", "um": "1e-6", "ft": "0.3048"},
-    "time": {"s": "1", "ms": "1e-3", "us": "1e-6", "ns": "1e-9", "min": "60", "h": "3600"},
-    "frequency": {"Hz": "1", "mHz": "1e-3", "kHz": "1e3", "MHz": "1e6", "1/s": "1"},
-    "speed": {"m/s": "1", "km/s": "1e3", "cm/s": "1e-2", "mm/s": "1e-3", "mm/us": "1e3", "ft/s": "0.3048"},
-    "density": {"kg/m^3": "1", "g/cm^3": "1e3", "g/cc": "1e3", "t/m^3": "1e3"},
-    "pressure": {"Pa": "1", "kPa": "1e3", "MPa": "1e6", "GPa": "1e9", "bar": "1e5"},
-    "force": {"N": "1", "kN": "1e3", "MN": "1e6", "GN": "1e9", "dyn": "1e-5"},
-    "moment": {"N m": "1", "kN m": "1e3", "MN m": "1e6", "GN m": "1e9", "dyn cm": "1e-7"},
-    "angle": {"deg": "1", "rad": repr(180.0 / math.pi)},
-    "number": {},
+_UNITS: Mapping[str, tuple[str, ...]] = {
+    "length": ("m", "km", "cm", "mm", "um", "ft"),
+    "time": ("s", "ms", "us", "ns", "min", "h"),
+    "frequency": ("Hz", "mHz", "kHz", "MHz", "1/s"),
+    "speed": ("m/s", "km/s", "cm/s", "mm/s", "mm/us", "ft/s"),
+    "density": ("kg/m^3", "g/cm^3", "g/cc", "t/m^3"),
+    "pressure": ("Pa", "kPa", "MPa", "GPa", "bar"),
+    "force": ("N", "kN", "MN", "GN", "dyn"),
+    "moment": ("N m", "kN m", "MN m", "GN m", "dyn cm"),
+    "angle": ("deg", "rad"),
+    "number": (),
 }
-"""SI factor of every unit, by dimension; the first of each is the one that plain numbers are in."""
+"""Units in which each quantity may be written; the first is the SI unit, which is that of plain numbers."""
 
 _ARTICLES: Mapping[str, str] = {"angle": "an angle", "number": "a plain number"}
 
@@ -48,7 +49,7 @@ def _normal_spelling(unit: str) -> str:
 
 
 _FACTORS: Mapping[str, Mapping[str, Decimal]] = {
-    dimension: {_normal_spelling(unit): Decimal(factor) for unit, factor in units.items()}
+    dimension: {_normal_spelling(unit): exact_factor(unit) for unit in units}
     for dimension, units in _UNITS.items()
 }
 

@@ -1,22 +1,22 @@
-"""Bisection of tetrahedra at given edges, in one order for all, so that neighbours agree; refinement around points."""
+"""Bisection of tetrahedra at given edges, in one order for all elements, so that neighbors conform; refinement."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from lithowave.mesh.shared_faces import mixed
+from lithowave.mesh.shared_faces import hash_pair
 from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, face_vertices, make_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
-NEW = 1 << 62  # keys of vertices that edges get are not below: no other ones are as high
+NEW = 1 << 62  # keys of vertices on bisected edges start here; all other keys are lower
 
 
 class Bisection:
-    """Bisects simplices at edges of a list, always in the same order of edges.
+    """Bisection of simplices at given edges, always in the same order of edges.
 
-    ends : vertices (k, 2) of the edges, the lower first, sorted. vertices : (n, 3), m. places : where the edges are cut
-    (k, 3), m. longest : of these edges and of those of other ranks, m; None: there are no others. The attribute
-    `vertices` has the places appended.
+    ends : vertices (k, 2) of the edges, the lower first, sorted. vertices : (n, 3), m. places : positions of the new
+    vertices on the edges (k, 3), m. longest : length of the longest edge of all ranks, m; default: of these edges. The
+    attribute `vertices` includes the new vertices.
     """
 
     def __init__(
@@ -27,12 +27,12 @@ class Bisection:
         self.keys = ends[:, 0] * len(self.vertices) + ends[:, 1]
         lengths = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         lengths = (lengths / (longest or lengths.max(initial=np.finfo(float).tiny))).round(9)
-        # The longest first: what is left of the elements then stays round.
+        # Bisection of the longest edge first preserves the shape of the child elements.
         self.rank = np.empty(len(ends), np.int64)
         self.rank[np.lexsort((self.keys, -lengths))] = np.arange(len(ends))
 
     def cut(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces (p, 3 or 4) of triangles or tetrahedra, and which (p,) each is a piece of, rising."""
+        """Return the child elements (p, 3 or 4) of triangles or tetrahedra, and their parents (p,), ascending."""
         done, parents = [], []
         rest, owner = simplices, np.arange(len(simplices))
         while len(rest):
@@ -50,7 +50,7 @@ class Bisection:
         return np.concatenate([simplices[:0], *done])[order], parents[order]
 
     def _first_edges(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each simplex the first edge that is to be cut, -1 where there is none, and its local ends."""
+        """Return the first edge of each simplex to be bisected, -1 for none, and its local ends."""
         if not len(self.keys):
             return np.full(len(simplices), -1), np.zeros((len(simplices), 2), np.int64)
         pairs = np.array([(one, other) for one in range(simplices.shape[1]) for other in range(one)])
@@ -65,24 +65,24 @@ class Bisection:
 
 
 def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
-    """The mesh with all edges of some elements halved: these become eight, their neighbours two to four.
+    """Return the mesh with all edges of the given elements halved: these become eight, their neighbors two to four.
 
-    Pieces keep material and id of their element, and have keys of their own: eight times that of the element and more.
-    ranks : of each its part and its elements; all get the same as if the mesh were on one.
+    Child elements have the material and id of their parent, and new keys, from eight times the parent's key. With
+    several ranks, each passes its subdomain and its elements; the result is the same as on one rank.
 
-    ValueError: a mesh whose sides continue at each other. RuntimeError: keys of two vertices are the same.
+    ValueError: the mesh is periodic. RuntimeError: two vertices have the same key.
     """
     if mesh.same is not None:
-        raise ValueError("a mesh whose sides continue at each other cannot be refined")
+        raise ValueError("a periodic mesh cannot be refined")
     old = mesh.keys_of_vertices
     keys, longest = _edges(mesh, elements, ranks)
-    new = NEW | (mixed(keys[:, 0], keys[:, 1]) >> np.uint64(2)).astype(np.int64)
+    new = NEW | (hash_pair(keys[:, 0], keys[:, 1]) >> np.uint64(2)).astype(np.int64)
     ends = np.minimum(np.searchsorted(old, keys), len(old) - 1)
     here = (old[ends] == keys).all(axis=1)
     ends, new = ends[here], new[here]
     cutter = Bisection(ends, mesh.vertices, mesh.vertices[ends].mean(axis=1), longest)
     pieces, parents = cutter.cut(mesh.elements)
-    used = np.zeros(len(cutter.vertices), bool)  # both ends of an edge may be here, and no element that has it
+    used = np.zeros(len(cutter.vertices), bool)  # an edge may be on this rank without an element that contains it
     used[pieces] = True
     vertex_keys = np.concatenate([old, new])
     order = np.argsort(vertex_keys, kind="stable")
@@ -101,7 +101,7 @@ def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_R
 
 
 def _edges(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks) -> tuple[np.ndarray, float]:
-    """The edges of some elements of all ranks, each once, sorted: keys (k, 2) of their ends; and the longest one, m."""
+    """Return the edges of the given elements of all ranks, as unique sorted keys (k, 2), and the longest length, m."""
     ends = np.unique(mesh.elements[elements][:, EDGES].reshape(-1, 2), axis=0)
     lengths = np.linalg.norm(mesh.vertices[ends[:, 1]] - mesh.vertices[ends[:, 0]], axis=1)
     keys = np.concatenate(ranks.all_gather(mesh.keys_of_vertices[ends]))
@@ -109,7 +109,7 @@ def _edges(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks) -> tuple[n
 
 
 def around(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_RANK) -> np.ndarray:
-    """These elements, of all ranks, and all that share a vertex with one of them: those of this rank's part."""
+    """Return the elements of this rank that share a vertex with a given element of any rank, including these."""
     own = mesh.keys_of_vertices
     keys = np.concatenate(ranks.all_gather(np.unique(own[mesh.elements[elements]])))
     near = np.isin(own, keys)

@@ -1,8 +1,8 @@
-"""A grid cut into blocks for several ranks: straight cuts through the whole grid along x, y and z.
+"""Partition of a grid into blocks, one per rank, by planes through the global grid across x, y and z.
 
-The work of a node is 1, and `layer_work` more for each absorbing layer that it lies in. Cuts along an axis give all
-slices the same work; where layers cross that is not yet the same work for all blocks, so the cuts are then moved as
-long as the largest block becomes smaller.
+The work of a node is 1, plus `layer_work` for each absorbing layer that contains it. Planes across an axis give all
+slices of this axis the same work. If layers cross, the blocks still differ, so the planes are then moved as long as the
+work of the largest block decreases.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import Grid, Ranges
+from lithowave.mesh.grid import Grid, NodeRanges
 
 Cuts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockPartition:
     """Blocks of a grid, one for each rank. cuts : first nodes of the slices along x, y, z, and the end."""
 
     grid: Grid
@@ -27,7 +27,7 @@ class Blocks:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Slices along x, y, z."""
+        """Numbers of slices along x, y, z."""
         return tuple(len(line) - 1 for line in self.cuts)
 
     @property
@@ -36,27 +36,27 @@ class Blocks:
         return int(np.prod(self.counts))
 
     def place(self, rank: int) -> tuple[int, int, int]:
-        """Slices of a rank along x, y, z; x rises fastest with the rank."""
+        """Return the slices of a rank along x, y, z; x increases fastest with the rank."""
         z, y, x = np.unravel_index(rank, self.counts[::-1])
         return int(x), int(y), int(z)
 
     def rank(self, place: Sequence[int]) -> int:
-        """The inverse of `place`."""
+        """Return the rank of a block, the inverse of `place`."""
         return int(np.ravel_multi_index(tuple(place)[::-1], self.counts[::-1]))
 
-    def own(self, rank: int) -> Ranges:
-        """Nodes of a rank."""
+    def own(self, rank: int) -> NodeRanges:
+        """Return the nodes of a rank."""
         return [(line[at], line[at + 1]) for line, at in zip(self.cuts, self.place(rank), strict=True)]
 
-    def widened(self, rank: int, width: int) -> Ranges:
-        """The nodes of a rank and so many around them, as far as the grid goes."""
+    def with_ghost_layers(self, rank: int, width: int) -> NodeRanges:
+        """Return the nodes of a rank and `width` ghost layers around them, clipped to the grid."""
         return [
             (max(0, first - width), min(nodes, end + width))
             for (first, end), nodes in zip(self.own(rank), self.grid.shape, strict=True)
         ]
 
     def neighbors(self, rank: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
-        """Ranks around a rank, at its corners too, rising, and the direction to each."""
+        """Yield the neighbors of a rank, including those at corners, and the direction to each, in ascending order."""
         here = self.place(rank)
         for offset in itertools.product((-1, 0, 1), repeat=3):
             step = offset[::-1]
@@ -65,7 +65,7 @@ class Blocks:
                 yield self.rank(there), step
 
     def work(self, layer_work: float) -> np.ndarray:
-        """Work of each rank, in nodes without layer."""
+        """Return the work of each rank, in nodes outside absorbing layers."""
         counts = [np.diff(line).astype(float) for line in self.cuts]
         parts = [
             np.add.reduceat(layer_line(self.grid, axis), line[:-1]) / count
@@ -77,7 +77,7 @@ class Blocks:
         return (nodes * (1.0 + layer_work * layers)).ravel()
 
     def sides(self, axis: int) -> np.ndarray:
-        """Nodes on the sides of each rank towards others across an axis."""
+        """Return the number of nodes of each rank on sides towards other ranks across an axis."""
         counts = [np.diff(line).astype(float) for line in self.cuts]
         inner = np.full(self.counts[axis], 2.0)
         inner[0] -= 1.0
@@ -88,7 +88,7 @@ class Blocks:
 
 
 def layer_line(grid: Grid, axis: int) -> np.ndarray:
-    """Of each node along an axis, whether (1) it lies in a layer of this axis."""
+    """Return, for each node along an axis, 1 if it is in an absorbing layer of this axis, else 0."""
     low, high = grid.layers[axis]
     line = np.zeros(grid.shape[axis])
     line[:low] = 1.0
@@ -96,10 +96,10 @@ def layer_line(grid: Grid, axis: int) -> np.ndarray:
     return line
 
 
-def cut_grid(grid: Grid, counts: Sequence[int], layer_work: float, least: int) -> Blocks | None:
-    """Blocks with about the same work, or None where a slice would have fewer than `least` nodes.
+def cut_grid(grid: Grid, counts: Sequence[int], layer_work: float, least: int) -> BlockPartition | None:
+    """Return blocks of about equal work; None if a slice would have fewer than `least` nodes.
 
-    counts : slices along x, y, z. layer_work : of a node in a layer beyond that of others, for each of its layers.
+    counts : slices along x, y, z. layer_work : additional work of a node for each absorbing layer that contains it.
     """
     lines = [layer_line(grid, axis) for axis in range(3)]
     shares = [line.mean() for line in lines]
@@ -113,7 +113,7 @@ def cut_grid(grid: Grid, counts: Sequence[int], layer_work: float, least: int) -
 
 
 def _even_cuts(work: np.ndarray, count: int, least: int) -> list[int]:
-    """Cuts that give each slice the same part of the work, and `least` nodes."""
+    """Return cuts that give each slice the same share of the work, and at least `least` nodes."""
     sums = np.concatenate([[0.0], np.cumsum(work)])
     wanted = sums[-1] * np.arange(1, count) / count
     cuts = [0, *np.searchsorted(sums, wanted).tolist(), len(work)]
@@ -122,11 +122,11 @@ def _even_cuts(work: np.ndarray, count: int, least: int) -> list[int]:
     return cuts
 
 
-def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) -> Blocks:
-    """Cuts moved by ever smaller steps as long as that makes the largest work smaller."""
+def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) -> BlockPartition:
+    """Move cuts by decreasing steps as long as this reduces the largest work."""
 
     def largest(tried: list[list[int]]) -> float:
-        return float(Blocks(grid, tuple(map(tuple, tried))).work(layer_work).max())
+        return float(BlockPartition(grid, tuple(map(tuple, tried))).work(layer_work).max())
 
     best = largest(cuts)
     for step in (16, 8, 4, 2, 1):
@@ -140,13 +140,15 @@ def _improved(grid: Grid, cuts: list[list[int]], layer_work: float, least: int) 
                     if min(np.diff(tried[axis])) >= least and (found := largest(tried)) < best * (1 - 1e-9):
                         cuts, best, moved = tried, found, True
                         break
-    return Blocks(grid, tuple(map(tuple, cuts)))
+    return BlockPartition(grid, tuple(map(tuple, cuts)))
 
 
-def best_blocks(grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]) -> Blocks | None:
-    """The blocks for so many ranks whose largest one is done first; None where there are none.
+def best_blocks(
+    grid: Grid, size: int, layer_work: float, least: int, side_work: Sequence[float]
+) -> BlockPartition | None:
+    """Return the blocks for `size` ranks with the lowest maximum cost; None if no partition is possible.
 
-    side_work : what a node of a side between ranks costs beyond its own work, for sides across x, y, z.
+    side_work : additional cost of a node on a side between ranks, for sides across x, y, z.
     """
     best, found = np.inf, None
     for counts in products_of_three(size):
@@ -160,7 +162,7 @@ def best_blocks(grid: Grid, size: int, layer_work: float, least: int, side_work:
 
 
 def products_of_three(size: int) -> Iterator[tuple[int, int, int]]:
-    """All (a, b, c) with a b c = size, rising."""
+    """Yield all (a, b, c) with a b c = size, in ascending order."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     for a, b in itertools.product(divisors, repeat=2):
         if size % (a * b) == 0:

@@ -1,4 +1,4 @@
-"""Meshes of tetrahedra written as Gmsh does: .msh 2.2, binary, with the names of volumes and boundaries."""
+"""Writing of tetrahedral meshes as binary Gmsh .msh 2.2 files, with the names of volumes and boundaries."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lithowave.errors import OutputError
 _FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])
 
 _TRIANGLE, _TETRAHEDRON = 2, 4
-_TAGS = 2  # of each element: physical and elementary group, which are one here
-_LARGEST = 2**31 - 1  # numbers have 32 bits
+_TAGS = 2  # per element: physical and elementary group, which are equal here
+_LARGEST = 2**31 - 1  # IDs have 32 bits
 
 
 class Tetrahedra(Protocol):
-    """What is asked of a mesh; :class:`lithowave.mesh.tetrahedra.TetrahedralMesh` has it.
+    """Attributes of a mesh that `write_gmsh` reads, as in :class:`lithowave.mesh.tetrahedra.TetrahedralMesh`.
 
-    vertices (n, 3), m; elements (m, 4), vertices from 0; materials (m,), from 0; groups: their names, or none;
+    vertices (n, 3), m; elements (m, 4), vertices from 0; materials (m,), from 0; groups: their names, or empty;
     boundaries: for each name the faces (f, 2), element and local face.
     """
 
@@ -32,12 +32,12 @@ class Tetrahedra(Protocol):
 
 
 def write_gmsh(path: str | Path, mesh: Tetrahedra) -> Path:
-    """Write a mesh; returns the path.
+    """Write a mesh and return the path.
 
-    Tetrahedra are numbered from 1 in their order and are right-handed, triangles of the boundaries follow. Material n
-    is the physical volume n + 1; without names of the materials volumes have their numbers only. Lengths are in m.
+    Tetrahedra have IDs from 1 in their order and are right-handed; the triangles of the boundaries follow. Material n
+    is the physical volume n + 1, which has a name if the materials have names. Lengths are in m.
 
-    OutputError: the file cannot be written, there are too many elements for the format, or a name cannot stand in it.
+    OutputError: the file cannot be written, the format does not support so many elements, or it cannot store a name.
     """
     path = Path(path)
     elements = right_handed(mesh.vertices, mesh.elements)
@@ -49,10 +49,10 @@ def write_gmsh(path: str | Path, mesh: Tetrahedra) -> Path:
         names.append((2, number, name))
     for _, _, name in names:
         if '"' in name or "\n" in name or len(name.encode()) > 127:
-            raise OutputError(f"{path}: the name {name!r} cannot stand in a .msh file.")
+            raise OutputError(f"{path}: the name {name!r} is not valid in a .msh file.")
     count = sum(len(rows) for _, _, rows in blocks)
     if max(count, len(mesh.vertices)) > _LARGEST:
-        raise OutputError(f"{path}: {count} elements are too many for a .msh file of version 2.2.")
+        raise OutputError(f"{path}: {count} elements exceed the limit of .msh files of version 2.2.")
     try:
         with path.open("wb") as file:
             file.write(b"$MeshFormat\n2.2 1 8\n" + np.array(1, "<i4").tobytes() + b"\n$EndMeshFormat\n")
@@ -75,20 +75,20 @@ def write_gmsh(path: str | Path, mesh: Tetrahedra) -> Path:
 
 
 def right_handed(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """The elements (m, 4), two vertices exchanged in those of negative volume."""
+    """Return the elements (m, 4), with two vertices swapped in elements of negative volume."""
     a, b, c = (vertices[elements[:, corner]] - vertices[elements[:, 0]] for corner in (1, 2, 3))
     turned = np.einsum("ij,ij->i", np.cross(a, b), c) < 0
     return np.where(turned[:, None], elements[:, [0, 1, 3, 2]], elements)
 
 
 def node_records(vertices: np.ndarray) -> bytes:
-    """Number, from 1, and coordinates of each node."""
+    """Return the ID, from 1, and the coordinates of each node."""
     records = np.empty(len(vertices), [("number", "<i4"), ("place", "<f8", 3)])
     records["number"], records["place"] = np.arange(1, len(vertices) + 1), vertices
     return records.tobytes()
 
 
 def element_records(first: int, tags: np.ndarray, rows: np.ndarray) -> bytes:
-    """Number, from `first`, both tags and the nodes of each element."""
+    """Return the ID, from `first`, both tags and the nodes of each element."""
     numbers = np.arange(first, first + len(rows))
     return np.column_stack([numbers, tags, tags, rows + 1]).astype("<i4").tobytes()

@@ -1,4 +1,4 @@
-"""The uniform grid of the finite-difference method: where its nodes are, and which belong to absorbing layers."""
+"""Uniform grid of the finite-difference method: positions of its nodes, and its absorbing layers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 AXES = ("x", "y", "z")
-Ranges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
+NodeRanges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A box of nodes, or a part of one.
+    """A box of nodes, or the subdomain of a rank.
 
-    spacing : grid step, m, the same in x, y and z.
-    shape : number of nodes along x, y, z, absorbing layers included.
+    spacing : grid spacing, m, the same in x, y and z.
+    shape : number of nodes along x, y, z, including absorbing layers.
     origin : position of node (0, 0, 0), m.
-    layers : cells of absorbing layer (low side, high side) along x, y, z; the layers lie outside the described domain.
-    first, around : of a part: its first node in the grid `around` it.
+    layers : cells of absorbing layer (low side, high side) along x, y, z; the layers are outside the described domain.
+    first, around : of a subdomain: the index of its first node in the global grid, and this grid.
     """
 
     spacing: float
@@ -31,11 +31,11 @@ class Grid:
 
     @property
     def whole(self) -> Grid:
-        """The grid that this is a part of; itself if it is none."""
+        """Global grid of a subdomain; this grid if it is not a subdomain."""
         return self.around or self
 
-    def part(self, ranges: Ranges) -> Grid:
-        """The nodes of these ranges."""
+    def part(self, ranges: NodeRanges) -> Grid:
+        """Return the subdomain with these nodes."""
         shape = tuple(end - first for first, end in ranges)
         layers = tuple(
             (min(count, max(0, low - first)), min(count, max(0, high - (nodes - end))))
@@ -46,36 +46,36 @@ class Grid:
         return Grid(self.spacing, shape, origin, layers, first, self)
 
     def is_end(self, axis: int, side: int) -> bool:
-        """Whether the low (0) or high (1) side is one of the whole grid."""
+        """Return True if the low (0) or high (1) side is a side of the global grid."""
         return self.first[axis] == 0 if side == 0 else self.first[axis] + self.shape[axis] == self.whole.shape[axis]
 
     @property
     def point_count(self) -> int:
-        """Number of nodes, layers included."""
+        """Number of nodes, including absorbing layers."""
         return self.shape[0] * self.shape[1] * self.shape[2]
 
     @property
     def interior_point_count(self) -> int:
-        """Number of nodes that lie in no layer."""
+        """Number of nodes outside absorbing layers."""
         counts = [count - low - high for count, (low, high) in zip(self.shape, self.layers, strict=True)]
         return counts[0] * counts[1] * counts[2]
 
     def nodes(self, axis: int) -> np.ndarray:
-        """Coordinates of the nodes along an axis, m."""
+        """Return the coordinates of the nodes along an axis, m."""
         return self.coordinates(axis, 0)
 
     def coordinates(self, axis: int, halo: int) -> np.ndarray:
-        """Coordinates of the nodes along an axis and of as many cells around them, m: the same for parts and wholes."""
+        """Return node coordinates along an axis with `halo` cells on both sides, m; identical in subdomains."""
         numbers = self.first[axis] + np.arange(-halo, self.shape[axis] + halo)
         return self.whole.origin[axis] + self.spacing * numbers
 
     def interior(self, axis: int) -> slice:
-        """The nodes along an axis that lie in no layer."""
+        """Return the nodes along an axis that are outside absorbing layers."""
         low, high = self.layers[axis]
         return slice(low, self.shape[axis] - high)
 
     def index(self, axis: int, coordinate: float) -> float:
-        """Position along an axis in grid steps from node 0."""
+        """Return a position along an axis in units of the grid spacing, from node 0."""
         return (coordinate - self.origin[axis]) / self.spacing
 
 
@@ -84,10 +84,10 @@ def build_grid(
     spacing: float,
     layers: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
 ) -> Grid:
-    """Cover the domain with nodes from the low x and y and from the top down, and add the layers outside.
+    """Cover the domain with nodes from low x, low y and the top, and add the absorbing layers outside.
 
-    Where an extent is no multiple of the spacing the grid reaches past the domain, by less than one step, at high x, at
-    high y and at the bottom.
+    If an extent is not a multiple of the spacing, the grid extends beyond the domain at high x, high y and the bottom,
+    by less than one grid spacing.
     """
     cells = [int(np.ceil((high - low) / spacing - 1e-6)) for low, high in bounds]
     shape = tuple(count + 1 + sum(pair) for count, pair in zip(cells, layers, strict=True))

@@ -1,4 +1,4 @@
-"""Meshes of hexahedra, and boxes of layers built from them: element faces follow the interfaces and the topography."""
+"""Hexahedral meshes of straight and of curved elements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, morton_order, number_faces
-from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
 
 SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
-
-# An interface: a constant z, m, or z(x, y) of arrays.
-Interface = float | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # A displacement: (dx, dy, dz), m, of arrays x, y, z, m.
 Displacement = Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray | float]]
@@ -23,17 +19,17 @@ Displacement = Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarra
 
 @dataclass(frozen=True)
 class HexahedralMesh:
-    """Hexahedra with eight corners: trilinear, or with 27 nodes triquadratic, which may be curved.
+    """Hexahedra with eight corners (trilinear) or 27 nodes (triquadratic, possibly curved).
 
-    vertices : positions (n, 3), m; of curved elements those of all nodes.
+    vertices : positions (n, 3), m; for 27-node elements, of all nodes.
     elements : vertices (m, 8) of each element in the order of VTK and Gmsh: the face of low local k counterclockwise
         seen from high k, then the face of high k (`numbering.CORNERS`).
-    materials : number of each element's material (m,); in a layered box the number of its layer, from the top.
-    boundaries : for each name the faces (f, 2) that lie there: element, local face. Local faces are 0 and 1 at low
+    materials : index of each element's material (m,); in a layered box the index of its layer, from the top.
+    boundaries : for each name the faces (f, 2) of this boundary: element, local face. Local faces are 0 and 1 at low
         and high i, 2 and 3 at low and high j, 4 and 5 at low and high k (`numbering.FACES`).
-    vertex_ids, element_ids : of a part of a mesh the numbers of its corners and elements in the whole; None where they
-        are the same. The corners come first among the vertices or have numbers of nodes, and their numbers rise: so all
-        parts put the points on an edge or face in the same order.
+    vertex_ids, element_ids : of a subdomain, the global indices of its corners and elements; None if they are equal to
+        the local ones. Corners precede the other vertices or have node IDs, and their global indices ascend, so that
+        all subdomains order the points on an edge or face equally.
     """
 
     vertices: np.ndarray
@@ -53,24 +49,24 @@ class HexahedralMesh:
 
     @property
     def node_indices(self) -> np.ndarray:
-        """Vertices (m, 8 or 27) of each element, those between its corners included."""
+        """Vertices (m, 8 or 27) of each element, including those between its corners."""
         return self.elements if self.nodes is None else self.nodes
 
     def element_nodes(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Positions (k, 8 or 27, 3), m, of the nodes of all elements, or of a part of them."""
+        """Return the node positions (k, 8 or 27, 3), m, of all elements or of some."""
         return self.vertices[self.node_indices[part]]
 
     def element_id(self, element: int) -> int:
-        """The number by which the file knows an element; its number in the whole mesh where it came from no file."""
+        """Return the ID of an element in the mesh file; its global index in a generated mesh."""
         return int(self.numbers_in_whole[element] if self.ids is None else self.ids[element])
 
     @property
     def numbers_in_whole(self) -> np.ndarray:
-        """Number (m,) of each element in the whole mesh, before elements were put in another order."""
+        """Global index (m,) of each element, before elements were reordered."""
         return np.arange(self.element_count) if self.element_ids is None else self.element_ids
 
     def part(self, chosen: np.ndarray) -> HexahedralMesh:
-        """The mesh of some elements alone; chosen : their indices, rising."""
+        """Return the mesh of some elements; chosen : their indices, in ascending order."""
         used, places = np.unique(self.node_indices[chosen], return_inverse=True)
         places = places.reshape(len(chosen), -1)
         place = np.full(self.element_count, -1, np.int64)
@@ -85,7 +81,7 @@ class HexahedralMesh:
         )  # fmt: skip
 
     def reordered(self, order: np.ndarray) -> HexahedralMesh:
-        """The same mesh; its element n is this one's element order[n]."""
+        """Return the mesh with its elements reordered: element n of the result is element order[n] of this mesh."""
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         boundaries = {}
@@ -97,11 +93,11 @@ class HexahedralMesh:
         return replace(self, boundaries=boundaries, element_ids=self.numbers_in_whole[order], **moved)
 
     def local(self) -> HexahedralMesh:
-        """The same mesh with its elements along a Morton curve."""
+        """Return the mesh with its elements along a Morton curve."""
         return self.reordered(morton_order(self.vertices, self.elements))
 
     def positions(self, points: np.ndarray) -> np.ndarray:
-        """Positions [element, k, j, i, 3], m, of points on the lines of local coordinates `points`, from -1 to 1."""
+        """Return positions [element, k, j, i, 3], m, at all combinations of local coordinates `points`, -1 to 1."""
         n = len(points)
         nodes = self.node_indices
         values = shape_tables(lattice(np.asarray(points, float)), nodes.shape[1])[0]
@@ -109,15 +105,15 @@ class HexahedralMesh:
         return np.moveaxis(found.reshape(-1, 3, n, n, n), 1, -1)
 
     def corner_jacobians(self) -> np.ndarray:
-        """Determinant (m, 8), m3, of d(x, y, z)/d(i, j, k), i, j, k from 0 to 1, at the corners.
+        """Return the determinant (m, 8), m3, of d(x, y, z)/d(i, j, k), i, j, k from 0 to 1, at the corners.
 
-        Of the trilinear elements: nodes between the corners are left out.
+        The elements are treated as trilinear: nodes between the corners are ignored.
         """
         return corner_jacobians(self.vertices, self.elements)
 
 
 def corner_jacobians(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """As `HexahedralMesh.corner_jacobians`."""
+    """Return `HexahedralMesh.corner_jacobians` of vertices and elements."""
     found = np.empty(elements.shape)
     place = {tuple(corner): number for number, corner in enumerate(CORNERS.tolist())}
     for corner, (i, j, k) in enumerate(CORNERS.tolist()):
@@ -132,7 +128,7 @@ def corner_jacobians(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 
 def check_jacobians(mesh: HexahedralMesh) -> None:
-    """InputError: an element is turned inside out or flat at one of its corners; the worst one is named."""
+    """InputError: an element is inverted or flat at one of its corners; the worst one is named."""
     jacobians = mesh.corner_jacobians()
     worst = int(np.argmin(jacobians.min(axis=1)))
     least = float(jacobians[worst].min())
@@ -143,372 +139,40 @@ def check_jacobians(mesh: HexahedralMesh) -> None:
         f"mesh: element {worst}",
         f"the Jacobian is {least:g} m3 at a corner; corners: {corners} m",
         "it must be positive everywhere",
-        "Are there interfaces that touch, or slopes too steep for elements of this height?",
+        "Check for interfaces that touch, and for slopes too steep for elements of this height",
     )
 
 
 def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
-    """The same mesh of 27 nodes in each element, all moved by a smooth displacement(x, y, z) -> (dx, dy, dz), m.
+    """Return the mesh with 27 nodes per element, moved by a smooth displacement(x, y, z) -> (dx, dy, dz), m.
 
-    Nodes are put half-way along the edges, into the middle of the faces and of the elements, once for all elements
-    that share them, and then moved. The map of each element is the triquadratic interpolant of the trilinear map and
-    the displacement.
-    ValueError: the mesh has 27 nodes already.
+    Nodes are added at the centers of edges, faces and elements, once for all elements that share them, and then moved.
+    The mapping of each element is the triquadratic interpolant of its trilinear mapping and the displacement.
+    ValueError: the mesh already has 27 nodes per element.
     """
     if mesh.nodes is not None:
-        raise ValueError("the elements of the mesh have 27 nodes already")
+        raise ValueError("the elements of the mesh already have 27 nodes")
     count, corners = mesh.element_count, mesh.elements
     edges, edge_count = identify(corners[:, EDGES].reshape(-1, 2))
     faces, face_count = number_faces(corners)
     edge_base = len(mesh.vertices)
     face_base = edge_base + edge_count
-    centre_base = face_base + face_count
-    vertices = np.empty((centre_base + count, 3))
+    center_base = face_base + face_count
+    vertices = np.empty((center_base + count, 3))
     vertices[:edge_base] = mesh.vertices
     for places, local_corners, base in ((edges.reshape(-1, 12), EDGES, edge_base), (faces, FACES, face_base)):
         for place, local in zip(places.T, local_corners, strict=True):
             vertices[base + place] = mean_position(mesh.vertices, corners[:, local])
-    vertices[centre_base:] = mean_position(mesh.vertices, corners)
+    vertices[center_base:] = mean_position(mesh.vertices, corners)
     vertices += np.stack(np.broadcast_arrays(*displacement(*vertices.T), vertices[:, 0])[:3], axis=-1)
     between = [edge_base + edges.reshape(-1, 12)[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
-    nodes = np.concatenate([corners, *between, centre_base + np.arange(count)[:, None]], axis=1)
+    nodes = np.concatenate([corners, *between, center_base + np.arange(count)[:, None]], axis=1)
     return replace(mesh, vertices=vertices, nodes=nodes)
 
 
 def mean_position(vertices: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Means (m, 3), m, of the vertices in each row of `indices` (m, count)."""
+    """Return the means (m, 3), m, of the vertices in each row of `indices` (m, count)."""
     total = vertices[indices[:, 0]]
     for column in indices.T[1:]:
         total += vertices[column]
     return total / indices.shape[1]
-
-
-@dataclass(frozen=True)
-class Slab:
-    """What fills a part of a layer's thickness: 'even' elements, or a doubling of their size along 'x' or 'y'."""
-
-    kind: str
-    height: float
-
-
-def layered_box(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    interfaces: Sequence[Interface],
-    sizes: Sequence[tuple[float, float]],
-) -> HexahedralMesh:
-    """A conforming mesh of a box of layers, whose element faces follow the interfaces.
-
-    x, y : extent of the box, m.
-    interfaces : from the top surface down to the bottom, one more than layers; each a z, m, or a function z(x, y) of
-        arrays.
-    sizes : largest (horizontal, vertical) element size in each layer, m.
-
-    In columns of vertices the elements of a layer share the distance between its interfaces. Where the layers below
-    allow elements twice as wide, a slab of doublings along x and one along y are put at the top of the layer, if it is
-    thick enough. Four columns become two in each slab, by six quadrilaterals that are drawn out along the other axis.
-    That is 2-to-1: the horizontal size stays within a factor 2 of the target, where 3-to-1 wastes up to a factor 3,
-    and one template does both directions.
-
-    InputError: extents or sizes that are not positive, interfaces that touch or cross, elements turned inside out.
-    """
-    return plan_box(x, y, interfaces, sizes).build()
-
-
-@dataclass(frozen=True)
-class BoxPlan:
-    """How a layered box is meshed.
-
-    x, y : lines of the columns at the surface, m. slabs : of each layer, from its top. unit : so many columns along x
-    and y are never parted, since they become fewer below.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    interfaces: Sequence[Interface]
-    slabs: list[list[Slab]]
-    unit: int
-
-    @property
-    def units(self) -> tuple[int, int]:
-        """Of columns, along x and y."""
-        return (len(self.x) - 1) // self.unit, (len(self.y) - 1) // self.unit
-
-    @property
-    def element_count(self) -> int:
-        """Number of elements of the mesh."""
-        columns = {"x": len(self.x) - 1, "y": len(self.y) - 1}
-        count = 0
-        for slab in (slab for layer in self.slabs for slab in layer):
-            if slab.kind == "even":
-                count += columns["x"] * columns["y"]
-            else:  # six elements for four columns, which become two
-                count += 6 * columns["x"] * columns["y"] // 4
-                columns[slab.kind] //= 2
-        return count
-
-    def build(self, window: Rectangle | None = None) -> HexahedralMesh:
-        """The mesh, or the part of it below a window of `units`; InputError: elements turned inside out."""
-        box = Rectangle(0, self.units[0], 0, self.units[1]) if window is None else window
-        ends = ((box.first_x, box.end_x), (box.first_y, box.end_y))
-        lines = (
-            Lines(values, first * self.unit, end * self.unit + 1)
-            for values, (first, end) in zip((self.x, self.y), ends, strict=True)
-        )
-        builder = Builder(*lines, self.interfaces)
-        for layer, slabs in enumerate(self.slabs):
-            builder.add_layer(layer, slabs)
-        mesh = builder.mesh()
-        check_jacobians(mesh)
-        return mesh
-
-
-def plan_box(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    interfaces: Sequence[Interface],
-    sizes: Sequence[tuple[float, float]],
-) -> BoxPlan:
-    """The plan of `layered_box`, with its arguments and errors."""
-    check_box(x, y, interfaces, sizes)
-    widest = np.minimum.accumulate([horizontal for horizontal, _ in sizes][::-1])[::-1]
-    x_cells, y_cells = (x[1] - x[0]) / widest[0], (y[1] - y[0]) / widest[0]
-    thicknesses = layer_thicknesses(x, y, interfaces, (int(np.ceil(x_cells)), int(np.ceil(y_cells))))
-    slabs, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
-    cells = [column_count(count, levels) for count in (x_cells, y_cells)]
-    lines = (np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True))
-    return BoxPlan(*lines, interfaces, slabs, column_unit(levels))
-
-
-def check_box(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    interfaces: Sequence[Interface],
-    sizes: Sequence[tuple[float, float]],
-) -> None:
-    """InputError: the extents, the number of layers or the sizes make no box."""
-    for name, (low, high) in (("x", x), ("y", y)):
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise InputError(f"mesh: {name}", f"[{low:zg}, {high:zg}] m", "the first must lie below the second")
-    if not sizes or len(interfaces) != len(sizes) + 1:
-        got = f"{len(interfaces)} interfaces and {len(sizes)} layers"
-        raise InputError("mesh: interfaces", got, "there must be one interface more than layers, and a layer")
-    for layer, pair in enumerate(sizes):
-        if not all(np.isfinite(size) and size > 0 for size in pair):
-            raise InputError(f"mesh: layer {layer}", f"element sizes {tuple(pair)} m", "they must be positive")
-
-
-def layer_thicknesses(
-    x: tuple[float, float], y: tuple[float, float], interfaces: Sequence[Interface], cells: tuple[int, int]
-) -> list[float]:
-    """Largest thickness of each layer, m, at the corners of `cells` columns.
-
-    InputError: two interfaces touch or cross there, or one is not a number.
-    """
-    if not any(map(callable, interfaces)):
-        cells = (1, 1)  # the same thickness everywhere
-    grid = np.meshgrid(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)))
-    depths = [heights(interface, *grid) for interface in interfaces]
-    found = []
-    for layer, (top, bottom) in enumerate(zip(depths[:-1], depths[1:], strict=True)):
-        thickness = top - bottom
-        if not (thickness > 0).all():  # not a number fails too
-            place = np.unravel_index(np.argmax(~(thickness > 0)), thickness.shape)
-            where = f"mesh: layer {layer}"
-            got = f"at x = {grid[0][place]:zg} m, y = {grid[1][place]:zg} m its top is at z = {top[place]:zg} m"
-            got += f" and its bottom at z = {bottom[place]:zg} m"
-            raise InputError(where, got, "the bottom must lie below the top everywhere")
-        found.append(float(thickness.max()))
-    return found
-
-
-def layer_plans(
-    widest: Sequence[float], thicknesses: Sequence[float], vertical: Sequence[float]
-) -> tuple[list[list[Slab]], int]:
-    """The slabs of each layer from its top, and how often the horizontal size is doubled in all.
-
-    widest : largest horizontal size of the layer and of all below, m, rising with depth.
-    """
-    level, plans = 0, []
-    for layer, (thickness, tallest) in enumerate(zip(thicknesses, vertical, strict=True)):
-        plan: list[Slab] = []
-        rest = thickness
-        while layer and widest[layer] >= widest[0] * 2 ** (level + 1) * (1 - 1e-9):
-            # Twice the width above: its vertices half-way are then no closer to each other than those above.
-            height = min(tallest, 2 * widest[0] * 2**level)
-            if 1.5 * height > rest * (1 + 1e-9):
-                break
-            height = min(height, rest / 2)
-            plan += [Slab("x", height), Slab("y", height)]
-            rest -= 2 * height
-            level += 1
-        even = int(np.ceil(rest / tallest - 1e-6))
-        if plan and rest < tallest / 4:
-            even = 0  # the doublings are stretched
-        plans.append(plan + [Slab("even", rest / max(even, 1))] * even)
-    return plans, level
-
-
-def column_count(cells: float, levels: int) -> int:
-    """Columns at the surface for a number of elements wanted: each doubling halves them, from a multiple of four."""
-    unit = column_unit(levels)
-    return int(np.ceil(cells / unit - 1e-6)) * unit
-
-
-def column_unit(levels: int) -> int:
-    """Columns at the surface that belong together where their number is halved so often."""
-    return 2 ** (levels + 1) if levels else 1
-
-
-def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """z, m, of an interface."""
-    z = interface(x, y) if callable(interface) else interface
-    return np.broadcast_to(np.asarray(z, float), x.shape)
-
-
-@dataclass(frozen=True)
-class Lines:
-    """Lines of x or y of the whole box, m, and those of a part of it: values[first:end]."""
-
-    values: np.ndarray
-    first: int
-    end: int
-
-    @property
-    def own(self) -> np.ndarray:
-        """Those of the part."""
-        return self.values[self.first : self.end]
-
-    def cells(self, together: int = 1) -> tuple[int, int]:
-        """The first cell between lines, and how many the whole box has, counted in so many together."""
-        return self.first // together, (len(self.values) - 1) // together
-
-    def halved(self) -> Lines:
-        """Every second line."""
-        return Lines(self.values[::2], self.first // 2, self.end // 2 + 1)
-
-    def inside(self) -> Lines:
-        """Three of four: those inside groups of four cells."""
-        chosen = np.arange(len(self.values)) % 4 != 0
-        return Lines(self.values[chosen], self.first // 4 * 3, self.end // 4 * 3)
-
-
-class Builder:
-    """Vertices and elements of a layered box, or of a part of it, from the top down, plane by plane.
-
-    A plane is an array of vertex numbers [line of y, line of x]; the last one is always `self.plane`. Vertices of the
-    whole box are numbered plane by plane, elements quadrilateral by quadrilateral (see `add_prisms`), row by row.
-    """
-
-    def __init__(self, x: Lines, y: Lines, interfaces: Sequence[Interface]) -> None:
-        self.x, self.y, self.interfaces = x, y, interfaces
-        self.vertices: list[np.ndarray] = []
-        self.vertex_ids: list[np.ndarray] = []
-        self.vertex_count = self.whole_vertices = 0
-        self.elements: list[np.ndarray] = []
-        self.element_ids: list[np.ndarray] = []
-        self.whole_elements = 0
-        self.materials: list[np.ndarray] = []
-        self.top = self.plane = self.add_plane(0, 0.0)
-
-    def add_plane(self, layer: int, depth: float, **lines: Lines) -> np.ndarray:
-        """Vertices at the present lines, or those given as x or y, a part `depth` of the layer's thickness down."""
-        x, y = lines.get("x", self.x), lines.get("y", self.y)
-        grid_x, grid_y = np.meshgrid(x.own, y.own)
-        above = heights(self.interfaces[layer], grid_x, grid_y)
-        below = heights(self.interfaces[layer + 1], grid_x, grid_y)
-        z = (1 - depth) * above + depth * below
-        plane = self.vertex_count + np.arange(z.size).reshape(z.shape)
-        self.vertices.append(np.stack([grid_x, grid_y, z], axis=-1).reshape(-1, 3))
-        self.vertex_ids.append(rows_in_whole(self.whole_vertices, (y.first, x.first), z.shape, len(x.values)))
-        self.vertex_count += z.size
-        self.whole_vertices += len(x.values) * len(y.values)
-        return plane
-
-    def add_layer(self, layer: int, plan: Sequence[Slab]) -> None:
-        """Fill a layer with its slabs."""
-        edges = np.cumsum([0.0, *(slab.height for slab in plan)])
-        edges /= edges[-1]
-        edges[-1] = 1.0
-        start = len(self.elements)
-        for slab, above, below in zip(plan, edges[:-1], edges[1:], strict=True):
-            if slab.kind == "even":
-                self.add_even(layer, below)
-            else:
-                self.add_doubling(layer, slab.kind, (above + below) / 2, below)
-        count = sum(len(part) for part in self.elements[start:])
-        self.materials.append(np.full(count, layer, np.int64))
-
-    def add_even(self, layer: int, depth: float) -> None:
-        """One element below each cell of the last plane."""
-        above, self.plane = self.plane, self.add_plane(layer, depth)
-        below = self.plane
-        self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])], self.x.cells(), self.y.cells())
-
-    def add_doubling(self, layer: int, axis: str, middle: float, depth: float) -> None:
-        """Elements twice as wide along an axis from here on. Four cells become two:
-
-            t0--t1--t2--t3--t4
-            |   |   |   |   |        t: the last plane, b: the next one, m: vertices half-way.
-            |   m1--m2--m3  |
-            |  /    |    \\  |
-            b0------b1------b2
-        """
-        along_x = axis == "x"
-        lines = self.x if along_x else self.y
-        halved = self.plane if along_x else self.plane.T
-        between = self.add_plane(layer, middle, **{axis: lines.inside()})
-        setattr(self, axis, lines.halved())
-        self.plane = self.add_plane(layer, depth)
-        below = self.plane if along_x else self.plane.T
-        t0, t4, (t1, t2, t3) = halved[:, :-1:4], halved[:, 4::4], (halved[:, place::4] for place in (1, 2, 3))
-        m1, m2, m3 = (between if along_x else between.T).reshape(len(halved), -1, 3).transpose(2, 0, 1)
-        b0, b1, b2 = below[:, :-1:2], below[:, 1::2], below[:, 2::2]
-        left = [(b0, m1, t1, t0), (b0, b1, m2, m1), (m1, m2, t2, t1)]
-        right = [(m3, b2, t4, t3), (b1, b2, m3, m2), (m2, m3, t3, t2)]
-        self.add_prisms(left + right, lines.cells(4), (self.y if along_x else self.x).cells(), along_x)
-
-    def add_prisms(
-        self,
-        quadrilaterals: Sequence[tuple[np.ndarray, ...]],
-        cells: tuple[int, int],
-        rows: tuple[int, int],
-        along_x: bool = True,
-    ) -> None:
-        """Elements from quadrilaterals in planes of x and z (or y and z), drawn out from one line to the next.
-
-        Each corner is an array [line, cell]; they go around from the low left one, seen with z upwards. cells, rows :
-        the first of this part, and how many the whole box has.
-        """
-        for a, b, c, d in quadrilaterals:
-            shape = (a.shape[0] - 1, a.shape[1])
-            self.element_ids.append(rows_in_whole(self.whole_elements, (rows[0], cells[0]), shape, cells[1]))
-            self.whole_elements += rows[1] * cells[1]
-            if along_x:  # the other axis is local j
-                corners = (a[:-1], b[:-1], b[1:], a[1:], d[:-1], c[:-1], c[1:], d[1:])
-            else:  # the other axis is local i
-                corners = (a[:-1], a[1:], b[1:], b[:-1], d[:-1], d[1:], c[1:], c[:-1])
-            self.elements.append(np.stack(corners, axis=-1).reshape(-1, 8))
-
-    def mesh(self) -> HexahedralMesh:
-        """What was built, with the sides of the box."""
-        vertices = np.concatenate(self.vertices)
-        elements = np.concatenate(self.elements)
-        sides = np.zeros(len(vertices), np.uint8)
-        for bit, (column, line) in enumerate(((0, self.x), (1, self.y))):
-            for high, end in enumerate((line.values[0], line.values[-1])):
-                sides |= (vertices[:, column] == end).astype(np.uint8) << (2 * bit + high)
-        sides[self.plane] |= 1 << SIDES.index("z_min")
-        sides[self.top] |= 1 << SIDES.index("z_max")
-        on = np.bitwise_and.reduce(sides[elements][:, FACES], axis=2)
-        boundaries = {name: np.argwhere(on >> bit & 1) for bit, name in enumerate(SIDES)}
-        return HexahedralMesh(
-            vertices, elements, np.concatenate(self.materials), boundaries,
-            vertex_ids=np.concatenate(self.vertex_ids), element_ids=np.concatenate(self.element_ids),
-        )  # fmt: skip
-
-
-def rows_in_whole(base: int, first: tuple[int, int], shape: tuple[int, int], width: int) -> np.ndarray:
-    """Numbers, flat, of a part [row, column] of an array of that width that is numbered row by row from `base`."""
-    rows, columns = first[0] + np.arange(shape[0]), first[1] + np.arange(shape[1])
-    return (base + rows[:, None] * width + columns).reshape(-1)

@@ -1,4 +1,4 @@
-"""Bodies inside meshes of tetrahedra: elements cut so that faces follow the surface of a salt dome or an intrusion."""
+"""Bodies in tetrahedral meshes: element faces follow the surface of a salt dome or an intrusion."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ from lithowave.mesh.tetrahedra import (
     EDGES,
     TetrahedralMesh,
     face_vertices,
-    handed_radii,
     make_mesh,
+    signed_insphere_radii,
 )
 
-# A level: of arrays x, y, z, m; negative inside the body, zero on its surface, positive outside.
+# Level function of arrays x, y, z, m: negative inside the body, zero on its surface, positive outside.
 Level = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
-STEPS = 12  # of the search for the surface on an edge
-FLATTENED = 0.25  # a move must leave an element this part of its insphere radius
-IN_PLANE = 1e-6  # a move leaves a face when it makes an angle with it whose sine is larger
+STEPS = 12  # steps of the search for the surface on an edge
+FLATTENED = 0.25  # a move must leave an element at least this fraction of its insphere radius
+IN_PLANE = 1e-6  # a move leaves a face if the sine of their angle is larger
 
 
 @dataclass(frozen=True)
 class CutEdges:
     """Edges that the surface crosses.
 
-    ends : vertices (k, 2), the lower first, sorted. place : of the surface, (k,), from 0 at the first end to 1.
+    ends : vertices (k, 2), the lower first, sorted. place : position of the surface (k,), 0 at the first end, 1 at the
+    second.
     """
 
     ends: np.ndarray
     place: np.ndarray
 
     def positions(self, vertices: np.ndarray) -> np.ndarray:
-        """Where the surface crosses (k, 3), m."""
+        """Return the intersections (k, 3) of the surface and the edges, m."""
         low, high = vertices[self.ends[:, 0]], vertices[self.ends[:, 1]]
         return low + self.place[:, None] * (high - low)
 
 
 def cut_along(mesh: TetrahedralMesh, level: Level, snap: float = 0.25) -> tuple[TetrahedralMesh, np.ndarray]:
-    """A mesh whose faces follow the surface of a body; and which of its elements (m,) are inside.
+    """Return a mesh whose faces follow the surface of a body, and a mask (m,) of the elements inside the body.
 
-    level : negative inside the body, positive outside; of arrays x, y, z, m. A distance is best, any continuous
-        function of that sign does.
-    snap : from 0 up to below 0.5. Where the surface crosses an edge nearer to one end than this part of its length,
-        that end comes to lie on the surface.
+    level : function of arrays x, y, z, m; negative inside the body, positive outside. A signed distance is best; any
+        continuous function with this sign is allowed.
+    snap : from 0 to below 0.5. If the surface crosses an edge within this fraction of its length from one end, that end
+        is moved onto the surface.
 
-    1. A vertex that is near the surface moves onto it, along the edge on which it is nearest. Vertices of exterior
-       faces and of faces between two materials move in the planes of all these faces, and not out of a boundary. A
-       vertex that cannot move so, or would flatten an element, stays where it is, and the surface goes through it: it
-       is then off by up to `snap` of an edge.
-    2. Elements that have vertices on both sides of the surface are bisected at the edges that it crosses, one after
-       the other in an order that all elements share; so neighbours agree. Each edge gets one vertex.
+    1. A vertex near the surface moves onto it along the edge on which the surface is nearest. Vertices of exterior
+       faces and of faces between two materials move only in the planes of all these faces, and not out of a boundary. A
+       vertex that cannot move, or whose move would flatten an element, stays in place and becomes part of the surface,
+       which is then wrong by up to `snap` of an edge.
+    2. Elements with vertices on both sides of the surface are bisected at the edges that it crosses, in one order for
+       all elements, so that neighbors conform. Each of these edges gets one vertex.
 
-    Elsewhere the surface of the mesh deviates with the square of the element size. Details thinner than an element
-    may be lost. Pieces keep material and id of their element; before the next body is cut, this one needs its own
-    material, which keeps its surface in place.
+    Elsewhere the error of the surface is of second order in the element size. Details thinner than an element may be
+    lost. Child elements have the material and id of their parent. Before the next body is cut, give this one a separate
+    material, which preserves its surface.
 
-    In regular boxes (`split_hexahedra`, spheres and a dome at many places) the smallest insphere is 0.10 of the
-    uncut elements' with snap = 0.1, 0.20 with 0.25 (0.25 of the cut 'twelve') and 0.22 with 0.3; from 0.3 on elements
-    with all vertices on the surface make it uneven.
+    In regular boxes (`split_hexahedra`, spheres and a dome at many positions) the smallest insphere is 0.10 of that of
+    the uncut elements with snap = 0.1, 0.20 with 0.25 (0.25 with the cut 'twelve') and 0.22 with 0.3; from 0.3 on,
+    elements with all vertices on the surface make it uneven.
 
-    InputError: the level is not finite at a vertex. ValueError: snap out of range; a mesh whose sides continue at
-    each other.
+    InputError: the level is not finite at a vertex. ValueError: snap is out of range, or the mesh is periodic.
     """
     if not 0 <= snap < 0.5:
-        raise ValueError(f"snap: {snap}; it must be from 0 up to below 0.5")
+        raise ValueError(f"snap: {snap}; it must be from 0 to below 0.5")
     if mesh.same is not None:
-        raise ValueError("a mesh whose sides continue at each other cannot be cut")
+        raise ValueError("a periodic mesh cannot be cut")
     values = level_values(level, mesh.vertices)
     edges = crossed_edges(mesh, values, level)
     vertices, on_surface = snapped(mesh, edges, snap)
@@ -86,16 +86,16 @@ def cut_along(mesh: TetrahedralMesh, level: Level, snap: float = 0.25) -> tuple[
 
 
 def level_values(level: Level, points: np.ndarray) -> np.ndarray:
-    """The level (n,) at points (n, 3). InputError: it is not finite."""
+    """Return the level (n,) at points (n, 3). InputError: it is not finite."""
     values = np.broadcast_to(np.asarray(level(*points.T), float), len(points))
     if not np.isfinite(values).all():
         x, y, z = points[np.argmin(np.isfinite(values))]
-        raise InputError("mesh: level", f"at ({x:zg}, {y:zg}, {z:zg}) m it is not finite", "it must be so everywhere")
+        raise InputError("mesh: level", f"it is not finite at ({x:zg}, {y:zg}, {z:zg}) m", "it must be everywhere")
     return values
 
 
 def crossed_edges(mesh: TetrahedralMesh, values: np.ndarray, level: Level) -> CutEdges:
-    """The edges whose ends lie on both sides, and where the level is zero on them: regula falsi, Illinois rule."""
+    """Return the edges with ends on both sides, and the zero of the level on each: regula falsi, Illinois rule."""
     count = len(mesh.vertices)
     below, above = values < 0, values > 0
     mixed = below[mesh.elements].any(axis=1) & above[mesh.elements].any(axis=1)
@@ -120,7 +120,7 @@ def crossed_edges(mesh: TetrahedralMesh, values: np.ndarray, level: Level) -> Cu
 
 
 def snapped(mesh: TetrahedralMesh, edges: CutEdges, snap: float) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3), m, those near the surface moved onto it; and the vertices that are on it now."""
+    """Return the vertices (n, 3), m, moved onto the surface if they are near it, and the vertices on the surface."""
     near = [edges.place <= snap, edges.place >= 1 - snap]
     vertex = np.concatenate([edges.ends[there, end] for end, there in enumerate(near)])
     other = np.concatenate([edges.ends[there, 1 - end] for end, there in enumerate(near)])
@@ -135,7 +135,7 @@ def snapped(mesh: TetrahedralMesh, edges: CutEdges, snap: float) -> tuple[np.nda
 
 
 def leaving(mesh: TetrahedralMesh, vertex: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Whether each vertex (k,) that moves towards another one leaves a fixed face that it is on, or a boundary.
+    """Return True for each vertex (k,) that leaves a fixed face or a boundary by moving towards another vertex.
 
     Fixed faces are those at the exterior and between two materials.
     """
@@ -166,15 +166,15 @@ def leaving(mesh: TetrahedralMesh, vertex: np.ndarray, other: np.ndarray) -> np.
 
 
 def moved_safely(mesh: TetrahedralMesh, vertex: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """The vertices (n, 3), m, with these moves (k, 3), but for those that flatten an element or turn it over."""
+    """Return the vertices (n, 3), m, moved by (k, 3), m, except for moves that flatten or invert an element."""
     vertices = mesh.vertices.copy()
     vertices[vertex] += moves
     moving = np.zeros(len(vertices), bool)
     moving[vertex] = True
     some = mesh.elements[moving[mesh.elements].any(axis=1)]
-    before = handed_radii(mesh.vertices, some)
+    before = signed_insphere_radii(mesh.vertices, some)
     while True:
-        bad = (handed_radii(vertices, some) / before < FLATTENED) & moving[some].any(axis=1)
+        bad = (signed_insphere_radii(vertices, some) / before < FLATTENED) & moving[some].any(axis=1)
         if not bad.any():
             return vertices
         back = np.unique(some[bad])
@@ -183,9 +183,9 @@ def moved_safely(mesh: TetrahedralMesh, vertex: np.ndarray, moves: np.ndarray) -
 
 
 class Cutter:
-    """Bisects elements, or faces, at the edges that the surface crosses, always in the same order of edges.
+    """Bisection of elements or faces at the edges that the surface crosses, always in the same order of edges.
 
-    vertices, side : with those on the cut edges appended; side is -1 inside the body, 0 on its surface, 1 outside.
+    vertices, side : including the vertices on these edges; side is -1 inside the body, 0 on its surface, 1 outside.
     """
 
     def __init__(self, edges: CutEdges, vertices: np.ndarray, side: np.ndarray) -> None:
@@ -194,14 +194,14 @@ class Cutter:
         low, high = vertices[edges.ends[:, 0]], vertices[edges.ends[:, 1]]
         lengths = np.linalg.norm(high - low, axis=1)
         lengths = (lengths / lengths.max(initial=np.finfo(float).tiny)).round(9)
-        # The longest first: as in bisection, what is left of the elements then stays round.
+        # The longest edge first, as in `bisection`, which preserves the shape of the child elements.
         self.rank = np.empty(len(lengths), np.int64)
         self.rank[np.lexsort((self.keys, -lengths))] = np.arange(len(lengths))
         self.vertices = np.concatenate([vertices, edges.positions(vertices)])
         self.side = np.concatenate([side, np.zeros(len(edges.ends), np.int8)])
 
     def cut(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces (p, 3 or 4) of triangles or tetrahedra, and which (p,) each is a piece of, rising."""
+        """Return the child elements (p, 3 or 4) of triangles or tetrahedra, and their parents (p,), ascending."""
         sides = self.side[simplices]
         whole = (sides >= 0).all(axis=1) | (sides <= 0).all(axis=1)
         done, parents = [simplices[whole]], [np.flatnonzero(whole)]
@@ -218,7 +218,7 @@ class Cutter:
         return np.concatenate(done)[order], parents[order]
 
     def bisected(self, simplices: np.ndarray) -> np.ndarray:
-        """Two pieces, one after the other, of each simplex: it is cut at the first of its crossed edges."""
+        """Return two child elements, one after the other, of each simplex, bisected at its first crossed edge."""
         pairs = np.array([(one, other) for one in range(simplices.shape[1]) for other in range(one)])
         ends = np.sort(simplices[:, pairs], axis=2)
         crossed = self.side[ends[:, :, 0]] * self.side[ends[:, :, 1]] < 0
@@ -233,7 +233,7 @@ class Cutter:
 
 
 def inside_elements(mesh: TetrahedralMesh, side: np.ndarray, level: Level) -> np.ndarray:
-    """Whether each element (m,) is inside: by its vertices off the surface, or if it has none by its middle."""
+    """Return a mask (m,) of the elements inside: by their vertices off the surface, or by their centroid if none is."""
     sides = side[mesh.elements]
     inside = (sides < 0).any(axis=1)
     flat = np.flatnonzero((sides == 0).all(axis=1))

@@ -1,4 +1,4 @@
-"""Is a mesh of hexahedra fit for waves? Elements not inside out, faces that fit together, one piece, no holes."""
+"""Checks of hexahedral meshes: no inverted elements, conforming faces, one connected component, no holes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lithowave.mesh.shapes import EDGE_CORNERS, MIDDLE_FACES, jacobians, lattice
 
 PART = 1024  # elements whose Jacobians are computed at a time
 
-# Vertices closer than this part of the shortest edge at them are taken for one that was not merged.
+# Vertices closer than this fraction of their shortest edge are duplicates that were not merged.
 UNMERGED = 1e-6
-# A vertex this close to the middle or a third of another face's edge, in parts of the edge, hangs there; but not if
-# its own edges are less than ten times as long as the distance.
+# A vertex this close to the middle or a third of another face's edge, as a fraction of the edge, is a hanging node,
+# unless its own edges are less than ten times as long as the distance.
 HANGING = 1e-3
 
 
 @dataclass(frozen=True)
 class MeshFaces:
-    """Which elements share which faces.
+    """Faces of a mesh and the elements that share them.
 
-    numbers : number (m, 6) of each local face. owners : how many elements (count,) have each.
-    first, last : places 6 x element + local face (count,) of the first and the last element that has it.
+    numbers : index (m, 6) of each local face. owners : number (count,) of elements with each face.
+    first, last : 6 x element + local face (count,) of the first and the last element with each face.
     """
 
     numbers: np.ndarray
@@ -36,34 +36,34 @@ class MeshFaces:
 
     @classmethod
     def of(cls, elements: np.ndarray) -> MeshFaces:
-        """The faces of elements (m, 8)."""
+        """Find the faces of elements (m, 8)."""
         numbers, count = number_faces(elements)
         flat, places = numbers.reshape(-1), np.arange(numbers.size)
         first, last = np.empty(count, np.int64), np.empty(count, np.int64)
-        first[flat[::-1]] = places[::-1]  # of equal numbers the last value stays
+        first[flat[::-1]] = places[::-1]  # for repeated indices, NumPy stores the last value
         last[flat] = places
         return cls(numbers, np.bincount(flat, minlength=count), first, last)
 
     @property
     def exterior(self) -> np.ndarray:
-        """The faces (f, 2) that only one element has: element, local face; in rising order."""
+        """Return the exterior faces (f, 2), element and local face, in ascending order."""
         return np.stack(np.divmod(np.sort(self.first[self.owners == 1]), 6), axis=-1)
 
     @property
     def shared(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places 6 x element + local face, on both sides, of the faces that two elements have."""
+        """Return 6 x element + local face on both sides of the faces that two elements share."""
         two = self.owners == 2
         return self.first[two], self.last[two]
 
 
 def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
-    """Refuse a mesh that cannot carry waves; what is known about its faces where it can.
+    """Check a mesh and return its faces; raise an error if waves cannot be simulated in it.
 
     where : name of the mesh in the errors.
 
-    InputError: no elements; a position that is not a number; a material without group; an element that is inverted,
-    folded or flat; a face of more than two elements; vertices that coincide but are not merged; hanging nodes; curved
-    faces that differ on their two sides; parts that no face connects; holes.
+    InputError: no elements; a position that is not finite; a material without a group; an inverted, folded or flat
+    element; a face of more than two elements; coincident vertices that are not merged; hanging nodes; curved faces that
+    differ on their two sides; components that no face connects; holes.
     """
     if not mesh.element_count:
         raise InputError(where, "there are no elements", "it must have hexahedra")
@@ -82,29 +82,29 @@ def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
 
 
 def place_text(position: np.ndarray) -> str:
-    """A position in words."""
+    """Format a position."""
     return "x = {:z.6g} m, y = {:z.6g} m, z = {:z.6g} m".format(*np.asarray(position).tolist())
 
 
 def counted(count: int, one: str, many: str) -> str:
-    """So many things, in words: one or many."""
+    """Format a count with the singular or plural noun."""
     return f"{count} {one if count == 1 else many}"
 
 
 def element_text(mesh: HexahedralMesh, element: int) -> str:
-    """An element by its number and the position of its centre."""
-    centre = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return f"element {mesh.element_id(element)} (centre at {place_text(centre)})"
+    """Format an element by its ID and the position of its center."""
+    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
+    return f"element {mesh.element_id(element)} (center at {place_text(center)})"
 
 
 def box_text(positions: np.ndarray) -> str:
-    """The box that holds positions (n, 3)."""
+    """Format the bounding box of positions (n, 3)."""
     ends = zip("xyz", positions.min(axis=0).tolist(), positions.max(axis=0).tolist(), strict=True)
     return ", ".join(f"{axis} from {low:z.6g} to {high:z.6g} m" for axis, low, high in ends)
 
 
 def check_positions(mesh: HexahedralMesh, where: str) -> None:
-    """InputError: a vertex is not at a finite position."""
+    """InputError: the position of a vertex is not finite."""
     bad = ~np.isfinite(mesh.vertices).all(axis=1)
     if bad.any():
         element = int(np.flatnonzero(bad[mesh.node_indices].any(axis=1))[:1].sum())
@@ -114,7 +114,7 @@ def check_positions(mesh: HexahedralMesh, where: str) -> None:
 
 
 def check_materials(mesh: HexahedralMesh, where: str) -> None:
-    """InputError: a material has no name, where materials have names."""
+    """InputError: a material has no name although the mesh has material names."""
     bad = (mesh.materials < 0) | (mesh.materials >= len(mesh.groups))
     if mesh.groups and bad.any():
         element = int(np.argmax(bad))
@@ -123,13 +123,14 @@ def check_materials(mesh: HexahedralMesh, where: str) -> None:
         raise InputError(where, got, allowed)
 
 
-# Shapes of the elements
+# Element shapes
 
 
 def jacobian_range(mesh: HexahedralMesh) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest Jacobian (m,), m3, of each element, local coordinates from -1 to 1.
+    """Return the smallest and largest Jacobian (m,), m3, of each element, for local coordinates from -1 to 1.
 
-    Of 3 x 3 x 3 points; of 6 x 6 x 6, which determine it, where it varies so much that it may vanish between them.
+    They are sampled at 3 x 3 x 3 points, and, if the Jacobian varies so much that it may vanish between these, at
+    6 x 6 x 6 points, which determine it.
     """
     low, high = np.empty(mesh.element_count), np.empty(mesh.element_count)
     columns, nodes = np.ascontiguousarray(mesh.vertices.T), mesh.node_indices
@@ -148,21 +149,21 @@ def jacobian_range(mesh: HexahedralMesh) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_shapes(mesh: HexahedralMesh, where: str) -> None:
-    """InputError: an element is inverted, folded or flat; the worst is named; or all are left-handed."""
+    """InputError: an element is inverted, folded or flat (the worst is named), or all are left-handed."""
     low, high = jacobian_range(mesh)
     bad = np.flatnonzero(~(low > 0.0))
     if not bad.size:
         return
     if high.max() < 0:
-        got = f"all {mesh.element_count} elements have a negative Jacobian: their corners go round the wrong way"
-        hint = "Is z positive downwards in the file? Change its sign, or swap corners 0 to 3 with corners 4 to 7"
-        raise InputError(where, got, "corners go counter-clockwise round the bottom, seen from the top", hint)
+        got = f"all {mesh.element_count} elements have a negative Jacobian: their corners are in clockwise order"
+        hint = "Check whether z is positive downwards: change its sign, or swap corners 0 to 3 with corners 4 to 7"
+        raise InputError(where, got, "corners are counterclockwise around the bottom, seen from the top", hint)
     worst = int(bad[np.argmin(low[bad])])
     corners = mesh.vertices[mesh.elements[worst]].tolist()
     listed = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in corners)
     got = counted(bad.size, "element is", "elements are") + " inverted, folded or flat; the worst is element "
-    got += f"{mesh.element_id(worst)}, of Jacobian {low[worst]:.4g} m^3 and corners {listed} m"
-    hint = "Corners go counter-clockwise round the bottom, seen from above, then round the top"
+    got += f"{mesh.element_id(worst)}, with Jacobian {low[worst]:.4g} m^3 and corners {listed} m"
+    hint = "Order the corners counterclockwise around the bottom, seen from above, then around the top"
     raise InputError(where, got, "the Jacobian must be positive at every point of an element", hint)
 
 
@@ -170,7 +171,7 @@ def check_shapes(mesh: HexahedralMesh, where: str) -> None:
 
 
 def check_owners(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
-    """InputError: a face belongs to more than two elements, or an element stands in the mesh twice."""
+    """InputError: a face belongs to more than two elements, or the mesh contains an element twice."""
     crowded = np.flatnonzero(faces.owners > 2)
     if crowded.size:
         holders = np.argwhere(faces.numbers == crowded[0])
@@ -178,18 +179,19 @@ def check_owners(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
         listed = ", ".join(str(mesh.element_id(element)) for element in holders[:, 0].tolist())
         got = counted(crowded.size, "face belongs", "faces belong") + " to more than two elements; the first, around "
         got += f"{place_text(mesh.vertices[corners].mean(axis=0))}, to elements {listed}"
-        raise InputError(where, got, "a face has one or two elements", "Do elements stand in the mesh twice?")
+        raise InputError(where, got, "a face has one or two elements", "Remove duplicate elements from the mesh")
     if not (faces.owners == 1).any():
-        raise InputError(where, "it has no exterior faces", hint="Does every element stand in the mesh twice?")
+        raise InputError(where, "it has no exterior faces", hint="Remove duplicate elements from the mesh")
 
 
 @dataclass(frozen=True)
 class ExteriorSurface:
-    """The faces that only one element has, and their vertices.
+    """Exterior faces of a mesh and their vertices.
 
-    faces : element, local face (f, 2). corners : their vertices (f, 4), going around. vertices : all of them (v,),
-    each once. shortest : length (v,), m, of the shortest exterior edge at each. edges : number (f, 4) of the edge from
-    each corner to the next.
+    faces : element, local face (f, 2). corners : their vertices (f, 4), in cyclic order. vertices : unique vertices
+    (v,).
+    shortest : length (v,), m, of the shortest exterior edge at each vertex. edges : index (f, 4) of the edge from each
+    corner to the next.
     """
 
     faces: np.ndarray
@@ -200,7 +202,7 @@ class ExteriorSurface:
 
     @classmethod
     def of(cls, mesh: HexahedralMesh, faces: np.ndarray) -> ExteriorSurface:
-        """The surface of these exterior faces of a mesh."""
+        """Return the surface of these exterior faces of a mesh."""
         corners = np.take_along_axis(mesh.elements[faces[:, 0]], FACES[faces[:, 1]], axis=1)
         following = np.roll(corners, -1, axis=1)
         vertices, ranks = np.unique(corners, return_inverse=True)
@@ -214,20 +216,20 @@ class ExteriorSurface:
 
 
 def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (point, other) that contain all closer than a distance, m, and some that are farther, in eight portions.
+    """Yield pairs (point, other) that include all closer than a distance, m, and some farther ones, in eight portions.
 
-    Cells twice as wide as the distance sort the points; each of the others looks into the eight cells around it.
+    Points are sorted into cells twice as wide as the distance; each other point searches the eight cells around it.
     """
     origin = np.minimum(points.min(axis=0), others.min(axis=0)) - 4 * distance
     factors = np.array([1, 0x9E3779B1, 0xC2B2AE3D27D4EB4F], np.uint64)
 
     def keys(cells: np.ndarray) -> np.ndarray:
-        return (cells.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)  # equal keys by chance do no harm
+        return (cells.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)  # equal keys only add pairs
 
     own = keys((points - origin) // (2 * distance))
     order = np.argsort(own, kind="stable")
     ordered = own[order]
-    corner = np.rint((others - origin) / (2 * distance))  # the cells around are this one and its lower neighbours
+    corner = np.rint((others - origin) / (2 * distance))  # the cells around are this one and its lower neighbors
     for shift in np.ndindex(2, 2, 2):
         wanted = keys(corner - shift)
         starts = np.searchsorted(ordered, wanted)
@@ -238,7 +240,7 @@ def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> Iter
 
 
 def check_unmerged(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: two exterior vertices lie at the same place (inside a mesh that fits together none can)."""
+    """InputError: two exterior vertices are at the same position (interior ones of a conforming mesh cannot be)."""
     positions = mesh.vertices[surface.vertices]
     found = np.zeros(len(positions), bool)
     for first, second in close_pairs(positions, positions, UNMERGED * float(surface.shortest.max())):
@@ -253,19 +255,19 @@ def check_unmerged(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -
         raise InputError(where, got, "elements that touch must share their vertices", hint)
 
 
-# Node between each corner of a local face and the next.
+# Nodes between consecutive corners of a local face.
 FACE_EDGE_NODES = np.array(
     [
         [8 + EDGE_CORNERS.tolist().index(sorted(ends)) for ends in zip(corners, corners[1:] + corners[:1], strict=True)]
         for corners in FACES.tolist()
     ]
 )
-# Node in the middle of each local face.
-FACE_CENTRE_NODES = 20 + np.argsort(MIDDLE_FACES)
+# Node at the center of each local face.
+FACE_CENTER_NODES = 20 + np.argsort(MIDDLE_FACES)
 
 
 def check_hanging(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: an exterior vertex lies at the middle or a third of an exterior edge, or in the middle of a face."""
+    """InputError: an exterior vertex is at the middle or a third of an exterior edge, or at the center of a face."""
     candidates, lengths, faces = splitting_points(mesh, surface)
     positions = mesh.vertices[surface.vertices]
     for vertex, candidate in close_pairs(positions, candidates, HANGING * float(lengths.max())):
@@ -275,41 +277,41 @@ def check_hanging(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) ->
         if near.any():
             place = int(np.argmax(near))
             element = int(surface.faces[faces[candidate[place]], 0])
-            got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} lies on an edge or "
-            got += f"face of {element_text(mesh, element)} and is none of its corners"
-            hint = "Do elements of different sizes meet? Use a transition that keeps whole faces together"
-            raise InputError(where, got, "elements that touch must share a whole face", hint)
+            got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} is on an edge or "
+            got += f"face of {element_text(mesh, element)} and is not one of its corners"
+            hint = "Connect elements of different sizes by a transition with matching faces"
+            raise InputError(where, got, "elements that touch must share an entire face", hint)
 
 
 def splitting_points(mesh: HexahedralMesh, surface: ExteriorSurface) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (p, 3), m, where finer neighbours would have their vertices; length, m, of the edge; face in `surface`."""
+    """Return the points (p, 3), m, at which finer neighbors would have vertices, edge lengths, m, and surface faces."""
     _, chosen = np.unique(surface.edges, return_index=True)
     face, side = np.divmod(chosen, 4)
     start = mesh.vertices[surface.corners[face, side]]
     end = mesh.vertices[surface.corners[face, (side + 1) % 4]]
     if mesh.nodes is None:
-        middle, centre = (start + end) / 2, mesh.vertices[surface.corners].mean(axis=1)
+        middle, center = (start + end) / 2, mesh.vertices[surface.corners].mean(axis=1)
     else:
         element, local = surface.faces.T
         middle = mesh.vertices[mesh.nodes[element[face], FACE_EDGE_NODES[local[face], side]]]
-        centre = mesh.vertices[mesh.nodes[element, FACE_CENTRE_NODES[local]]]
+        center = mesh.vertices[mesh.nodes[element, FACE_CENTER_NODES[local]]]
     thirds = [(2 * a + 8 * middle - b) / 9 for a, b in ((start, end), (end, start))]
     lengths = np.linalg.norm(end - start, axis=1)
     corners = mesh.vertices[surface.corners]
     across = np.linalg.norm(corners[:, 2] - corners[:, 0], axis=1)
     return (
-        np.concatenate([middle, *thirds, centre]),
+        np.concatenate([middle, *thirds, center]),
         np.concatenate([lengths, lengths, lengths, across]),
         np.concatenate([face, face, face, np.arange(len(surface.faces))]),
     )
 
 
 def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
-    """InputError: the nodes between the corners of a face lie elsewhere on its other side."""
+    """InputError: the nodes between the corners of a face differ on its two sides."""
     if mesh.nodes is None:
         return
     one, two = faces.shared
-    local_nodes = np.column_stack([FACE_EDGE_NODES, FACE_CENTRE_NODES])
+    local_nodes = np.column_stack([FACE_EDGE_NODES, FACE_CENTER_NODES])
     sums = np.zeros((mesh.element_count, 6, 3))
     indices = np.zeros((mesh.element_count, 6), np.int64)
     for column in local_nodes.T:
@@ -329,11 +331,11 @@ def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> No
         raise InputError(where, got, "elements that share a face must share all nine nodes of it")
 
 
-# Pieces
+# Components
 
 
 def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Lowest member (count,) of the component of each of `count` things that pairs (first, second) connect."""
+    """Return the lowest member (count,) of the component of each item, connected by pairs (first, second)."""
     labels = np.arange(count)
     while len(first):
         low, high = np.minimum(first, second), np.maximum(first, second)
@@ -350,22 +352,22 @@ def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
-    """InputError: there are parts that no face connects; the smallest is told."""
+    """InputError: there are components that no face connects; the smallest is reported."""
     one, two = faces.shared
     labels = components(mesh.element_count, one // 6, two // 6)
     parts, sizes = np.unique(labels, return_counts=True)
     if len(parts) > 1:
         part = np.flatnonzero(labels == parts[np.argmin(sizes)])
         box = box_text(mesh.vertices[mesh.elements[part]].reshape(-1, 3))
-        got = f"it falls into {len(parts)} parts that share no face; the smallest has "
+        got = f"it consists of {len(parts)} components that share no face; the smallest has "
         got += counted(len(part), "element", "elements")
         got += f", among them element {mesh.element_id(int(part[0]))}, in {box}"
-        hint = "Are the volumes apart, or meshed without common faces where they touch?"
+        hint = "Check for volumes that do not touch, or touch without common faces"
         raise InputError(where, got, "all elements must be connected through faces", hint)
 
 
 def check_holes(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: there are surfaces inside the outer one; the smallest is told."""
+    """InputError: there are surfaces inside the outer one; the smallest is reported."""
     flat = surface.edges.reshape(-1)
     face = np.arange(len(flat)) // 4
     first = np.empty(int(flat.max()) + 1, np.int64)
@@ -378,4 +380,4 @@ def check_holes(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> N
         element = mesh.element_id(int(surface.faces[np.argmax(inner), 0]))
         got = f"it has {counted(len(pieces) - 1, 'hole', 'holes')}; the smallest has "
         got += f"{counted(inner.sum(), 'face', 'faces')}, among them one of element {element}, and is in {box}"
-        raise InputError(where, got, "the exterior faces must make one surface", "Are elements missing there?")
+        raise InputError(where, got, "the exterior faces must form one surface", "Add the missing elements")

@@ -1,4 +1,4 @@
-"""Meshes of hexahedra from files: checked, with the faces of their boundaries."""
+"""Imported meshes of hexahedra: read, checked, with the faces of their boundaries."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from lithowave.mesh.mesh_checks import MeshFaces, check_mesh, counted, place_tex
 from lithowave.mesh.numbering import FACES, identify
 from lithowave.readers.hexahedral_mesh import MeshFile, read_mesh_file
 
-# Corners this close to a plane of the bounding box, in parts of its longest side, lie in it.
+# Corners this close to a plane of the bounding box, as a fraction of its longest side, are in the plane.
 IN_PLANE = 1e-6
 
 
 def read_hexahedral_mesh(path: str | Path, where: str = "mesh") -> HexahedralMesh:
-    """A mesh of 8 or 27 nodes an element from a Gmsh (.msh), VTU or Exodus file, lengths in m.
+    """Read a mesh with 8 or 27 nodes per element from a Gmsh (.msh), VTU or Exodus file, lengths in m.
 
     where : name of the mesh in the errors.
 
-    Named volumes become materials and groups. Named surfaces become boundaries, and must then cover the whole
-    exterior. Without any, exterior faces whose corners lie in the plane of the bounding box at x_min, x_max, y_min,
-    y_max or z_min get that name, and all others z_max.
+    Named volumes become materials and groups. Named surfaces become boundaries, and must cover the entire exterior.
+    Without named surfaces, exterior faces in the plane of the bounding box at x_min, x_max, y_min, y_max or z_min get
+    that name, and all others z_max.
 
-    InputError: as of `read_mesh_file` and `check_mesh`, with the file; a surface that is not on the exterior; a face
-    in two surfaces; exterior faces that are in none.
+    InputError: as `read_mesh_file` and `check_mesh`, with the path; a surface that is not on the exterior; a face in
+    two surfaces; exterior faces in none.
     MissingPackageError: meshio is not installed, and the file is not Exodus.
     """
     path = Path(path)
@@ -34,7 +34,7 @@ def read_hexahedral_mesh(path: str | Path, where: str = "mesh") -> HexahedralMes
         file = read_mesh_file(path)
         kept = np.zeros(len(file.positions), bool)
         kept[file.elements] = True
-        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that no element has
+        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that belongs to no element
         nodes = places[file.elements]
         mesh = HexahedralMesh(
             file.positions[kept],
@@ -52,7 +52,7 @@ def read_hexahedral_mesh(path: str | Path, where: str = "mesh") -> HexahedralMes
 
 
 def box_faces(mesh: HexahedralMesh, faces: MeshFaces) -> dict[str, np.ndarray]:
-    """The exterior faces (f, 2), element and local face, by the plane of the bounding box that they lie in."""
+    """Return the exterior faces (f, 2), element and local face, by the plane of the bounding box that contains them."""
     exterior = faces.exterior
     corners = mesh.vertices[np.take_along_axis(mesh.elements[exterior[:, 0]], FACES[exterior[:, 1]], axis=1)]
     low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
@@ -73,9 +73,9 @@ def box_faces(mesh: HexahedralMesh, faces: MeshFaces) -> dict[str, np.ndarray]:
 def named_faces(
     mesh: HexahedralMesh, faces: MeshFaces, file: MeshFile, places: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The exterior faces (f, 2), element and local face, of each surface of the file.
+    """Return the exterior faces (f, 2), element and local face, of each surface of the file.
 
-    places : vertex of the mesh that each node of the file is, -1 for none.
+    places : vertex of the mesh for each node of the file, -1 for none.
     """
     exterior = faces.exterior
     corners = np.take_along_axis(mesh.elements[exterior[:, 0]], FACES[exterior[:, 1]], axis=1)
@@ -99,31 +99,31 @@ def named_faces(
             got = counted(len(taken), "face is", "faces are")
             got += f" in the surface groups '{names[of_face[taken[0]]]}' and '{name}'; the first is around "
             got += place_text(mesh.vertices[corners[taken[0]]].mean(axis=0))
-            raise InputError("mesh", got, "a face belongs to one boundary only")
+            raise InputError("mesh", got, "a face may belong to one boundary only")
         of_face[mine] = number
     refuse_bare_faces(mesh, corners, np.flatnonzero(of_face < 0))
     return {name: exterior[of_face == number] for number, name in enumerate(names)}
 
 
 def refuse_bare_faces(mesh: HexahedralMesh, corners: np.ndarray, bare: np.ndarray) -> None:
-    """InputError: there are `bare` faces among the exterior ones, given by their corners (f, 4)."""
+    """InputError: `bare` of the exterior faces, given by their corners (f, 4), are in no surface."""
     if len(bare):
         got = f"of {len(corners)} exterior faces {counted(len(bare), 'is', 'are')} in no surface group; the first is "
         got += f"around {place_text(mesh.vertices[corners[bare[0]]].mean(axis=0))}"
-        hint = "Name the rest, or no surface at all: then the planes of the bounding box tell them apart"
-        raise InputError("mesh", got, "surface groups must cover the whole exterior", hint)
+        hint = "Name the other surfaces, or none: the planes of the bounding box then define the boundaries"
+        raise InputError("mesh", got, "surface groups must cover the entire exterior", hint)
 
 
 def stray_surface(
     mesh: HexahedralMesh, name: str, lost: np.ndarray, drawn: np.ndarray, places: np.ndarray, positions: np.ndarray
 ) -> InputError:
-    """The error for faces (those `lost` of all `drawn`, by the nodes of the file) that are not on the exterior."""
+    """Return the error for faces (`lost` of all `drawn`, by the nodes of the file) that are not on the exterior."""
     first = drawn[np.argmax(lost)]
     corners = places[first]
     near = mesh.elements[np.isin(mesh.elements, corners).sum(axis=1) == 4]
     inside = (np.sort(near[:, FACES], axis=2) == np.sort(corners)).all(axis=2).any()
     count = np.count_nonzero(lost)
-    what = "inside the mesh, between two elements" if inside else "at no face of an element"
-    got = f"of the surface group '{name}' {counted(count, 'face lies', 'faces lie')} {what}; the first is around "
+    what = "inside the mesh, between two elements" if inside else "not on a face of an element"
+    got = f"of the surface group '{name}' {counted(count, 'face is', 'faces are')} {what}; the first is around "
     got += place_text(positions[first].mean(axis=0))
-    return InputError("mesh", got, "surface groups name exterior faces")
+    return InputError("mesh", got, "surface groups must consist of exterior faces")

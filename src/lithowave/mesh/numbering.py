@@ -1,9 +1,9 @@
-"""Global numbers of the Gauss-Lobatto-Legendre points of hexahedra, from the numbers of their corners alone.
+"""Global indices of the Gauss-Lobatto-Legendre points of hexahedra, from the indices of their corners only.
 
-An element's points are counted [k, j, i], i along the first local axis and fastest. Points on a corner, an edge or a
-face belong to all elements that have it. Edges and faces are recognized by the sorted numbers of their corners, and
-the points on them are counted in a direction that these numbers fix: from the corner of lowest number towards the lower
-of its neighbours. No coordinates are compared.
+An element's points are ordered [k, j, i], i along the first local axis and fastest. Points on a corner, edge or face
+belong to all elements that contain it. Edges and faces are identified by the sorted indices of their corners, which
+also fix the order of the points on them: from the corner of lowest index towards the lower of its neighbors.
+Coordinates are not compared.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CORNERS = np.array(
     [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]], dtype=np.int64
 )
 
-# Local corners of the six faces: low and high side along i, j, k. The corners go around: the first step along the
-# lower, the second along the higher of the two axes in the face.
+# Local corners of the six faces: low and high side along i, j, k, in cyclic order: the first step along the lower, the
+# second along the higher of the two axes in the face.
 FACES = np.array(
     [[0, 3, 7, 4], [1, 2, 6, 5], [0, 1, 5, 4], [3, 2, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]], dtype=np.int64
 )
@@ -30,9 +30,9 @@ CHUNK = 4096  # elements that are numbered at a time: their points stay in the c
 
 
 def identify(corners: np.ndarray) -> tuple[np.ndarray, int]:
-    """Numbers, from 0, of the different sets of vertices among the rows of `corners` (n, 2 or 4); their count.
+    """Return an index, from 0, for each distinct set of vertices in the rows of `corners` (n, 2 or 4); their number.
 
-    Numbers rise with the sorted vertices.
+    Indices ascend with the sorted vertices.
     """
     tuples = np.sort(corners, axis=1)
     factor = int(tuples.max(initial=0)) + 1
@@ -48,13 +48,13 @@ def identify(corners: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def number_faces(elements: np.ndarray) -> tuple[np.ndarray, int]:
-    """Number of each local face of each element, (elements, 6), equal where elements share the face; their count."""
+    """Return an index for each local face, (elements, 6), equal for shared faces, and the number of faces."""
     numbers, count = identify(elements[:, FACES].reshape(-1, 4))
     return numbers.reshape(-1, 6), count
 
 
 def exterior_faces(elements: np.ndarray) -> np.ndarray:
-    """The faces (element, local face) that only one element has, in element order.
+    """Return the exterior faces (element, local face), in element order.
 
     ValueError: a face belongs to more than two elements.
     """
@@ -68,10 +68,10 @@ def exterior_faces(elements: np.ndarray) -> np.ndarray:
 
 
 def face_orders(inner: int) -> np.ndarray:
-    """Places [orientation, v, u] of the points inside a face in the order that its vertex numbers fix.
+    """Return indices [orientation, v, u] of the points inside a face in the order that its vertex indices fix.
 
-    inner : points inside the face along a side. The orientation is 2 x (the corner of lowest number) + (1 if the next
-    corner is lower than the previous).
+    inner : points inside the face along a side. The orientation is 2 x (the corner of lowest index) + (1 if the next
+    corner is lower than the previous one).
     """
     v, u = np.indices((inner, inner))
     orders = np.empty((8, inner, inner), np.int64)
@@ -79,14 +79,14 @@ def face_orders(inner: int) -> np.ndarray:
         along_u = inner - 1 - u if high_u else u
         along_v = inner - 1 - v if high_v else v
         for next_is_lower in (0, 1):
-            starts_along_u = next_is_lower == (corner % 2 == 0)  # from corners 0 and 2 the next one lies along u
+            starts_along_u = next_is_lower == (corner % 2 == 0)  # from corners 0 and 2 the next one is along u
             first, second = (along_u, along_v) if starts_along_u else (along_v, along_u)
             orders[2 * corner + next_is_lower] = second * inner + first
     return orders
 
 
 def face_orientations(corners: np.ndarray) -> np.ndarray:
-    """Orientation, 0 to 7 as in `face_orders`, of faces given by their vertices (..., 4)."""
+    """Return the orientation, 0 to 7 as in `face_orders`, of faces given by their vertices (..., 4)."""
     lowest = np.argmin(corners, axis=-1)[..., None]
     following = np.take_along_axis(corners, (lowest + 1) % 4, -1)
     previous = np.take_along_axis(corners, (lowest + 3) % 4, -1)
@@ -94,21 +94,22 @@ def face_orientations(corners: np.ndarray) -> np.ndarray:
 
 
 def side(coordinate: int, degree: int) -> int | slice:
-    """Points at the low (0) or high (1) end of a local axis, or between the ends (-1)."""
+    """Return the points at the low (0) or high (1) end of a local axis, or between the ends (-1)."""
     return (0, degree)[coordinate] if coordinate >= 0 else slice(1, degree)
 
 
 def entity_points(corners: np.ndarray, degree: int) -> tuple[int | slice, ...]:
-    """Index [k, j, i] of the points inside the edge or face that has these local corners."""
+    """Return the index [k, j, i] of the points inside the edge or face with these local corners."""
     places = CORNERS[corners]
     fixed = np.where((places == places[0]).all(axis=0), places[0], -1)
     return tuple(side(int(coordinate), degree) for coordinate in fixed[::-1])
 
 
 def raw_numbers(elements: np.ndarray, edges: np.ndarray, faces: np.ndarray, bases: tuple[int, ...]) -> np.ndarray:
-    """Unique but scattered numbers [element, k, j, i] of the points of some elements; 0 inside the elements.
+    """Return unique but not contiguous numbers [element, k, j, i] of the points of some elements; 0 inside the
+    elements.
 
-    edges, faces : numbers of their edges and faces. bases : degree, first number of the points inside edges and inside
+    edges, faces : indices of their edges and faces. bases : degree, first number of the points inside edges and inside
     faces.
     """
     degree, edge_base, face_base = bases
@@ -131,11 +132,11 @@ def raw_numbers(elements: np.ndarray, edges: np.ndarray, faces: np.ndarray, base
 
 
 def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
-    """Global number of each point of each element, int32 [element, k, j, i], and how many points there are.
+    """Return the global index of each point of each element, int32 [element, k, j, i], and the number of points.
 
-    elements : vertices (n, 8) of the elements, as `HexahedralMesh.elements`. First come the points on corners, edges
-    and faces, counted as they are first touched, going through the elements in order and through each with i fastest;
-    then those inside elements, (degree - 1)^3 of each, element by element (`shared_count` tells where they begin).
+    elements : vertices (n, 8), as `HexahedralMesh.elements`. Points on corners, edges and faces come first, in the
+    order of the first element that contains them, with i fastest; then those inside elements, (degree - 1)^3 each,
+    element by element (`shared_count` returns their first index).
     ValueError: the degree is below 1, or there are 2^31 points or more.
     """
     if degree < 1:
@@ -168,39 +169,39 @@ def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
 
 
 def shared_count(count: int, elements: int, degree: int) -> int:
-    """Points on corners, edges and faces among `count` points of so many elements: they are the first ones."""
+    """Return the number of points on corners, edges and faces, which are the first of `count` points."""
     return count - elements * (degree - 1) ** 3
 
 
 def on_surface(degree: int) -> np.ndarray:
-    """Whether each point [k, j, i] of an element lies on its surface, flattened."""
+    """Return a flat mask of the points [k, j, i] on the surface of an element."""
     inside = np.zeros((degree + 1,) * 3, bool)
     inside[1:degree, 1:degree, 1:degree] = True
     return ~inside.ravel()
 
 
 def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:
-    """Give the next numbers, from `count`, to the raw numbers that have none (-1) in `final`; the new count."""
+    """Assign the next numbers, from `count`, to the raw numbers without one (-1 in `final`); return the new count."""
     fresh = raw[final[raw] < 0]
     touches = np.arange(len(fresh))
-    final[fresh[::-1]] = touches[::-1]  # of equal places the last value stays: the first touch
+    final[fresh[::-1]] = touches[::-1]  # for repeated indices, NumPy stores the last value: the first touch
     fresh = fresh[final[fresh] == touches]
     final[fresh] = count + np.arange(len(fresh))
     return count + len(fresh)
 
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """The elements in the order in which a Morton (Z) curve meets their centres: neighbours come close in memory."""
-    centres = np.mean([vertices[elements[:, corner]] for corner in range(8)], axis=0)
-    low = centres.min(axis=0)
-    extent = max(float((centres - low).max()), np.finfo(float).tiny)
-    cells = ((centres - low) / extent * (2**21 - 1)).astype(np.uint64)
+    """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
+    centers = np.mean([vertices[elements[:, corner]] for corner in range(8)], axis=0)
+    low = centers.min(axis=0)
+    extent = max(float((centers - low).max()), np.finfo(float).tiny)
+    cells = ((centers - low) / extent * (2**21 - 1)).astype(np.uint64)
     code = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
     return np.argsort(code, kind="stable")
 
 
 def spread_bits(values: np.ndarray) -> np.ndarray:
-    """Put two zero bits after each of the lowest 21 bits (uint64)."""
+    """Insert two zero bits after each of the lowest 21 bits (uint64)."""
     masks = (0x1F00000000FFFF, 0x1F0000FF0000FF, 0x100F00F00F00F00F, 0x10C30C30C30C30C3, 0x1249249249249249)
     for shift, mask in zip((32, 16, 8, 4, 2), masks, strict=True):
         values = (values | (values << np.uint64(shift))) & np.uint64(mask)
@@ -208,10 +209,10 @@ def spread_bits(values: np.ndarray) -> np.ndarray:
 
 
 def touching_elements(numbers: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which elements touch each of some points: (starts, elements).
+    """Return the elements that contain each of some points: (starts, elements).
 
     numbers : as of `number_points`, or `HexahedralMesh.elements` for vertices. The elements of points[n] are
-    elements[starts[n]:starts[n + 1]], in rising order, and points[n] is different from all other points.
+    elements[starts[n]:starts[n + 1]], in ascending order; the points are distinct.
     """
     points = np.asarray(points, np.int64)
     rank = np.full(int(max(numbers.max(initial=-1), points.max(initial=-1))) + 1, -1, np.int64)

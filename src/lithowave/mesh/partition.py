@@ -1,4 +1,4 @@
-"""Parts of a mesh for the ranks of a run: of a graph of elements by METIS, of a grid of columns by bisection."""
+"""Partition of a mesh among ranks: a graph of elements by METIS, a grid of columns by recursive bisection."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
 
-LARGEST_WEIGHT = 1000  # METIS counts in whole numbers: the mean weight becomes at most this
+LARGEST_WEIGHT = 1000  # METIS uses integers: the mean weight becomes at most this
 LARGEST_SUM = 2**30
-# So many parts, of at most so many columns each, are cut to the end to learn how even they can be.
+# Up to this many parts with this many columns each, all bisections are evaluated to find the most balanced one.
 LOOK_AHEAD, PLENTY = 16, 100
-MOST_UNEVEN = 3  # a cut gives each side half of the parts, but for so many
+MOST_UNEVEN = 3  # each side of a cut gets half of the parts, up to this difference
 
-# For each element its neighbours; or (starts, members): those of element n are members[starts[n]:starts[n + 1]].
+# Neighbors of each element; or (starts, members): those of element n are members[starts[n]:starts[n + 1]].
 Graph = Sequence[np.ndarray] | tuple[np.ndarray, np.ndarray]
 
 
 def partition_graph(
     neighbors: Graph, weights: np.ndarray, parts: int, edge_weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """The part (n,), from 0, of each element of a graph, so that parts weigh the same and few neighbours are parted.
+    """Return the part (n,), from 0, of each element of a graph, with equal weights and a small edge cut.
 
-    By METIS (Karypis & Kumar 1998, SIAM J. Sci. Comput. 20, 359-392). The result depends on the arguments alone.
+    The partition is computed by METIS (Karypis & Kumar 1998, SIAM J. Sci. Comput. 20, 359-392) and depends only on the
+    arguments.
 
     Parameters
     ----------
-    neighbors : of each element those that it must exchange with; if b is one of a, then a is one of b. A list of arrays
-    or (starts, members). weights : work (n,) of each element, in any unit, positive. parts : how many. edge_weights :
-    what each element and each of its neighbours exchange, in the order of the latter and alike for both, in any unit;
-    None: all the same.
+    neighbors : symmetric lists of the elements with which each element exchanges data: a list of arrays or (starts,
+    members). weights : work (n,) of each element, in any unit, positive. parts : number of parts. edge_weights : data
+    exchanged by each element and each of its neighbors, in the order of `neighbors`, symmetric, in any unit; default:
+    equal.
 
     Raises
     ------
@@ -64,16 +65,16 @@ def partition_graph(
 
 
 def too_few(elements: int, parts: int, what: str = "elements") -> InputError:
-    """The error for a mesh that cannot be cut into so many parts."""
+    """Return the error for a mesh that has fewer elements than parts."""
     return InputError(
-        "ranks", f"{parts} for a mesh of {elements} {what}", "each rank needs some of them", "start fewer ranks"
+        "ranks", f"{parts} for a mesh of {elements} {what}", "each rank needs at least one", "start fewer ranks"
     )
 
 
 def face_neighbors(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, members) of the elements that share a face with each.
+    """Return (starts, members) of the elements that share a face with each element.
 
-    faces : number (n, f) of each local face of each element, equal where two elements share it.
+    faces : index (n, f) of each local face of each element, equal for shared faces.
     """
     flat = faces.reshape(-1)
     order = np.argsort(flat, kind="stable")
@@ -106,15 +107,15 @@ class Rectangle:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Columns along x and y."""
+        """Numbers of columns along x and y."""
         return self.end_x - self.first_x, self.end_y - self.first_y
 
 
 def bisect_grid(weights: np.ndarray, parts: int) -> list[Rectangle]:
-    """Rectangles of a grid of columns, one for each part, of about the same weight and with short sides.
+    """Return rectangles of a grid of columns, one for each part, with about equal weights and short sides.
 
-    weights : of the columns [x, y]. A cut gives about half of the parts one side, and these are cut again; of all cuts
-    the one is taken that gives the heaviest part the least, then the shortest.
+    weights : of the columns [x, y]. Each cut gives about half of the parts to one side, and both sides are bisected
+    recursively; cuts are rated by the weight of the heaviest part, then by their length.
 
     InputError: there are fewer columns than parts.
     """
@@ -136,7 +137,7 @@ def _bisect(sums: np.ndarray, whole: Rectangle, parts: int, found: list[Rectangl
             if one.shape[0] * one.shape[1] < few or two.shape[0] * two.shape[1] < parts - few:
                 continue
             heaviest = max(_heaviest(sums, one, few), _heaviest(sums, two, parts - few))
-            rating = (round(heaviest, 9), length, few)  # what is equal but for rounding is equal
+            rating = (round(heaviest, 9), length, few)  # rounded: equal up to round-off counts as equal
             if best is None or rating < best[0]:
                 best = rating, one, two
     if best is None:
@@ -147,7 +148,7 @@ def _bisect(sums: np.ndarray, whole: Rectangle, parts: int, found: list[Rectangl
 
 
 def _cuts(sums: np.ndarray, whole: Rectangle, share: float) -> Iterator[tuple[Rectangle, Rectangle, int]]:
-    """Ways to cut a rectangle in two, the first of about this share of the weight, and how long the cut is."""
+    """Yield bisections of a rectangle with about this share of the weight on the first side, and the cut lengths."""
     x0, x1, y0, y1 = whole.first_x, whole.end_x, whole.first_y, whole.end_y
     width, height = whole.shape
     wanted = share * _weight(sums, whole)
@@ -160,7 +161,7 @@ def _cuts(sums: np.ndarray, whole: Rectangle, share: float) -> Iterator[tuple[Re
 
 
 def _heaviest(sums: np.ndarray, some: Rectangle, parts: int) -> float:
-    """Weight of the heaviest of so many parts of a rectangle, were all of its columns alike."""
+    """Return the weight of the heaviest of this many parts of a rectangle, for columns of equal weight."""
     return _weight(sums, some) * _largest_part(*some.shape, parts) / (some.shape[0] * some.shape[1])
 
 
@@ -171,7 +172,7 @@ def _weight(sums: np.ndarray, some: Rectangle) -> float:
 
 @lru_cache(maxsize=65536)
 def _largest_part(width: int, height: int, parts: int) -> float:
-    """Columns in the largest part of a rectangle that is cut again and again, as well as may be."""
+    """Return the number of columns in the largest part of the best recursive bisection of a rectangle."""
     if parts == 1:
         return width * height
     if width * height < parts:
@@ -189,11 +190,11 @@ def _largest_part(width: int, height: int, parts: int) -> float:
 
 
 def _splits(parts: int) -> range:
-    """How many parts one side of a cut may get."""
+    """Return the numbers of parts that the first side of a cut may get."""
     around = min(parts // 2 - 1, MOST_UNEVEN)
     return range(parts // 2 - around, parts - parts // 2 + around + 1)
 
 
 def _near(place: float, length: int) -> range:
-    """Whole numbers about `place`, within 1 .. length - 1."""
+    """Return the integers near `place`, within 1 .. length - 1."""
     return range(max(1, int(place) - 1), min(length - 1, int(place) + 2) + 1)

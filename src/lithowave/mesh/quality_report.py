@@ -1,4 +1,4 @@
-"""How good are the elements of a mesh? Edges, Jacobians, angles, distances of points, and where they are worst."""
+"""Quality measures of hexahedral meshes: edges, Jacobians, angles, distances of points, and the worst elements."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import CORNERS, EDGES
 from lithowave.mesh.shapes import jacobians, lattice, shape_tables
 
-PART = 1024  # elements at a time
+PART = 1024  # elements per batch
 
-# The 24 angles of the faces: at each corner between the three edges there, as pairs of numbers of EDGES.
+# The 24 angles of the faces: at each corner between the three edges there, as pairs of indices of EDGES.
 EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in range(8)])
 ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))])
 
@@ -21,21 +21,21 @@ ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))]
 def quality_report(
     mesh: HexahedralMesh, degree: int, vp: np.ndarray | float | None = None, bins: int = 0
 ) -> dict[str, Any]:
-    """Measures of a mesh for elements of a polynomial degree: plain numbers, lists and dictionaries.
+    """Return measures of a mesh for elements of a polynomial degree, as plain numbers, lists and dictionaries.
 
-    degree : of the elements, for the distances of neighbouring Gauss-Lobatto-Legendre points.
-    vp : wave speed, m/s, of all or of each element (m,).
-    bins : of histograms of jacobian_ratio and skewness; 0 for none.
+    degree : of the elements, for the distances of neighboring Gauss-Lobatto-Legendre points.
+    vp : P-wave velocity, m/s, of all elements or of each (m,).
+    bins : of the histograms of jacobian_ratio and skewness; 0 for none.
 
-    The entries, of all elements together:
+    The entries, over all elements:
     elements : their number. nodes_per_element : 8 or 27.
-    shortest_edge, longest_edge : straight distance of neighbouring corners, m.
+    shortest_edge, longest_edge : straight distance of neighboring corners, m.
     edge_ratio : largest ratio of longest to shortest edge in one element.
-    jacobian : smallest determinant of d(x, y, z)/d(i, j, k), m3, i, j, k from -1 to 1, at the nodes and the centre.
-    jacobian_ratio : smallest ratio, within an element, of its least to its greatest Jacobian there; 1 for a box.
+    jacobian : smallest determinant of d(x, y, z)/d(i, j, k), m3, i, j, k from -1 to 1, at the nodes and the center.
+    jacobian_ratio : smallest ratio, within an element, of its lowest to its highest Jacobian there; 1 for a box.
     skewness : largest, over the angles a of straight-edged faces, of |a - 90| / 90 degrees; 0 for right angles.
-    point_distance : smallest distance of neighbouring points, m. travel_time : smallest distance over vp, s (with vp).
-    worst : for each of these but the first two, the element with that value: element (index), id, centre (x, y, z), m.
+    point_distance : smallest distance of neighboring points, m. travel_time : smallest distance over vp, s (with vp).
+    worst : for each of these but the first two, the element with that value: element (index), id, center (x, y, z), m.
     worst_element : the element of lowest min(jacobian_ratio, 1 - skewness); as above, and measure, value.
     histograms : for jacobian_ratio and skewness edges (bins + 1) and counts (bins); with bins.
 
@@ -64,19 +64,19 @@ def quality_report(
 
 
 def described(mesh: HexahedralMesh, element: int) -> dict[str, Any]:
-    """Index, number in the file and centre (x, y, z), m, of an element."""
-    centre = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return {"element": element, "id": mesh.element_id(element), "centre": centre.tolist()}
+    """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
+    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
+    return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}
 
 
 def histogram(values: np.ndarray, bins: int) -> dict[str, list]:
-    """Counts of values between 0 and 1 in equal bins; values beyond fall into the outermost."""
+    """Return counts of values between 0 and 1 in equal bins; values outside are counted in the outermost bins."""
     counts, edges = np.histogram(np.clip(values, 0, 1), bins, (0, 1))
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
 def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]:
-    """The measures (m,) of each element by their names in `quality_report`."""
+    """Return the measures (m,) of each element by their names in `quality_report`."""
     names = ("shortest_edge", "longest_edge", "edge_ratio", "jacobian", "jacobian_ratio", "skewness", "point_distance")
     found = {name: np.empty(mesh.element_count) for name in names}
     count = mesh.node_indices.shape[1]
@@ -101,16 +101,16 @@ def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]
 
 
 def parts(nodes: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """The elements in parts small enough for the cache."""
+    """Yield batches of elements small enough for the cache."""
     for first in range(0, len(nodes), PART):
         part = slice(first, first + PART)
         yield part, nodes[part]
 
 
 def edges_and_angles(columns: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Squares (12, m), m2, of the straight edges, and the largest |cosine| (m,) of an angle between two of a face.
+    """Return squared lengths (12, m), m2, of the straight edges, and the largest |cosine| (m,) of the face angles.
 
-    The angle that is farthest from 90 degrees has it.
+    This is the angle that differs most from 90 degrees.
     """
     low, high = nodes[:, EDGES[:, 0]].T, nodes[:, EDGES[:, 1]].T
     along = [column[high] - column[low] for column in columns]
@@ -121,7 +121,7 @@ def edges_and_angles(columns: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray
 
 
 def gll_points(degree: int) -> np.ndarray:
-    """The points of Gauss-Lobatto-Legendre, -1 to 1: the ends and the zeros of the Legendre polynomial's slope."""
+    """Return the Gauss-Lobatto-Legendre points: -1, 1 and the zeros of the Legendre polynomial's derivative."""
     if degree < 1:
         raise ValueError(f"degree: {degree}; a GLL element has degree 1 or higher")
     inner = np.polynomial.legendre.Legendre.basis(degree).deriv().roots()
@@ -129,9 +129,9 @@ def gll_points(degree: int) -> np.ndarray:
 
 
 def point_steps(degree: int, count: int) -> np.ndarray:
-    """Weights (steps, count) of the nodes in the vectors from points to their neighbours along i, j and k.
+    """Return weights (steps, count) of the nodes in the vectors from points to their neighbors along i, j and k.
 
-    In trilinear elements only the first step of each line: the others are as long or longer.
+    In trilinear elements only the first step of each line is used: the others are not shorter.
     """
     n = degree + 1
     values = shape_tables(lattice(gll_points(degree)), count)[0].reshape(n, n, n, count)
@@ -142,7 +142,7 @@ def point_steps(degree: int, count: int) -> np.ndarray:
 
 
 def shortest_steps(columns: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Smallest distance (m,), m, of neighbouring points in each element."""
+    """Return the smallest distance (m,), m, of neighboring points in each element."""
     turned = nodes.T
     squares = sum((steps @ column[turned]) ** 2 for column in columns)
     return np.sqrt(squares.min(axis=0))

@@ -1,7 +1,7 @@
-"""Faces that elements of several ranks share: found by the numbers of their vertices, wherever the elements came from.
+"""Faces shared by elements of several ranks, identified by the keys of their vertices.
 
-Faces that only one element of a rank has, and that lie on no boundary, go to a rank that their vertices alone decide.
-It finds the two of each pair, and tells their owners. No rank sees more than its part.
+Exterior faces of a subdomain that are on no boundary are sent to a rank determined by a hash of their vertices. This
+rank matches the two faces of each pair and replies to their owners. Each rank stores only its subdomain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from lithowave.mesh.tetrahedra import TetrahedralMesh, exterior_faces, face_vertices
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
-TOLD = 5  # faces that an error names
+MAX_LISTED = 5  # faces that an error lists
 
 
 def _none(*shape: int) -> Any:
@@ -23,11 +23,10 @@ def _none(*shape: int) -> Any:
 
 @dataclass(frozen=True)
 class SharedFaces:
-    """Faces of this rank's elements that elements of other ranks have, too; by rank, and then in an order that both
-    ranks agree on.
+    """Faces shared with elements of other ranks; sorted by rank, then in an order that both ranks agree on.
 
-    ranks : of the run. faces : (n, 2), own element, local face. rank : (n,) that has the element across. across : (n,)
-    local face of that element.
+    ranks : of the run. faces : (n, 2), local element, local face. rank : (n,) that has the neighboring element. across
+    : (n,) local face of that element.
     """
 
     ranks: Ranks = SINGLE_RANK
@@ -41,12 +40,12 @@ class SharedFaces:
         return len(self.rank)
 
     def counts(self, some: np.ndarray | slice = slice(None)) -> dict[int, int]:
-        """How many of some faces are shared with each of the neighbouring ranks."""
+        """Return the number of some faces that are shared with each neighboring rank."""
         found, counts = np.unique(self.rank[some], return_counts=True)
         return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
     def exchanged(self, values: np.ndarray) -> np.ndarray:
-        """Values (n, ...) of the elements across, from values (elements, ...) of the own ones; of all ranks at once."""
+        """Return values (n, ...) of the neighbors, from values (elements, ...) of local elements; collective."""
         if self.ranks.size == 1:
             return values[:0]
         bounds = np.searchsorted(self.rank, np.arange(self.ranks.size + 1))
@@ -55,27 +54,27 @@ class SharedFaces:
         return np.concatenate(parts)
 
     def with_ghosts(self, values: np.ndarray) -> np.ndarray:
-        """Values of the own elements, and behind them those of the elements across the shared faces."""
+        """Return the values of the local elements, followed by those of the elements across the shared faces."""
         return np.concatenate([values, self.exchanged(values)])
 
     def connected(self, mesh: TetrahedralMesh) -> TetrahedralMesh:
-        """The mesh; among its neighbours the element across shared face n counts as element_count + n."""
+        """Return the mesh with the element across shared face n as neighbor element_count + n."""
         neighbors = mesh.neighbors.copy()
         neighbors[self.faces[:, 0], self.faces[:, 1]] = 4 * (mesh.element_count + np.arange(self.count)) + self.across
         return mesh.with_neighbors(neighbors)
 
 
 def find_shared_faces(mesh: TetrahedralMesh, ranks: Ranks) -> SharedFaces:
-    """The faces that this rank's part of a mesh shares with those of others; all ranks at once.
+    """Find the faces that this rank's subdomain shares with other ranks; all ranks call it.
 
-    RuntimeError: a face is on no boundary, and not of exactly two elements: the parts do not make one mesh.
+    RuntimeError: a face on no boundary does not belong to exactly two elements: the subdomains do not form one mesh.
     """
     if ranks.size == 1:
         return SharedFaces()
     open_faces = faces_without_boundary(mesh)
     keys = mesh.keys_of_vertices[face_vertices(mesh, open_faces)]
     rows = np.column_stack([keys, mesh.keys_of_elements[open_faces[:, 0]], open_faces[:, 1]])
-    home = (mixed(mixed(keys[:, 0], keys[:, 1]), keys[:, 2]) % ranks.size).astype(np.int64)
+    home = (hash_pair(hash_pair(keys[:, 0], keys[:, 1]), keys[:, 2]) % ranks.size).astype(np.int64)
     order = np.argsort(home, kind="stable")
     bounds = np.searchsorted(home[order], np.arange(ranks.size + 1))
     sent = [order[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
@@ -84,7 +83,7 @@ def find_shared_faces(mesh: TetrahedralMesh, ranks: Ranks) -> SharedFaces:
     for some, answer in zip(sent, answers, strict=True):
         found[some] = answer
     _require_pairs(mesh, open_faces[found[:, 0] < 0], ranks)
-    # Both ranks sort by the face of the element of the lower key.
+    # Both ranks sort by the face of the element with the lower key.
     own = np.column_stack([rows[:, 3], rows[:, 4]])
     lower = np.where((own[:, 0] < found[:, 1])[:, None], own, found[:, 1:])
     order = np.lexsort((lower[:, 1], lower[:, 0], found[:, 0]))
@@ -92,7 +91,7 @@ def find_shared_faces(mesh: TetrahedralMesh, ranks: Ranks) -> SharedFaces:
 
 
 def faces_without_boundary(mesh: TetrahedralMesh) -> np.ndarray:
-    """The faces (f, 2) that only one element of this part has, and that lie on no boundary."""
+    """Return the faces (f, 2) of only one element of this subdomain that are on no boundary."""
     exterior = exterior_faces(mesh.neighbors)
     on_boundary = np.zeros((mesh.element_count, 4), bool)
     for faces in mesh.boundaries.values():
@@ -100,8 +99,8 @@ def faces_without_boundary(mesh: TetrahedralMesh) -> np.ndarray:
     return exterior[~on_boundary[exterior[:, 0], exterior[:, 1]]]
 
 
-def mixed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """A number (uint64) of two, in which every bit depends on all of theirs (Steele, Lea & Flood 2014, OOPSLA, 453)."""
+def hash_pair(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return a hash (uint64) of two numbers with full bit diffusion (Steele, Lea & Flood 2014, OOPSLA, 453)."""
     found = np.asarray(one).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(other).astype(np.uint64)
     found += np.uint64(0x9E3779B97F4A7C15)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -110,14 +109,15 @@ def mixed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _answers(rows: list[np.ndarray]) -> list[np.ndarray]:
-    """For each face that came from each rank: rank, element and local face of the only other one; -1 where there is
-    none, or more. rows : three vertices, element, local face."""
+    """Return, for each face received from each rank, rank, element and local face of its only partner, or -1.
+
+    rows : three vertices, element, local face."""
     every = np.concatenate(rows)
     rank = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
     order = np.lexsort(every[:, 2::-1].T)
     ordered = every[order, :3]
     equal = (ordered[1:] == ordered[:-1]).all(axis=1)
-    two = equal.copy()  # but not three
+    two = equal.copy()  # true for pairs, but not for triples
     two[1:] &= ~equal[:-1]
     two[:-1] &= ~equal[1:]
     first = np.flatnonzero(two)
@@ -129,12 +129,12 @@ def _answers(rows: list[np.ndarray]) -> list[np.ndarray]:
 
 def _require_pairs(mesh: TetrahedralMesh, lone: np.ndarray, ranks: Ranks) -> None:
     places = mesh.vertices[face_vertices(mesh, lone)].mean(axis=1)
-    told = [
+    lines = [
         f"rank {ranks.rank}: face {face} of element {mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
-        for (element, face), (x, y, z) in zip(lone[:TOLD].tolist(), places[:TOLD].tolist(), strict=True)
+        for (element, face), (x, y, z) in zip(lone[:MAX_LISTED].tolist(), places[:MAX_LISTED].tolist(), strict=True)
     ]
-    every = ranks.all_gather((len(lone), told))
+    every = ranks.all_gather((len(lone), lines))
     count = sum(one for one, _ in every)
     if count:
-        text = "; ".join(line for _, lines in every for line in lines)
-        raise RuntimeError(f"internal error: {count} faces between ranks are not of two elements each: {text}")
+        text = "; ".join(line for _, listed in every for line in listed)
+        raise RuntimeError(f"internal error: {count} faces between ranks do not have two elements each: {text}")

@@ -1,8 +1,8 @@
-"""Which corners, edges and faces the parts of a mesh share, and the points on them, in one order on both sides.
+"""Corners, edges and faces shared by subdomains of a mesh, and the points on them, in the same order on both sides.
 
-Everything is told apart by the numbers of vertices in the whole mesh. What a part may share with others lies on the
-faces that only one of its own elements has. Each corner, edge or face is told to one rank, which its numbers decide;
-that rank answers who else told it. No rank sees the whole boundary.
+All are identified by global vertex indices. Candidates for sharing are on the exterior faces of a subdomain. Each
+corner, edge or face is sent to one rank, determined by its indices, which replies with the other ranks that sent it.
+No rank stores the entire boundary.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lithowave.mesh.numbering import (
     face_orientations,
 )
 
-NOTHING = -1  # in keys of fewer than four vertices
-CORNERS_OF = (1, 2, 4)  # of a corner, an edge and a face
+NOTHING = -1  # padding in keys of fewer than four vertices
+CORNERS_OF = (1, 2, 4)  # number of corners of a corner, an edge and a face
 # The edges of each local face.
 FACE_EDGES = np.array([np.flatnonzero(np.isin(EDGES, corners).all(axis=1)) for corners in FACES])
 
 
 @dataclass(frozen=True)
 class Entities:
-    """Corners, edges and faces at the boundary of a part, each once, in the order of their keys.
+    """Corners, edges and faces on the boundary of a subdomain, unique, sorted by their keys.
 
-    keys : sorted numbers (n, 4) of their vertices in the whole mesh, -1 before those of corners and edges. element,
-    local : an element that has it, and which of its 8 corners, 12 edges or 6 faces it is.
+    keys : sorted global indices (n, 4) of their vertices, with leading -1 for corners and edges. element, local : an
+    element that contains each, and the local index among its 8 corners, 12 edges or 6 faces.
     """
 
     keys: np.ndarray
@@ -44,12 +44,12 @@ class Entities:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of vertices of each."""
+        """Number of vertices of each entity."""
         return (self.keys != NOTHING).sum(axis=1)
 
 
 def boundary_entities(mesh: HexahedralMesh) -> Entities:
-    """All that a part may share with others."""
+    """Return all entities that a subdomain may share with other ranks."""
     whole = np.arange(len(mesh.vertices)) if mesh.vertex_ids is None else mesh.vertex_ids
     element, face = exterior_faces(mesh.elements).T
     lists = []
@@ -70,21 +70,21 @@ def _by_rows(keys: np.ndarray) -> np.ndarray:
 
 
 def _starts(ordered: np.ndarray) -> np.ndarray:
-    """Where a new row begins among sorted rows."""
+    """Return the starts of groups of equal rows among sorted rows."""
     new = np.ones(len(ordered), bool)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return np.flatnonzero(new)
 
 
-def matches(told: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For what each of several ranks tells (keys (n, 4), each once): its rows that others tell, too, and those ranks.
+def matches(received: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return, for the unique keys (n, 4) of each rank, the rows that other ranks also have, and those ranks.
 
-    A row stands there once for each other rank.
+    A row is repeated for each other rank.
     """
-    keys = np.concatenate(told)
-    rank = np.repeat(np.arange(len(told)), [len(some) for some in told])
-    row = np.concatenate([np.arange(len(some)) for some in told])
-    order = _by_rows(keys)  # stable: ranks rise among equal keys
+    keys = np.concatenate(received)
+    rank = np.repeat(np.arange(len(received)), [len(some) for some in received])
+    row = np.concatenate([np.arange(len(some)) for some in received])
+    order = _by_rows(keys)  # stable: ranks ascend among equal keys
     starts = _starts(keys[order])
     counts = np.diff(np.append(starts, len(order)))
     several = counts > 1
@@ -94,26 +94,26 @@ def matches(told: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
     one, two = order[starts[group] + place // counts[group]], order[starts[group] + place % counts[group]]
     differ = one != two
     one, two = one[differ], two[differ]
-    return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(told))]
+    return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(received))]
 
 
 def shared_entities(entities: Entities, ranks: Any) -> dict[int, np.ndarray]:
-    """For each rank that shares some of `entities` their places among them, rising; ranks rise."""
+    """Return the indices of `entities` shared with each other rank, in ascending order; ranks ascend."""
     if ranks.size == 1:
         return {}
     desk = (entities.keys.sum(axis=1) * 0x9E3779B1 >> 16) % ranks.size
     sent = [np.flatnonzero(desk == rank) for rank in range(ranks.size)]
-    told = ranks.all_to_all([entities.keys[some] for some in sent])
-    answers = ranks.all_to_all(matches(told))
+    received = ranks.all_to_all([entities.keys[some] for some in sent])
+    answers = ranks.all_to_all(matches(received))
     rows = np.concatenate([some[row] for some, (row, _) in zip(sent, answers, strict=True)])
     others = np.concatenate([other for _, other in answers])
     return {int(other): np.sort(rows[others == other]) for other in np.unique(others)}
 
 
 def entity_point_numbers(mesh: HexahedralMesh, numbers: np.ndarray, entities: Entities, some: np.ndarray) -> np.ndarray:
-    """Numbers of the points inside some entities, one after the other, in an order that the vertices fix.
+    """Return the indices of the points inside some entities, concatenated, in an order that the vertices fix.
 
-    numbers : of the points of the elements [element, k, j, i].
+    numbers : point indices of the elements [element, k, j, i].
     """
     inner = numbers.shape[1] - 2
     sizes = entities.sizes[some]
@@ -133,7 +133,7 @@ def entity_point_numbers(mesh: HexahedralMesh, numbers: np.ndarray, entities: En
 
 
 def _points_inside(vertices: np.ndarray, numbers: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Numbers (n, points) inside the same local corner, edge or face of elements, as its vertices order them."""
+    """Return indices (n, points) inside the same local corner, edge or face of elements, ordered by its vertices."""
     degree = numbers.shape[1] - 1
     if len(corners) == 1:
         i, j, k = CORNERS[corners[0]] * degree
@@ -150,10 +150,10 @@ def _points_inside(vertices: np.ndarray, numbers: np.ndarray, corners: np.ndarra
 
 @dataclass(frozen=True)
 class SharedPoints:
-    """Points of a part that other ranks have, too.
+    """Points of a subdomain that other ranks also have.
 
-    with_rank : for each of those ranks, rising, numbers of the points, in the same order on both sides. rank : of this
-    part.
+    with_rank : for each of those ranks, in ascending order, point indices in the same order on both sides. rank : of
+    this subdomain.
     """
 
     rank: int = 0
@@ -161,24 +161,25 @@ class SharedPoints:
 
     @property
     def points(self) -> np.ndarray:
-        """All of them, each once, rising."""
+        """All shared points, unique, in ascending order."""
         return np.unique(np.concatenate([np.zeros(0, np.int64), *self.with_rank.values()]))
 
     @property
-    def of_lower_ranks(self) -> np.ndarray:
-        """Those that a rank before this one has: it writes and counts them."""
+    def owned_by_lower_ranks(self) -> np.ndarray:
+        """Shared points that a lower rank has: that rank writes and counts them."""
         lower = [points for rank, points in self.with_rank.items() if rank < self.rank]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *lower]))
 
     def received(self, values: np.ndarray, ranks: Any) -> dict[int, np.ndarray]:
-        """Values (points of the part, ...) of the other ranks, at the points `with_rank`; all ranks must call."""
+        """Return the values (points of the subdomain, ...) of the other ranks at the points `with_rank`; collective."""
         sent = [values[self.with_rank[rank]] if rank in self.with_rank else None for rank in range(ranks.size)]
         return {rank: theirs for rank, theirs in enumerate(ranks.all_to_all(sent)) if theirs is not None}
 
     def combine(self, values: np.ndarray, ranks: Any, how: Callable[..., np.ndarray] = np.add) -> None:
-        """Replace values (points of the part, ...) of shared points by the sum over all ranks that have them.
+        """Replace values (points of the subdomain, ...) of shared points by the sum over all ranks that have them.
 
-        In the order of the ranks: all get the same bits. how : np.add, np.minimum or np.maximum.
+        The sum is in rank order, so that all ranks obtain bitwise identical values. how : np.add, np.minimum or
+        np.maximum.
         """
         if ranks.size == 1:
             return
@@ -193,7 +194,7 @@ class SharedPoints:
 
 
 def shared_points(mesh: HexahedralMesh, numbers: np.ndarray, ranks: Any) -> SharedPoints:
-    """The points that this rank's part shares with others. numbers : of its points [element, k, j, i]."""
+    """Find the points that this subdomain shares with other ranks. numbers : of its points [element, k, j, i]."""
     if ranks.size == 1:
         return SharedPoints()
     entities = boundary_entities(mesh)

@@ -1,4 +1,4 @@
-"""Meshes of tetrahedra: vertices, elements, which elements share a face, and the faces that lie on each boundary."""
+"""Tetrahedral meshes: vertices, elements, elements that share faces, and the faces of each boundary."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import count_first_touches, spread_bits
 
-# Local vertices of the four faces; face f lies opposite vertex 3 - f.
+# Local vertices of the four faces; face f is opposite to vertex 3 - f.
 FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
 
 # Local ends of the six edges.
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int64)
 
-PART = 8192  # elements at a time: what is computed of them stays in the cache
-IN_PLANE = 1e-6  # vertices this close to a plane of the bounding box, in parts of its longest side, lie in it
-PACKED = 2**21  # so many vertex numbers fit three times into 63 bits
+PART = 8192  # elements per batch, whose data stay in the cache
+IN_PLANE = 1e-6  # as a fraction of the longest side of the bounding box: vertices closer to its planes are in them
+PACKED = 2**21  # three vertex indices below this fit into 63 bits
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class TetrahedralMesh:
     """Tetrahedra with straight edges.
 
     vertices : positions (n, 3), m.
-    elements : vertices (m, 4) of each element, their numbers rising: two elements that share a face see its vertices
-        in one order. So an element may be right- or left-handed.
-    materials : number of each element's material (m,): of its group, or of its layer from the top.
-    boundaries : for each name the faces (f, 2) that lie there: element, local face (`FACES`). Together they are all
-        faces that only one element has.
-    ids : numbers by which the file knows the elements (m,).
+    elements : vertices (m, 4) of each element, in ascending order: two elements that share a face see its vertices in
+        one order. Elements may thus be right- or left-handed.
+    materials : index of each element's material (m,): of its group, or of its layer from the top.
+    boundaries : for each name the faces (f, 2) of this boundary: element, local face (`FACES`). Together they are all
+        faces of only one element.
+    ids : IDs of the elements in the mesh file (m,).
     groups : names of the materials.
-    vertex_keys, element_keys : numbers (n,), (m,) of vertices and elements that do not depend on which part of a mesh
-        this is; those of the vertices rise. None: their indices.
-    same : (n,) the vertex that each vertex is an image of, itself for most; None where no side of the mesh continues
-        at another one. Numbers then rise, and faces are shared, by `same[elements]`.
+    vertex_keys, element_keys : global indices (n,), (m,) of vertices and elements, equal in all subdomains; those of
+        the vertices ascend. None: the local indices.
+    same : (n,) the vertex of which each vertex is a periodic image, itself for most; None if the mesh is not periodic.
+        Vertices are then sorted, and faces shared, by `same[elements]`.
     """
 
     vertices: np.ndarray
@@ -57,43 +57,43 @@ class TetrahedralMesh:
 
     @cached_property
     def neighbors(self) -> np.ndarray:
-        """(m, 4) for each local face 4 x neighbour + the neighbour's local face; -1 at the exterior."""
+        """(m, 4) for each local face 4 x neighbor + the neighbor's local face; -1 at the exterior."""
         return face_neighbors(self.elements, self.same)
 
     def with_neighbors(self, neighbors: np.ndarray) -> TetrahedralMesh:
-        """The same mesh; `neighbors` are these, some of which may be in other parts of it: with numbers from m on."""
+        """Return the mesh with these neighbors; those on other ranks have indices from m on."""
         mesh = replace(self)
         vars(mesh)["neighbors"] = neighbors
         return mesh
 
     def element_vertices(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Positions (k, 4, 3), m, of the vertices of all elements, or of a part of them."""
+        """Return positions (k, 4, 3), m, of the vertices of all elements, or of some."""
         return self.vertices[self.elements[part]]
 
     def element_id(self, element: int) -> int:
-        """The number by which the file knows an element; its key where it came from no file."""
+        """Return the ID of an element in the mesh file; its key in a generated mesh."""
         return int(self.keys_of_elements[element] if self.ids is None else self.ids[element])
 
     @property
     def keys_of_elements(self) -> np.ndarray:
-        """`element_keys`, or the indices."""
+        """`element_keys`, or the local indices."""
         return np.arange(self.element_count) if self.element_keys is None else self.element_keys
 
     @property
     def keys_of_vertices(self) -> np.ndarray:
-        """`vertex_keys`, or the indices."""
+        """`vertex_keys`, or the local indices."""
         return np.arange(len(self.vertices)) if self.vertex_keys is None else self.vertex_keys
 
     def volumes(self) -> np.ndarray:
-        """Volume (m,), m3, of each element."""
-        return np.abs(handed_volumes(self.vertices, self.elements))
+        """Return the volume (m,), m3, of each element."""
+        return np.abs(signed_volumes(self.vertices, self.elements))
 
     def insphere_radii(self) -> np.ndarray:
-        """Radius (m,), m, of the largest sphere inside each element: 3 volume / surface."""
-        return np.abs(handed_radii(self.vertices, self.elements))
+        """Return the radius (m,), m, of the insphere of each element: 3 volume / surface."""
+        return np.abs(signed_insphere_radii(self.vertices, self.elements))
 
     def reordered(self, order: np.ndarray) -> TetrahedralMesh:
-        """The same mesh; its element n is this one's element order[n]."""
+        """Return the mesh with its elements reordered: element n of the result is element order[n] of this mesh."""
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         boundaries = {}
@@ -107,7 +107,7 @@ class TetrahedralMesh:
         )  # fmt: skip
 
     def part(self, elements: np.ndarray) -> TetrahedralMesh:
-        """Some elements, their vertices, and the boundaries there; with the keys of all. No sides may be the same."""
+        """Return some elements, their vertices and boundaries, with the global keys. The mesh must not be periodic."""
         used = np.zeros(len(self.vertices), bool)
         used[self.elements[elements]] = True
         place = np.full(self.element_count, -1)
@@ -123,11 +123,11 @@ class TetrahedralMesh:
         )  # fmt: skip
 
     def along_curve(self) -> TetrahedralMesh:
-        """The same mesh with its elements along a Morton curve, and its vertices, in each of them, too, as they are."""
+        """Return the mesh with its elements along a Morton curve, and unchanged vertices."""
         return replace(self, element_keys=self.keys_of_elements).reordered(morton_order(self.vertices, self.elements))
 
     def local(self) -> TetrahedralMesh:
-        """The same mesh with its elements along a Morton curve, and its vertices in the order that they touch them."""
+        """Return the mesh with its elements along a Morton curve, and vertices in the order of their first element."""
         mesh = self.reordered(morton_order(self.vertices, self.elements))
         names = np.full(len(self.vertices), -1, np.int64)
         count = count_first_touches(mesh.elements.ravel(), names, 0)
@@ -136,7 +136,7 @@ class TetrahedralMesh:
         return mesh.renamed(names)
 
     def renamed(self, names: np.ndarray) -> TetrahedralMesh:
-        """The same mesh; its vertex names[n] is this one's vertex n, and rows are in rising order again."""
+        """Return the mesh with permuted vertices: vertex n becomes vertex names[n], and rows are sorted again."""
         vertices = np.empty_like(self.vertices)
         vertices[names] = self.vertices
         same = None
@@ -166,16 +166,16 @@ def make_mesh(
     keys: tuple[np.ndarray, np.ndarray] | None = None,
     whole: bool = True,
 ) -> TetrahedralMesh:
-    """A mesh of elements whose vertices stand in any order.
+    """Return a mesh of elements whose vertices may be in any order.
 
-    vertices, elements, materials, ids, groups, same : as of `TetrahedralMesh`; no materials are material 0.
+    vertices, elements, materials, ids, groups, same : as in `TetrahedralMesh`; default material: 0.
     keys : those of vertices and elements.
-    whole : False for a part of a mesh, which has exterior faces in no boundary.
-    boundaries : for each name the vertices (f, 3) of its faces, in any order. None: exterior faces in the plane of
-        the bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max.
+    whole : False for a subdomain, whose exterior faces may be in no boundary.
+    boundaries : for each name the vertices (f, 3) of its faces, in any order. None: exterior faces in the plane of the
+        bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max.
 
-    InputError: an element that has a vertex twice; a face of three elements; a boundary's face that is not exterior
-    or lies in two boundaries; exterior faces in no boundary.
+    InputError: an element with a repeated vertex; a face of three elements; a boundary face that is not exterior or is
+    in two boundaries; exterior faces in no boundary.
     """
     vertices = np.ascontiguousarray(vertices, dtype=float)
     elements = rising(np.asarray(elements, np.int64), same)
@@ -191,14 +191,14 @@ def make_mesh(
 
 
 def rising(elements: np.ndarray, same: np.ndarray | None = None) -> np.ndarray:
-    """Rows (m, 4) of vertices in rising order: of their numbers, or of those that they are images of."""
+    """Return rows (m, 4) of vertices in ascending order, by their indices or by those of which they are images."""
     if same is None:
         return np.sort(elements, axis=1)
     return np.take_along_axis(elements, np.argsort(same[elements], axis=1), axis=1)
 
 
 def refuse_double_vertices(mesh: TetrahedralMesh) -> None:
-    """InputError: an element has one vertex twice."""
+    """InputError: an element has a repeated vertex."""
     rows = mesh.elements if mesh.same is None else mesh.same[mesh.elements]
     double = (rows[:, 1:] == rows[:, :-1]).any(axis=1)
     if double.any():
@@ -211,11 +211,11 @@ def refuse_double_vertices(mesh: TetrahedralMesh) -> None:
 
 
 def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.ndarray:
-    """(m, 4) for each local face 4 x neighbour + the neighbour's local face; -1 at a face of one element only.
+    """Return (m, 4) for each local face 4 x neighbor + the neighbor's local face; -1 for faces of one element.
 
-    elements : vertices (m, 4), rising in each row. same : as of `TetrahedralMesh`.
+    elements : vertices (m, 4), ascending in each row. same : as in `TetrahedralMesh`.
 
-    InputError: more than two elements have a face.
+    InputError: more than two elements share a face.
     """
     rows = elements if same is None else same[elements]
     keys = triple_keys(rows[:, FACES].reshape(-1, 3))
@@ -227,8 +227,8 @@ def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.n
         faces = np.sort(order[crowded[0] : crowded[0] + 3])
         raise InputError(
             f"mesh: elements {', '.join(str(face // 4) for face in faces)}",
-            f"all have the face of vertices {rows[faces[0] // 4][FACES[faces[0] % 4]].tolist()}",
-            "two elements at most share a face",
+            f"all have the face with vertices {rows[faces[0] // 4][FACES[faces[0] % 4]].tolist()}",
+            "at most two elements may share a face",
         )
     first = np.flatnonzero(equal)
     one, other = order[first], order[first + 1]
@@ -239,7 +239,7 @@ def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.n
 
 
 def triple_keys(triples: np.ndarray) -> np.ndarray:
-    """One number (f,) for each row of three rising vertex numbers (f, 3), equal for equal rows only."""
+    """Return one number (f,) for each ascending row of three vertices (f, 3), equal for equal rows only."""
     factor = int(triples.max(initial=0)) + 1
     if factor <= PACKED:
         pairs = triples[:, 0] * factor + triples[:, 1]
@@ -249,7 +249,7 @@ def triple_keys(triples: np.ndarray) -> np.ndarray:
 
 
 def ranks(keys: np.ndarray) -> np.ndarray:
-    """For each key how many different keys are smaller."""
+    """Return, for each key, the number of distinct keys that are smaller."""
     order = np.argsort(keys)
     ordered = keys[order]
     found = np.empty(len(keys), np.int64)
@@ -258,18 +258,18 @@ def ranks(keys: np.ndarray) -> np.ndarray:
 
 
 def exterior_faces(neighbors: np.ndarray) -> np.ndarray:
-    """The faces (f, 2), element and local face, that only one element has, in element order."""
+    """Return the faces (f, 2), element and local face, of only one element, in element order."""
     flat = np.flatnonzero(neighbors.ravel() < 0)
     return np.column_stack([flat // 4, flat % 4])
 
 
 def face_vertices(mesh: TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
-    """Vertices (f, 3) of faces (f, 2)."""
+    """Return the vertices (f, 3) of faces (f, 2)."""
     return mesh.elements[faces[:, :1], FACES[faces[:, 1]]]
 
 
 def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, np.ndarray]:
-    """The exterior faces (f, 2) by the plane of the bounding box that they lie in; z_max has all that are in none."""
+    """Return the exterior faces (f, 2) by the plane of the bounding box that contains them; z_max has all others."""
     if not len(exterior):
         return {}
     corners = mesh.vertices[face_vertices(mesh, exterior)]
@@ -291,7 +291,7 @@ def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, n
 def matched_boundaries(
     mesh: TetrahedralMesh, exterior: np.ndarray, triples: Mapping[str, np.ndarray], whole: bool = True
 ) -> dict[str, np.ndarray]:
-    """The exterior faces (f, 2) of boundaries given by the vertices (f, 3) of their faces; as `make_mesh`."""
+    """Return the exterior faces (f, 2) of boundaries given by the vertices (f, 3) of their faces; see `make_mesh`."""
     names = list(triples)
     sizes = [len(triples[name]) for name in names]
     drawn = np.concatenate([np.zeros((0, 3), np.int64), *(np.reshape(triples[name], (-1, 3)) for name in names)])
@@ -304,40 +304,40 @@ def matched_boundaries(
     boundary = np.repeat(np.arange(len(names)), sizes)
     if stray.any():
         worst = int(np.argmax(stray))
-        got = f"the boundary '{names[boundary[worst]]}' has the face of vertices {drawn[worst].tolist()}"
-        raise InputError("mesh", f"{got} {around(mesh, drawn[worst])}", "boundaries consist of exterior faces")
+        got = f"the boundary '{names[boundary[worst]]}' has the face with vertices {drawn[worst].tolist()}"
+        raise InputError("mesh", f"{got} {around(mesh, drawn[worst])}", "boundaries must consist of exterior faces")
     of_face = np.full(len(exterior), -1, np.int64)
     of_face[face] = boundary
     clash = np.flatnonzero(of_face[face] != boundary)
     if len(clash):
         got = f"the boundaries '{names[boundary[clash[0]]]}' and '{names[of_face[face[clash[0]]]]}' both have a face"
-        raise InputError("mesh", f"{got} {around(mesh, drawn[clash[0]])}", "a face belongs to one boundary only")
+        raise InputError("mesh", f"{got} {around(mesh, drawn[clash[0]])}", "a face may belong to one boundary only")
     bare = np.flatnonzero(of_face < 0)
     if len(bare) and whole:
         got = f"{len(bare)} of {len(exterior)} exterior faces are in no boundary; the first is "
         got += around(mesh, face_vertices(mesh, exterior[bare[:1]])[0])
-        raise InputError("mesh", got, "boundaries must cover the whole exterior")
+        raise InputError("mesh", got, "boundaries must cover the entire exterior")
     return {name: exterior[of_face == number] for number, name in enumerate(names)}
 
 
 def around(mesh: TetrahedralMesh, vertices: np.ndarray) -> str:
-    """The mean place of some vertices, for a text."""
+    """Format the mean position of some vertices."""
     x, y, z = mesh.vertices[vertices].mean(axis=0)
     return f"around ({x:zg}, {y:zg}, {z:zg}) m"
 
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """The elements in the order in which a Morton (Z) curve meets their centres: neighbours come close in memory."""
-    centres = sum(vertices[column] for column in elements.T) / 4
-    low = centres.min(axis=0, initial=np.inf)
-    extent = max(float((centres - low).max(initial=0)), np.finfo(float).tiny)
-    cells = ((centres - low) / extent * (2**21 - 1)).astype(np.uint64)
+    """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
+    centers = sum(vertices[column] for column in elements.T) / 4
+    low = centers.min(axis=0, initial=np.inf)
+    extent = max(float((centers - low).max(initial=0)), np.finfo(float).tiny)
+    cells = ((centers - low) / extent * (2**21 - 1)).astype(np.uint64)
     code = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
     return np.argsort(code, kind="stable")
 
 
 def edge_vectors(vertices: np.ndarray, elements: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Parts of the elements with the vectors [vertex - 1, axis, element], m, from vertex 0 to 1, 2 and 3."""
+    """Yield batches of elements with the vectors [vertex - 1, axis, element], m, from vertex 0 to 1, 2 and 3."""
     columns = np.ascontiguousarray(vertices.T)
     for first in range(0, len(elements), PART):
         part = slice(first, first + PART)
@@ -345,16 +345,16 @@ def edge_vectors(vertices: np.ndarray, elements: np.ndarray) -> Iterator[tuple[s
         yield part, corners[1:] - corners[0]
 
 
-def handed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """Volume (m,), m3, of each element (m, 4), negative where it is left-handed."""
+def signed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return the volume (m,), m3, of each element (m, 4), negative if it is left-handed."""
     found = np.empty(len(elements))
     for part, (a, b, c) in edge_vectors(vertices, elements):
         found[part] = dot(cross(a, b), c) / 6
     return found
 
 
-def handed_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """Radius (m,), m, of the sphere inside each element (m, 4), negative where it is left-handed."""
+def signed_insphere_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return the insphere radius (m,), m, of each element (m, 4), negative if it is left-handed."""
     found = np.empty(len(elements))
     for part, edges in edge_vectors(vertices, elements):
         normals = face_normals(edges)
@@ -364,19 +364,19 @@ def handed_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Vector products [axis, ...] of vectors [axis, ...]."""
+    """Return the cross products [axis, ...] of vectors [axis, ...]."""
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Scalar products of vectors [axis, ...]."""
+    """Return the scalar products of vectors [axis, ...]."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def face_normals(edges: np.ndarray) -> np.ndarray:
-    """Normals [face, axis, element], of twice the faces' areas, all inwards or all outwards.
+    """Return normals [face, axis, element] with twice the area of the faces, all inward or all outward.
 
-    edges : as of `edge_vectors`.
+    edges : as yielded by `edge_vectors`.
     """
     a, b, c = edges
     normals = np.empty((4, *a.shape))

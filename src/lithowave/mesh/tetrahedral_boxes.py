@@ -1,4 +1,4 @@
-"""Boxes of tetrahedra: cut from hexahedra so that neighbours agree, jittered, periodic, bent."""
+"""Generated tetrahedral meshes of boxes: conforming subdivisions of hexahedra, jittered, periodic or deformed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, layered_box, mean_position
+from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, mean_position
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import CORNERS, number_faces
 from lithowave.mesh.numbering import EDGES as HEXAHEDRON_EDGES
 from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
@@ -17,18 +18,18 @@ from lithowave.mesh.tetrahedra import (
     TetrahedralMesh,
     exterior_faces,
     face_vertices,
-    handed_radii,
-    handed_volumes,
     make_mesh,
+    signed_insphere_radii,
+    signed_volumes,
 )
 
 CUTS = ("twelve", "five", "six")
-MIDDLES = 1 << 40  # keys of the vertices in the middle of hexahedra
-FLAT = 1e-9  # smallest volume of an element in parts of its longest edge cubed
+MIDDLES = 1 << 40  # keys of the vertices at the centers of hexahedra
+FLAT = 1e-9  # smallest volume of an element, as a fraction of its longest edge cubed
 
 
-def wound_faces() -> np.ndarray:
-    """Local corners (6, 4) of the faces of a hexahedron: its middle is on the right-handed side of the first three."""
+def oriented_faces() -> np.ndarray:
+    """Return the local corners (6, 4) of the faces of a hexahedron, with its center on the right-handed side."""
     found = HEXAHEDRON_FACES.copy()
     for face in found:
         a, b, c = CORNERS[face[:3]]
@@ -38,29 +39,29 @@ def wound_faces() -> np.ndarray:
 
 
 def opposite_faces() -> np.ndarray:
-    """Local corners [corner, face, 4] of the three faces of a hexahedron that do not have the corner.
+    """Return the local corners [corner, face, 4] of the three faces of a hexahedron that do not contain the corner.
 
-    They go around so that the corner and the first three of a face are a right-handed tetrahedron.
+    They are ordered such that the corner and the first three of a face form a right-handed tetrahedron.
     """
-    outside = wound_faces()[:, ::-1]
+    outside = oriented_faces()[:, ::-1]
     return np.array([outside[~(outside == corner).any(axis=1)] for corner in range(8)])
 
 
 OPPOSITE_FACES = opposite_faces()
-SEEN_FROM_INSIDE = wound_faces()  # right-handed with the middle
+SEEN_FROM_INSIDE = oriented_faces()  # right-handed with the center
 FAR_CORNER = np.array([6, 7, 4, 5, 2, 3, 0, 1])  # at the other end of the diagonal through the hexahedron
 
 
 def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | None = None) -> TetrahedralMesh:
-    """Every hexahedron cut into tetrahedra, which share their faces with those of the neighbours.
+    """Split every hexahedron into tetrahedra such that neighbors share faces.
 
-    cut : one of these, of which the figures hold for cubes of edge h.
-    twelve : a vertex in the middle. Four tetrahedra around each line from one middle to the next, so half of each
+    cut : one of these; the values hold for cubes of edge h.
+    twelve : a vertex at the center. Four tetrahedra around each line between two adjacent centers, so that half of each
         belongs to either hexahedron, or two on each side of the face: at exterior faces, between two materials, and
-        where their smallest insphere is larger, as at a slanted face. In a box all of the former are congruent (the
-        lattice of body-centred cubes).
-    five : a regular tetrahedron amid four cut-off corners; mirrored from one hexahedron to the next [1].
-    six : all cut alike, along their diagonals from high z to low z (Kuhn).
+        where their smallest insphere is larger, as at an inclined face. In a box all of the former are congruent (the
+        lattice of body-centered cubes).
+    five : a regular tetrahedron between four cut-off corners; mirrored from one hexahedron to the next [1].
+    six : the same for all hexahedra, along their diagonals from high z to low z (Kuhn).
 
               longest edge  insphere radius  radius/longest edge  radius/volume^(1/3)  elements/longest edge^3
     twelve    1.000 h       0.1768 h         0.177                0.405                12
@@ -68,27 +69,27 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     five      1.414 h       0.2113 h         0.149                0.361                14.1
     six       1.732 h       0.2071 h         0.120                0.376                31.2
 
-    The smallest insphere radius determines the time step, the edges and the volume the accuracy: twelve is best at
-    one longest edge and at one number of elements.
+    The smallest insphere radius determines the time step, the edges and the volume the accuracy: twelve is best for
+    equal longest edges and for equal numbers of elements.
 
-    Each quadrilateral is cut from its corner of lowest rank: both sides cut it alike. For five, one of two colours
-    comes first, and two neighbouring corners are never of one colour. Else rank is the number of the vertex; in a box
-    it rises along x, along y and downwards.
+    Each quadrilateral is split from its corner of lowest rank, in the same way on both sides. For five, vertices are
+    colored with two colors such that neighboring corners differ, and one color has lower ranks. Otherwise the rank is
+    the index of the vertex; in a box it increases along x, along y and downwards.
 
-    Vertices, materials and names of boundaries are kept; nodes between the corners are left out. Keys of vertices and
-    elements come from the numbers of the hexahedra in the whole mesh.
+    Vertices, materials and names of boundaries are preserved; nodes between the corners are omitted. Keys of vertices
+    and elements are derived from the global indices of the hexahedra.
 
-    own : of a part of a mesh, which of its hexahedra (m,) are to be cut. The others are around these, so that all is
-        cut as in the whole mesh. Of the tetrahedra around a line each hexahedron has two. Only for 'twelve'.
+    own : for a subdomain, the mask (m,) of its hexahedra. The others are neighbors of these, so that the result is the
+        same as in the global mesh: each hexahedron has two of the tetrahedra around a line. Only for 'twelve'.
 
-    InputError: an element gets no volume or is turned over. ValueError: an unknown cut, or 'five' where the edges
-    make a ring of odd length.
+    InputError: an element has no volume or is inverted. ValueError: an unknown cut, or 'five' if edges form a cycle of
+    odd length.
 
     [1] Dompierre, Labbe, Vallet, Camarero (1999): How to subdivide pyramids, prisms and hexahedra into tetrahedra.
     """
     vertices, corners = mesh.vertices, mesh.elements
     if cut not in CUTS or (own is not None and cut != "twelve"):
-        raise ValueError(f"cut: {cut!r}; it must be one of {', '.join(CUTS)}, of a part of a mesh 'twelve'")
+        raise ValueError(f"cut: {cut!r}; allowed: {', '.join(CUTS)}, for a subdomain 'twelve'")
     cubes, vertex_keys = mesh.numbers_in_whole, np.arange(len(vertices))
     if mesh.vertex_ids is not None:
         vertex_keys[: len(mesh.vertex_ids)] = mesh.vertex_ids
@@ -107,7 +108,7 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
         boundaries[name] = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
     if cut == "twelve":
         vertices = np.concatenate([vertices, mean_position(vertices, corners)])
-        elements, owners, number = centred_elements(vertices, corners, mesh.materials, cubes)
+        elements, owners, number = centered_elements(vertices, corners, mesh.materials, cubes)
         vertex_keys = np.concatenate([vertex_keys, MIDDLES + cubes])
     else:
         elements, owners = cornered_elements(corners, rank)
@@ -121,7 +122,7 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
         names = np.cumsum(used) - 1
         vertices, vertex_keys, elements = vertices[used], vertex_keys[used], names[elements]
         boundaries = {name: names[triangles] for name, triangles in boundaries.items()}
-    check_handed(vertices, elements, ids=keys)
+    require_positive_volumes(vertices, elements, ids=keys)
     named = boundaries if boundaries or own is not None else None
     return make_mesh(
         vertices, elements, mesh.materials[owners], named, groups=mesh.groups, keys=(vertex_keys, keys),
@@ -129,14 +130,14 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     )  # fmt: skip
 
 
-def centred_elements(
+def centered_elements(
     vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray, cubes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Right-handed tetrahedra (n, 4) of the cut 'twelve', a hexahedron (n,) that each is a part of, and its number
-    (n,), 0 to 11, among those of this hexahedron.
+    """Return the right-handed tetrahedra (n, 4) of the cut 'twelve', the hexahedron (n,) of each, and its index (n,), 0
+    to 11, among those of this hexahedron.
 
-    corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their middles. cubes : numbers (m,) of
-    the hexahedra, which rise.
+    corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their centers. cubes : indices (m,) of
+    the hexahedra, in ascending order.
     """
     numbers = number_faces(corners)[0].ravel()
     order = np.argsort(numbers)
@@ -150,20 +151,20 @@ def centred_elements(
     between[:, :, 0], between[:, :, 1] = around, np.roll(around, -1, axis=1)
     between[:, :, 2:] = middles + pairs[:, None, ::-1] // 6
     beside = pyramids(corners, np.arange(6 * len(corners)), middles)
-    smallest = handed_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
-    joined = handed_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
+    smallest = signed_insphere_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
+    joined = signed_insphere_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
     pairs_joined = joined >= smallest[pairs].min(axis=1)
     alone = np.ones(len(beside), bool)
     alone[pairs[pairs_joined]] = False
     elements = [between[pairs_joined].reshape(-1, 4), beside[alone].reshape(-1, 4)]
-    # Of the four around a line the lower hexahedron has the first two, the other one the rest.
+    # The lower hexahedron has the first two of the four tetrahedra around a line, the other one the rest.
     sides = np.concatenate([np.repeat(pairs[pairs_joined], 2, axis=1).ravel(), np.repeat(np.flatnonzero(alone), 2)])
     first = np.arange(len(sides)) % 2
     return np.concatenate(elements), sides // 6, 2 * (sides % 6) + first
 
 
 def pyramids(corners: np.ndarray, faces: np.ndarray, middles: int) -> np.ndarray:
-    """Two right-handed tetrahedra (f, 2, 4) from each face, 6 x hexahedron + local face, to the middle."""
+    """Return two right-handed tetrahedra (f, 2, 4) from each face, 6 x hexahedron + local face, to the center."""
     rank = np.arange(middles)
     found = np.empty((len(faces), 2, 4), np.int64)
     found[:, :, :3] = cut_quadrilaterals(corners[faces[:, None] // 6, SEEN_FROM_INSIDE[faces % 6]], rank)
@@ -172,10 +173,10 @@ def pyramids(corners: np.ndarray, faces: np.ndarray, middles: int) -> np.ndarray
 
 
 def cornered_elements(corners: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Right-handed tetrahedra (n, 4) of the cuts 'five' and 'six', and the hexahedron (n,) that each is a part of.
+    """Return the right-handed tetrahedra (n, 4) of the cuts 'five' and 'six', and the hexahedron (n,) of each.
 
-    The corner of lowest rank is joined to the two triangles of each of the three faces that do not have it. Where none
-    of their diagonals ends at the far corner, that one is cut off instead: five tetrahedra suffice.
+    The corner of lowest rank is connected to the two triangles of each of the three faces that do not contain it. If
+    none of their diagonals ends at the far corner, that corner is cut off instead, which gives five tetrahedra.
     """
     lowest = rank[corners].argmin(axis=1)
     apex = np.take_along_axis(corners, lowest[:, None], axis=1)
@@ -187,7 +188,7 @@ def cornered_elements(corners: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray
     tetrahedra = np.empty((len(corners), 6, 4), np.int64)
     tetrahedra[:, :, 0] = apex
     tetrahedra[:, :, 1:] = triangles
-    # The triangles around the far corner are a cone's side; its base is the face of a corner that is cut off.
+    # The triangles at the far corner form a cone; its base is the face of the corner that is cut off.
     cone = triangles[five][with_far[five]].reshape(-1, 3, 3)
     tops = far[five]
     after = np.take_along_axis(cone, ((cone == tops[:, :, None]).argmax(axis=2)[:, :, None] + [1, 2]) % 3, axis=2)
@@ -206,16 +207,16 @@ def cornered_elements(corners: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray
 
 
 def cut_quadrilaterals(quadrilaterals: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Two triangles (n, 2, 3) of each quadrilateral (n, 4), from its corner of lowest rank, wound as it is."""
+    """Return two triangles (n, 2, 3) of each quadrilateral (n, 4), from its corner of lowest rank, oriented alike."""
     start = rank[quadrilaterals].argmin(axis=1)
     turned = np.take_along_axis(quadrilaterals, (start[:, None] + np.arange(4)) % 4, axis=1)
     return turned[:, [[0, 1, 2], [0, 2, 3]]]
 
 
 def two_colors(corners: np.ndarray, count: int) -> np.ndarray:
-    """Colour, 0 or 1, of each of `count` vertices, different at the two ends of every edge of hexahedra (m, 8).
+    """Return a color, 0 or 1, of each of `count` vertices, different at both ends of every edge of hexahedra (m, 8).
 
-    From one vertex of each connected part outwards. ValueError: there is a ring of an odd number of edges.
+    Colors spread from one vertex of each component. ValueError: edges form a cycle of odd length.
     """
     ends = corners[:, HEXAHEDRON_EDGES].reshape(-1, 2)
     keys = np.unique(np.concatenate([ends @ [count, 1], ends @ [1, count]]))
@@ -236,18 +237,18 @@ def two_colors(corners: np.ndarray, count: int) -> np.ndarray:
         free = colors[seed:] < 0
         seed = seed + int(np.argmax(free)) if free.any() else count
     if (colors[low] == colors[high]).any():
-        raise ValueError("cut: 'five' does not exist here: the edges make a ring of odd length")
+        raise ValueError("cut: 'five' is not possible: edges form a cycle of odd length")
     return colors
 
 
-def check_handed(
+def require_positive_volumes(
     vertices: np.ndarray, elements: np.ndarray, handed: np.ndarray | None = None, ids: np.ndarray | None = None
 ) -> None:
-    """InputError: an element that should be right-handed has no volume, or is turned over; the worst one is named.
+    """InputError: an element that should be right-handed has no volume or is inverted; the worst one is named.
 
-    handed : the sign (m,) that the volume of each element should have; 1 of all if not given. ids : of the elements.
+    handed : the sign (m,) that the volume of each element should have; default: 1. ids : of the elements.
     """
-    volumes = handed_volumes(vertices, elements)
+    volumes = signed_volumes(vertices, elements)
     if handed is not None:
         volumes *= handed
     longest = np.zeros(len(elements))
@@ -262,35 +263,35 @@ def check_handed(
     count = np.count_nonzero(relative <= FLAT)
     raise InputError(
         f"mesh: element {worst if ids is None else ids[worst]}",
-        f"the worst of {count} without volume or turned over has {volumes[worst]:g} m3; corners: {corners} m",
+        f"the worst of {count} without volume or inverted has {volumes[worst]:g} m3; corners: {corners} m",
         "the volume must be positive",
-        "Are there slopes too steep for elements of this height?",
+        "Check for slopes too steep for elements of this height",
     )
 
 
 def deformed(mesh: TetrahedralMesh, displacement: Displacement) -> TetrahedralMesh:
-    """The same mesh, its vertices moved by displacement(x, y, z) -> (dx, dy, dz), m; edges remain straight.
+    """Return the mesh with vertices moved by displacement(x, y, z) -> (dx, dy, dz), m; edges remain straight.
 
-    InputError: an element gets no volume or is turned over.
+    InputError: an element has no volume or is inverted.
     """
     moves = np.stack(np.broadcast_arrays(*displacement(*mesh.vertices.T), mesh.vertices[:, 0])[:3], axis=-1)
     return moved(mesh, mesh.vertices + moves)
 
 
 def moved(mesh: TetrahedralMesh, vertices: np.ndarray) -> TetrahedralMesh:
-    """The same mesh with its vertices elsewhere. InputError: an element gets no volume or is turned over."""
-    check_handed(vertices, mesh.elements, np.sign(handed_volumes(mesh.vertices, mesh.elements)), mesh.ids)
+    """Return the mesh with these vertex positions. InputError: an element has no volume or is inverted."""
+    require_positive_volumes(vertices, mesh.elements, np.sign(signed_volumes(mesh.vertices, mesh.elements)), mesh.ids)
     return replace(mesh, vertices=vertices)
 
 
 def jittered(mesh: TetrahedralMesh, amount: float, seed: int = 0) -> TetrahedralMesh:
-    """The same mesh, its inner vertices moved at random: to test on an unstructured mesh.
+    """Return the mesh with its inner vertices moved at random, for tests on unstructured meshes.
 
-    amount : largest move along each axis, in parts of the vertex's shortest edge.
+    amount : largest move along each axis, as a fraction of the vertex's shortest edge.
 
-    Vertices of exterior faces and of faces between two materials remain. Images of a vertex move with it.
+    Vertices of exterior faces and of faces between two materials are fixed. Periodic images of a vertex move with it.
 
-    InputError: an element gets no volume or is turned over: the amount is too large.
+    InputError: an element has no volume or is inverted: the amount is too large.
     """
     count = len(mesh.vertices)
     same = np.arange(count) if mesh.same is None else mesh.same
@@ -307,7 +308,7 @@ def jittered(mesh: TetrahedralMesh, amount: float, seed: int = 0) -> Tetrahedral
 
 
 def fixed_vertices(mesh: TetrahedralMesh) -> np.ndarray:
-    """The vertices of exterior faces and of faces between two materials, some more than once."""
+    """Return the vertices of exterior faces and of faces between two materials, possibly repeated."""
     neighbors = mesh.neighbors
     between = (neighbors >= 0) & (mesh.materials[neighbors // 4] != mesh.materials[:, None])
     return face_vertices(mesh, np.concatenate([exterior_faces(neighbors), np.argwhere(between)])).ravel()
@@ -321,7 +322,7 @@ def tetrahedral_box(
     interfaces: tuple[float | Callable, ...] = (),
     cut: str = CUTS[0],
 ) -> TetrahedralMesh:
-    """A box of tetrahedra from cubes of an edge of at most `size`, m, in layers between interfaces, from the top."""
+    """Return a box of tetrahedra from cubes of edge `size`, m, or less, in layers between interfaces, from the top."""
     levels = [z[1], *interfaces, z[0]]
     return split_hexahedra(layered_box(x, y, levels, [(size, size)] * (len(levels) - 1)), cut)
 
@@ -333,19 +334,19 @@ def periodic_box(
     seed: int = 0,
     cut: str = "five",
 ) -> TetrahedralMesh:
-    """A box from (0, 0, 0) to `lengths`, m, each side of which continues at the opposite one; of no exterior faces.
+    """Return a periodic box from (0, 0, 0) to `lengths`, m, without exterior faces.
 
     counts : cubes along each axis: even numbers from 4, or 3 or more for the cut 'six'.
-    jitter, seed : as of `jittered`.
+    jitter, seed : as in `jittered`.
 
-    ValueError: such counts do not go, or the cut is another one.
+    ValueError: the counts are not possible, or the cut is another one.
     """
     if cut not in ("five", "six"):
-        raise ValueError(f"cut: {cut!r}; a periodic box is cut by 'five' or 'six'")
-    least = 4 if cut == "five" else 3  # with fewer, faces of different places have the same vertices
+        raise ValueError(f"cut: {cut!r}; allowed for a periodic box: 'five', 'six'")
+    least = 4 if cut == "five" else 3  # with fewer, different faces have the same vertices
     if min(counts) < least or (cut == "five" and any(count % 2 for count in counts)):
         allowed = "even numbers from 4" if cut == "five" else "3 or more"
-        raise ValueError(f"counts: {tuple(counts)}; for the cut '{cut}' {allowed}")
+        raise ValueError(f"counts: {tuple(counts)}; allowed for the cut '{cut}': {allowed}")
     shape = [count + 1 for count in counts]
     places = np.indices(shape).reshape(3, -1)
     vertices = (places * (np.array(lengths) / counts)[:, None]).T

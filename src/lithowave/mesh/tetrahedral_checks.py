@@ -1,4 +1,4 @@
-"""Is a mesh of tetrahedra fit for waves? Elements not flat or folded, faces that fit together, one piece."""
+"""Checks of tetrahedral meshes: no flat or folded elements, conforming faces, one connected component."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from lithowave.mesh.tetrahedra import (
     triple_keys,
 )
 
-FARTHEST = 1e30  # no coordinate, m, is as large
+FARTHEST = 1e30  # coordinates, m, must be smaller
 
-# Elements of a smaller volume, in parts of a sixth of their longest edge cubed, are flat.
+# Elements of a smaller volume, as a fraction of a sixth of their longest edge cubed, are flat.
 FLAT = 1e-10
-# An exterior vertex this close to an exterior face, in parts of the face's size, hangs there; but not if this is more
-# than a small part of the insphere of an element there: in flat elements vertices come close to faces.
+# An exterior vertex this close to an exterior face, as a fraction of the face's size, is a hanging node, unless this is
+# more than a small fraction of the insphere of an element there: in flat elements vertices are close to faces.
 HANGING, SMALL = 1e-4, 0.01
-PORTION = 65536  # faces at a time that vertices close by are looked for
+PORTION = 65536  # faces per batch of the search for vertices close to them
 
-# On which side, +1 or -1, of each local face the fourth vertex lies in a right-handed element, seen from the face's
-# vertices in rising order.
+# Side, +1 or -1, of each local face on which the fourth vertex of a right-handed element is, seen from the face's
+# vertices in ascending order.
 SIDES = np.array([1, -1, 1, -1], np.int8)
 
 
 def check_tetrahedra(mesh: TetrahedralMesh, where: str = "mesh", ordered: np.ndarray | None = None) -> ExteriorSurface:
-    """Refuse a mesh that cannot carry waves; its exterior faces where it can.
+    """Check a mesh and return its exterior faces; raise an error if waves cannot be simulated in it.
 
     where : name of the mesh in the errors. ordered : vertices (m, 4) of the elements in the order of the file, for
-    their orientations; None where there was no file.
+    their orientations; None for a generated mesh.
 
-    InputError: no elements; a position that is not a number; a material without group; an element that is flat; a
-    face of more than two elements; elements that are folded over their neighbours; an element whose orientation
-    differs from that of most; vertices that coincide but are not merged; hanging nodes; parts that no face connects.
+    InputError: no elements; a position that is not finite; a material without a group; a flat element; a face of more
+    than two elements; elements folded over their neighbors; an element whose orientation differs from that of the
+    majority; coincident vertices that are not merged; hanging nodes; components that no face connects.
     """
     if not mesh.element_count:
         raise InputError(where, "there are no elements", "it must have tetrahedra")
@@ -70,7 +70,7 @@ def check_tetrahedra(mesh: TetrahedralMesh, where: str = "mesh", ordered: np.nda
 
 
 def check_positions(mesh: TetrahedralMesh, where: str) -> None:
-    """InputError: a vertex is not at a finite position, or so far away that its distances squared overflow."""
+    """InputError: the position of a vertex is not finite, or so large that squared distances overflow."""
     bad = ~(np.abs(mesh.vertices) < FARTHEST).all(axis=1)
     if bad.any():
         holders = np.flatnonzero(bad[mesh.elements].any(axis=1))
@@ -79,13 +79,13 @@ def check_positions(mesh: TetrahedralMesh, where: str) -> None:
         raise InputError(where, got, f"positions must be finite, below {FARTHEST:g} m")
 
 
-# Shapes of the elements
+# Element shapes
 
 
 def check_volumes(mesh: TetrahedralMesh, where: str) -> np.ndarray:
-    """Whether each element is right-handed (+1) or left-handed (-1), its vertices in rising order.
+    """Return the handedness of each element, right (+1) or left (-1), with its vertices in ascending order.
 
-    InputError: an element is flat: what volume it has may be rounding; the flattest is named.
+    InputError: an element is flat, i.e. its volume may be round-off; the flattest is named.
     """
     handedness = np.empty(mesh.element_count, np.int8)
     flatness = np.empty(mesh.element_count)
@@ -104,12 +104,12 @@ def check_volumes(mesh: TetrahedralMesh, where: str) -> np.ndarray:
         listed = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in corners)
         got = counted(flat.size, "element has", "elements have") + " no volume; the flattest is "
         got += f"{element_text(mesh, worst)} with corners {listed} m"
-        raise InputError(where, got, "the four corners of an element must not lie in one plane")
+        raise InputError(where, got, "the four corners of an element must not be in one plane")
     return handedness
 
 
 def inverted_elements(mesh: TetrahedralMesh, handedness: np.ndarray, ordered: np.ndarray | None) -> np.ndarray:
-    """Whether each element (m,) has, in the order of the file, the orientation that fewer have."""
+    """Return a mask (m,) of the elements that have, in the order of the file, the orientation of the minority."""
     if ordered is None:
         return np.zeros(mesh.element_count, bool)
     odd = np.zeros(len(ordered), bool)
@@ -121,7 +121,7 @@ def inverted_elements(mesh: TetrahedralMesh, handedness: np.ndarray, ordered: np
 
 
 def check_folds(mesh: TetrahedralMesh, handedness: np.ndarray, inverted: np.ndarray, where: str) -> None:
-    """InputError: two elements lie on the same side of the face that they share."""
+    """InputError: two elements are on the same side of the face that they share."""
     sides = (handedness[:, None] * SIDES).reshape(-1)
     neighbors = mesh.neighbors.reshape(-1)
     folded = np.flatnonzero((neighbors >= 0) & (sides[neighbors] == sides))
@@ -131,8 +131,8 @@ def check_folds(mesh: TetrahedralMesh, handedness: np.ndarray, inverted: np.ndar
         got = counted(folded.size // 2, "face has", "faces have") + " both elements on one side: "
         got += f"{element_text(mesh, one)} is folded over element {mesh.element_id(other)} at the face around "
         got += place_text(mesh.vertices[mesh.elements[one, FACES[worst % 4]]].mean(axis=0))
-        hint = "Was a vertex moved through an element, or does an element stand in the mesh twice?"
-        raise InputError(where, got, "two elements that share a face lie on its two sides", hint)
+        hint = "Check for a vertex that was moved through an element, and for duplicate elements"
+        raise InputError(where, got, "two elements that share a face must be on its two sides", hint)
 
 
 def check_orientations(mesh: TetrahedralMesh, inverted: np.ndarray, where: str) -> None:
@@ -148,7 +148,7 @@ def check_orientations(mesh: TetrahedralMesh, inverted: np.ndarray, where: str) 
 
 
 def check_owners(mesh: TetrahedralMesh, where: str) -> None:
-    """InputError: a face belongs to more than two elements, or every element stands in the mesh twice."""
+    """InputError: a face belongs to more than two elements, or the mesh contains every element twice."""
     try:
         neighbors = mesh.neighbors
     except InputError:
@@ -159,14 +159,14 @@ def check_owners(mesh: TetrahedralMesh, where: str) -> None:
         corners = mesh.elements[holders[0] // 4, FACES[holders[0] % 4]]
         got = counted(np.count_nonzero(owners > 2), "face belongs", "faces belong") + " to more than two elements; "
         got += f"the first, around {place_text(mesh.vertices[corners].mean(axis=0))}, to elements {listed}"
-        hint = "Do elements stand in the mesh twice, as in Gmsh files those of a volume in two physical groups?"
+        hint = "Remove duplicate elements, which Gmsh writes for a volume in two physical groups"
         raise InputError(where, got, "a face has one or two elements", hint) from None
     if (neighbors >= 0).all():
-        raise InputError(where, "it has no exterior faces", hint="Does every element stand in the mesh twice?")
+        raise InputError(where, "it has no exterior faces", hint="Remove duplicate elements from the mesh")
 
 
 def exterior_surface(mesh: TetrahedralMesh) -> ExteriorSurface:
-    """The exterior faces; their corners and edges (f, 3)."""
+    """Return the exterior faces with their corners and edges (f, 3)."""
     faces = exterior_faces(mesh.neighbors)
     corners = face_vertices(mesh, faces)
     following = np.roll(corners, -1, axis=1)
@@ -181,9 +181,9 @@ def exterior_surface(mesh: TetrahedralMesh) -> ExteriorSurface:
 
 
 def check_doubles(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: two exterior vertices lie at exactly one place.
+    """InputError: two exterior vertices have exactly the same position.
 
-    `check_unmerged` finds them too, and those that nearly do, but not where all elements are apart: by pairs.
+    `check_unmerged` also finds these and nearly equal ones, but needs too many pairs if all elements are separate.
     """
     positions = mesh.vertices[surface.vertices]
     order = np.lexsort(positions.T)
@@ -200,11 +200,11 @@ def check_doubles(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
 
 
 def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: an exterior vertex lies on an exterior face or its edge and is none of its corners."""
+    """InputError: an exterior vertex is on an exterior face or its edge and is not one of its corners."""
     positions = mesh.vertices[surface.vertices]
     corners = mesh.vertices[surface.corners]
-    centres = corners.mean(axis=1)
-    reach = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
+    centers = corners.mean(axis=1)
+    reach = np.linalg.norm(corners - centers[:, None], axis=2).max(axis=1)
     sizes = np.ceil(np.log2(reach)).astype(np.int64)
     radii = mesh.insphere_radii()[surface.faces[:, 0]]
     around = np.full(len(positions), np.inf)
@@ -213,9 +213,9 @@ def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
         alike = np.flatnonzero(sizes == size)
         for start in range(0, len(alike), PORTION):
             faces = alike[start : start + PORTION]
-            for vertex, place in close_pairs(positions, centres[faces], 1.01 * float(reach[faces].max())):
+            for vertex, place in close_pairs(positions, centers[faces], 1.01 * float(reach[faces].max())):
                 face = faces[place]
-                near = np.linalg.norm(positions[vertex] - centres[face], axis=1) <= 1.01 * reach[face]
+                near = np.linalg.norm(positions[vertex] - centers[face], axis=1) <= 1.01 * reach[face]
                 near &= (surface.corners[face] != surface.vertices[vertex][:, None]).all(axis=1)
                 vertex, face = vertex[near], face[near]
                 limit = np.minimum(HANGING * reach[face], SMALL * np.minimum(radii[face], around[vertex]))
@@ -225,7 +225,7 @@ def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
 
 
 def triangle_distances(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """How far (n,), m, points (n, 3) lie from triangles (n, 3, 3) in their plane's normal or beyond an edge's line."""
+    """Return distances (n,), m, of points (n, 3) to triangles (n, 3, 3): along the normal or beyond an edge's line."""
     a, b, c = corners.transpose(1, 2, 0)
     p = points.T
     normal = cross(b - a, c - a)
@@ -240,18 +240,18 @@ def triangle_distances(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def hanging_node(mesh: TetrahedralMesh, position: np.ndarray, element: int, where: str) -> InputError:
-    """The error for a vertex at this position that hangs on an element."""
-    got = f"there are hanging nodes: a vertex at {place_text(position)} lies on an edge or face of "
-    got += f"{element_text(mesh, int(element))} and is none of its corners"
-    hint = "Do parts that were meshed apart meet? Fragment the volumes before meshing"
-    return InputError(where, got, "elements that touch must share a whole face", hint)
+    """Return the error for a hanging node at this position on an element."""
+    got = f"there are hanging nodes: a vertex at {place_text(position)} is on an edge or face of "
+    got += f"{element_text(mesh, int(element))} and is not one of its corners"
+    hint = "Fragment the volumes before meshing, if they were meshed separately"
+    return InputError(where, got, "elements that touch must share an entire face", hint)
 
 
-# Pieces
+# Components
 
 
 def check_connected(mesh: TetrahedralMesh, where: str) -> None:
-    """InputError: there are parts that no face connects; the smallest is told."""
+    """InputError: there are components that no face connects; the smallest is reported."""
     other = mesh.neighbors.reshape(-1) // 4
     own = np.arange(other.size) // 4
     pairs = other > own
@@ -259,16 +259,16 @@ def check_connected(mesh: TetrahedralMesh, where: str) -> None:
     parts, sizes = np.unique(labels, return_counts=True)
     if len(parts) > 1:
         part = np.flatnonzero(labels == parts[np.argmin(sizes)])
-        got = f"it falls into {len(parts)} parts that share no face; the smallest has "
+        got = f"it consists of {len(parts)} components that share no face; the smallest has "
         got += counted(len(part), "element", "elements")
         got += f", among them element {mesh.element_id(int(part[0]))}, in "
         got += box_text(mesh.element_vertices(part).reshape(-1, 3))
-        hint = "Are the volumes apart, or meshed without common faces where they touch?"
+        hint = "Check for volumes that do not touch, or touch without common faces"
         raise InputError(where, got, "all elements must be connected through faces", hint)
 
 
 def check_holes(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: there are surfaces inside the outer one; the smallest is told."""
+    """InputError: there are surfaces inside the outer one; the smallest is reported."""
     edges = surface.edges.reshape(-1)
     face = np.arange(len(edges)) // 3
     first = np.empty(int(edges.max()) + 1, np.int64)
@@ -281,5 +281,5 @@ def check_holes(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> 
         got = f"it has {counted(len(pieces) - 1, 'hole', 'holes')}; the smallest has "
         got += f"{counted(np.count_nonzero(inner), 'face', 'faces')}, among them one of element "
         got += f"{mesh.element_id(int(surface.faces[np.argmax(inner), 0]))}, and is in {box}"
-        hint = "Are elements missing there? If not, name its faces as a surface, and all others"
-        raise InputError(where, got, "without named surfaces the exterior faces must make one surface", hint)
+        hint = "Add missing elements; if none are missing, name the faces of the hole as a surface, and all others"
+        raise InputError(where, got, "without named surfaces the exterior faces must form one surface", hint)

@@ -1,4 +1,4 @@
-"""How good are the tetrahedra of a mesh? Edges, inspheres, dihedral angles, volumes, and where they are worst."""
+"""Quality measures of tetrahedral meshes: edges, inspheres, dihedral angles, volumes, and the worst elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from lithowave.mesh.tetrahedra import TetrahedralMesh, dot, edge_vectors, face_normals
 
-# Of the regular tetrahedron, which has the largest ratio of insphere radius to edge and the largest smallest angle.
+# Values of the regular tetrahedron, which maximizes the ratio of insphere radius to edge and the smallest angle.
 REGULAR_RATIO = 1 / np.sqrt(24)
 REGULAR_ANGLE = float(np.degrees(np.arccos(1 / 3)))
 
@@ -18,12 +18,12 @@ PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of faces
 def tetrahedral_quality(
     mesh: TetrahedralMesh, vp: np.ndarray | float | None = None, bins: int = 0
 ) -> dict[str, Any]:
-    """Measures of a mesh of tetrahedra: plain numbers, lists and dictionaries.
+    """Return measures of a tetrahedral mesh, as plain numbers, lists and dictionaries.
 
-    vp : wave speed, m/s, of all or of each element (m,).
-    bins : of histograms of radius_ratio and dihedral_angle; 0 for none.
+    vp : P-wave velocity, m/s, of all elements or of each (m,).
+    bins : of the histograms of radius_ratio and dihedral_angle; 0 for none.
 
-    The entries, of all elements together:
+    The entries, over all elements:
     elements : their number.
     shortest_edge, longest_edge : m.
     insphere_radius : smallest radius of the sphere inside an element, m.
@@ -31,7 +31,7 @@ def tetrahedral_quality(
     dihedral_angle, widest_angle : smallest and largest angle between two faces, degrees; 70.5 if regular.
     smallest_volume, largest_volume : m3. volume : of all, m3.
     travel_time : smallest insphere diameter over vp, s (with vp).
-    worst : for each of these but elements and volume the element with that value: element (index), id, centre
+    worst : for each of these but elements and volume the element with that value: element (index), id, center
         (x, y, z), m.
     worst_element : the element of lowest radius_ratio; as above, and measure, value.
     histograms : for radius_ratio and dihedral_angle edges (bins + 1), from 0 to the value of a regular tetrahedron,
@@ -58,19 +58,19 @@ def tetrahedral_quality(
 
 
 def described(mesh: TetrahedralMesh, element: int) -> dict[str, Any]:
-    """Index, number in the file and centre (x, y, z), m, of an element."""
-    centre = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return {"element": element, "id": mesh.element_id(element), "centre": centre.tolist()}
+    """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
+    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
+    return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}
 
 
 def histogram(values: np.ndarray, bins: int, limit: float) -> dict[str, list]:
-    """Counts of values between 0 and a limit in equal bins; values beyond fall into the outermost."""
+    """Return counts of values between 0 and a limit in equal bins; values outside are counted in the outermost bins."""
     counts, edges = np.histogram(np.clip(values, 0, limit), bins, (0, limit))
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
 def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:
-    """The measures (m,) of each element by their names in `tetrahedral_quality`, and `volume`.
+    """Return the measures (m,) of each element by their names in `tetrahedral_quality`, and `volume`.
 
     An element without volume has radius_ratio 0.
     """
@@ -98,5 +98,5 @@ def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:
 
 
 def angle(cosines: np.ndarray) -> np.ndarray:
-    """Angles, degrees."""
+    """Return angles, degrees."""
     return np.degrees(np.arccos(np.clip(cosines, -1, 1)))

@@ -1,4 +1,4 @@
-"""Meshes of tetrahedra from files: checked, with the faces of their boundaries."""
+"""Imported meshes of tetrahedra: read, checked, with the faces of their boundaries."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lithowave.readers.tetrahedral_mesh import read_tetrahedra_file
 
 
 def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralMesh:
-    """A mesh from a Gmsh (.msh), GAMBIT (.neu) or VTU file, lengths in m; its elements in the order of the file.
+    """Read a mesh from a Gmsh (.msh), GAMBIT (.neu) or VTU file, lengths in m; elements are in the order of the file.
 
     where : name of the mesh in the errors.
 
-    Named volumes become materials and groups. Named surfaces become boundaries, and must then cover the whole
-    exterior. Without any, exterior faces whose corners lie in the plane of the bounding box at x_min, x_max, y_min,
-    y_max or z_min get that name, and all others z_max; there may be no holes.
+    Named volumes become materials and groups. Named surfaces become boundaries, and must cover the entire exterior.
+    Without named surfaces, exterior faces in the plane of the bounding box at x_min, x_max, y_min, y_max or z_min get
+    that name, and all others z_max; holes are then not allowed.
 
-    InputError: as of `read_tetrahedra_file` and `check_tetrahedra`, with the file; a surface that is not on the
-    exterior; a face in two surfaces; exterior faces that are in none.
+    InputError: as `read_tetrahedra_file` and `check_tetrahedra`, with the path; a surface that is not on the exterior;
+    a face in two surfaces; exterior faces in none.
     MissingPackageError: meshio is not installed, and the file is VTU.
     """
     path = Path(path)
@@ -32,7 +32,7 @@ def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralM
         file = read_tetrahedra_file(path)
         kept = np.zeros(len(file.positions), bool)
         kept[file.elements] = True
-        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that no element has
+        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that belongs to no element
         ordered = places[file.elements]
         positions = np.ascontiguousarray(file.positions[kept], float)
         mesh = TetrahedralMesh(positions, rising(ordered), file.materials, {}, file.ids, file.groups)
@@ -50,16 +50,16 @@ def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralM
 def named_boundaries(
     mesh: TetrahedralMesh, surface: ExteriorSurface, file: MeshFile, places: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The exterior faces (f, 2), element and local face, of each surface of the file.
+    """Return the exterior faces (f, 2), element and local face, of each surface of the file.
 
-    places : vertex of the mesh that each node of the file is, -1 for none.
+    places : vertex of the mesh for each node of the file, -1 for none.
     """
     names = list(file.surfaces)
     drawn = np.concatenate([file.surfaces[name] for name in names])
     group = np.repeat(np.arange(len(names)), [len(file.surfaces[name]) for name in names])
     exterior = surface.faces
     triples = np.concatenate([surface.corners, np.sort(places[drawn], axis=1)])
-    keys = triple_keys(triples + 1)  # a node that no element has is 0
+    keys = triple_keys(triples + 1)  # 0: a node that belongs to no element
     order = np.argsort(keys[: len(exterior)])
     known, wanted = keys[order], keys[len(exterior) :]
     spots = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -76,31 +76,31 @@ def named_boundaries(
         if len(taken):
             got = f"{counted(len(taken), 'face is', 'faces are')} in the surface groups '{names[of_face[taken[0]]]}' "
             got += f"and '{name}'; the first is {face_text(mesh, exterior[taken[0]])}"
-            raise InputError("mesh", got, "a face belongs to one boundary only")
+            raise InputError("mesh", got, "a face may belong to one boundary only")
         of_face[mine] = number
     bare = np.flatnonzero(of_face < 0)
     if len(bare):
         got = f"of {len(exterior)} exterior faces {counted(len(bare), 'is', 'are')} in no surface group; the first is "
         got += face_text(mesh, exterior[bare[0]])
-        hint = "Name the rest, or no surface at all: then the planes of the bounding box tell them apart"
-        raise InputError("mesh", got, "surface groups must cover the whole exterior", hint)
+        hint = "Name the other surfaces, or none: the planes of the bounding box then define the boundaries"
+        raise InputError("mesh", got, "surface groups must cover the entire exterior", hint)
     return {name: exterior[of_face == number] for number, name in enumerate(names)}
 
 
 def face_text(mesh: TetrahedralMesh, face: np.ndarray) -> str:
-    """A face by its element and its centre."""
+    """Format a face by its element and its center."""
     element, local = face.tolist()
-    centre = mesh.vertices[mesh.elements[element, FACES[local]]].mean(axis=0)
-    return f"that of element {mesh.element_id(element)} around {place_text(centre)}"
+    center = mesh.vertices[mesh.elements[element, FACES[local]]].mean(axis=0)
+    return f"that of element {mesh.element_id(element)} around {place_text(center)}"
 
 
 def stray_surface(
     mesh: TetrahedralMesh, name: str, count: int, nodes: np.ndarray, file: MeshFile, places: np.ndarray
 ) -> InputError:
-    """The error for faces of a surface, `nodes` (3,) of the file being the first, that are not on the exterior."""
+    """Return the error for faces of a surface, the first with `nodes` (3,) of the file, that are not exterior."""
     holders = np.flatnonzero(np.isin(mesh.elements, places[nodes]).sum(axis=1) == 3)
-    what = "inside the mesh, between two elements" if len(holders) else "at no face of an element"
-    got = f"of the surface group '{name}' {counted(count, 'face lies', 'faces lie')} {what}; the first is around "
+    what = "inside the mesh, between two elements" if len(holders) else "not on a face of an element"
+    got = f"of the surface group '{name}' {counted(count, 'face is', 'faces are')} {what}; the first is around "
     got += place_text(file.positions[nodes].mean(axis=0))
     got += f", at {element_text(mesh, int(holders[0]))}" if len(holders) else ""
-    return InputError("mesh", got, "surface groups name exterior faces")
+    return InputError("mesh", got, "surface groups must consist of exterior faces")

@@ -51,7 +51,7 @@ class Message:
         """Pack into `outgoing` and send it after all work enqueued so far, without waiting."""
         pack()
         if not self.halo.silent:
-            with self.backend.beside():
+            with self.backend.on_side_stream():
                 self._send()
         if not self.halo.overlap:
             self._arrive()
@@ -74,7 +74,7 @@ class Message:
         """Let work enqueued from now on see the received values in `incoming`."""
         if not self.halo.silent:
             self._receive()
-            self.backend.join()
+            self.backend.join_side_stream()
 
     def _prepare(self) -> None:
         """Prepare the transport, once."""
@@ -111,7 +111,7 @@ class StagedMpiMessage(Message):
         start_all, wait_all = self.halo.ranks.mpi.Prequest.Startall, self.halo.ranks.mpi.Request.Waitall
         start_all(self._requests)
         wait_all(self._requests)
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             self._in.push()
 
 
@@ -181,7 +181,7 @@ class PeerMessage(Message):
 
     def _receive(self) -> None:
         begin = self._block.address + self._count % 2 * self._turn_bytes
-        with self.backend.beside(behind=False):
+        with self.backend.on_side_stream(behind=False):
             for rank in self.neighbors:
                 self.halo.peers.wait_flag(begin + self._flags[rank], self._count)
             self.halo.peers.put(self.incoming.data.ptr, begin, self.incoming.nbytes)

@@ -1,1 +1,1 @@
-"""Readers of files that other programs write; one file for each format."""
+"""Readers of files that other programs write, one module per format."""

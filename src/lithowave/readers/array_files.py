@@ -1,7 +1,7 @@
-"""Named arrays out of NetCDF (both kinds), HDF5 and NumPy ``.npz`` files, told apart by their first bytes.
+"""Named arrays from NetCDF (classic and NetCDF-4), HDF5 and NumPy ``.npz`` files, identified by their first bytes.
 
 NetCDF names the dimensions of each variable. In ``.npz`` and plain HDF5 files the entry `AXES` may name the dimensions
-of all arrays with more than one.
+of all arrays with more than one dimension.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the readers of these formats raise for files that are damaged."""
+"""Exceptions that the readers of these formats raise for damaged files."""
 
 _DEFAULT_FILL = 9.9692e36
-"""A little below the value that NetCDF puts where nothing was written, for floating-point numbers."""
+"""Slightly less than the value that NetCDF stores for missing floating-point values."""
 
 
 AXES = "axes"
@@ -49,8 +49,8 @@ class ArrayEntry:
     ----------
     shape : its shape.
     dimensions : name of each axis, or None when the file does not say.
-    attributes : what stands beside it (``units``, ``positive``, ``_FillValue`` ...).
-    load : reads the numbers as stored.
+    attributes : its attributes (``units``, ``positive``, ``_FillValue`` ...).
+    load : reads the values as stored.
     """
 
     shape: tuple[int, ...]
@@ -59,10 +59,10 @@ class ArrayEntry:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> np.ndarray:
-        """The numbers, unpacked by ``scale_factor`` and ``add_offset``; NaN where there is none."""
+        """Return the values, unpacked by ``scale_factor`` and ``add_offset``; NaN for missing values."""
         stored = np.asarray(self.load())
         if stored.dtype.kind not in "fiu":
-            raise ValueError(f"it holds no numbers but {stored.dtype}")
+            raise ValueError(f"it contains {stored.dtype}, not numbers")
         values = stored.astype(np.float32 if stored.dtype == np.float32 else np.float64)
         scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
         if scale is not None or offset is not None:
@@ -79,16 +79,16 @@ class ArrayEntry:
 
 @contextmanager
 def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, ArrayEntry]]:
-    """The arrays of a file by name; in HDF5 and NetCDF-4, arrays in groups have names such as ``group/vp``.
+    """Open the arrays of a file by name; in HDF5 and NetCDF-4, arrays in groups have names such as ``group/vp``.
 
     Parameters
     ----------
-    what : what the file should be, for messages.
+    what : purpose of the file, for messages.
 
     Raises
     ------
     InputError
-        when the file is of no known kind, damaged or cut short.
+        The format is unknown, or the file is damaged or truncated.
     """
     try:
         with path.open("rb") as file:
@@ -97,7 +97,7 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, A
             yield _with_axes(entries, path)
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(what, f"cannot be read: {reason}", hint="is the file complete?", file=path) from None
+        raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
 
 
 def _with_axes(entries: dict[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
@@ -119,8 +119,7 @@ def _with_axes(entries: dict[str, ArrayEntry], path: Path) -> dict[str, ArrayEnt
 def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> tuple[str, ...]:
     """Return the names of the dimensions of an array, in their order in the file.
 
-    They are those that the file states. Without names they follow from the shape if exactly one order of the axes has
-    it.
+    The file states them, or they follow from the shape if exactly one order of the axes has this shape.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
         return _open_npz
     kinds = "expected NetCDF, HDF5 or NumPy's .npz"
     raise InputError(
-        what, "the file is empty" if not head else "the file is of no known kind", kinds, file=path
+        what, "the file is empty" if not head else "the file format is unknown", kinds, file=path
     )
 
 
@@ -214,7 +213,7 @@ def _hdf5_attributes(dataset: Any) -> dict[str, Any]:
 
 
 def _is_bare_dimension(dataset: Any) -> bool:
-    """Whether this is only how NetCDF-4 notes the length of an axis without coordinates."""
+    """True if NetCDF-4 uses this dataset only to store the length of an axis without coordinates."""
     return str(_plain(dataset.attrs.get("NAME", ""))).startswith("This is a netCDF dimension but not")
 
 
@@ -245,14 +244,14 @@ def _open_classic_netcdf(path: Path) -> Iterator[dict[str, ArrayEntry]]:
 
 @contextmanager
 def _open_npz(path: Path) -> Iterator[dict[str, ArrayEntry]]:
-    # Opened here: NumPy leaves a damaged file open.
+    # The file is opened here because NumPy does not close a damaged file.
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     yield {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
 
 
 def _plain(value: Any) -> Any:
-    """Attribute values as text or numbers, however the file wraps them."""
+    """Return an attribute value as text or numbers, independent of its storage in the file."""
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,9 +1,8 @@
 """Reader of the classic NetCDF formats CDF-1, CDF-2 and CDF-5.
 
-Written after the format specification (NetCDF Users' Guide, appendix "File Format Specifications"): a header
-of dimensions, attributes and variables, then big-endian arrays at the offsets that the header gives.  The
-NetCDF library reads zeros past the end of a file that is cut short; here every array is checked against the
-file's length.
+The implementation follows the format specification (NetCDF Users' Guide, appendix "File Format Specifications"): a
+header of dimensions, attributes and variables, then big-endian arrays at the offsets in the header. The NetCDF library
+reads zeros past the end of a truncated file; this reader compares every array with the file's length.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _STREAMING = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 @dataclass(frozen=True)
 class ClassicVariable:
-    """One variable: what the header says, and ``load`` for its numbers."""
+    """A variable: its header entries, and ``load``, which reads its values."""
 
     dimensions: tuple[str, ...]
     shape: tuple[int, ...]
@@ -45,7 +44,7 @@ class ClassicVariable:
 
 
 class _Header:
-    """A position in the header, moving forward as its parts are read."""
+    """A position in the header, which advances as its parts are read."""
 
     def __init__(self, data: np.ndarray) -> None:
         self.data, self.position = data, 4
@@ -99,19 +98,19 @@ class _Header:
         dimensions = [self.count() for _ in range(self.count())]
         attributes = dict(self.list_of(_ATTRIBUTES, self.attribute))
         _, element = self.element_type()
-        self.count()  # the size of the variable, which follows from its shape
+        self.count()  # the size of the variable is redundant: it follows from the shape
         return name, dimensions, attributes, element, self.integer(self.offset_bytes)
 
 
 def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
-    """The variables of a file, by name; their numbers are read when asked for.
+    """Return the variables of a file by name; their values are read by ``load``.
 
     Raises
     ------
     ValueError
-        for a damaged header, and by ``load`` where the file ends before the variable does.
+        for a damaged header, and by ``load`` if the file ends before the variable does.
     OSError
-        when the file cannot be read.
+        if the file cannot be read.
     """
     data = np.memmap(path, dtype=np.uint8, mode="r")
     header = _Header(data)
@@ -121,7 +120,7 @@ def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
     entries = header.list_of(_VARIABLES, header.variable)
     for name, indices, *_ in entries:
         if any(index >= len(dimensions) for index in indices):
-            raise ValueError(f"the header is damaged: {name} has a dimension that is not there")
+            raise ValueError(f"the header is damaged: {name} has an undefined dimension")
     unlimited = next((index for index, (_, length) in enumerate(dimensions) if length == 0), -1)
     stride = _record_stride(entries, dimensions, unlimited)
     if records in _STREAMING:
@@ -151,7 +150,7 @@ def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
 
 
 def _record_stride(entries: list[Any], dimensions: list[tuple[str, int]], unlimited: int) -> int:
-    """Bytes between records: all variables with the unlimited dimension, each padded to four bytes."""
+    """Return the bytes between records: all variables with the unlimited dimension, each padded to four bytes."""
     sizes = [
         element.itemsize * math.prod(dimensions[index][1] for index in indices[1:])
         for _, indices, _, element, _ in entries

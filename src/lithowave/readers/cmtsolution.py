@@ -1,6 +1,6 @@
-"""CMTSOLUTION files: centroid moment tensors as SPECFEM and the Global CMT project write them.
+"""CMTSOLUTION files: centroid moment tensors in the format of SPECFEM and the Global CMT project.
 
-An event has a header line (catalogue, origin time, hypocentre, magnitudes, region) and twelve lines ``key:
+An event has a header line (catalog, origin time, hypocenter, magnitudes, region) and twelve lines ``key:
 value``. Geographic files have ``latitude`` and ``longitude`` in degrees, Cartesian ones ``latorUTM`` (y) and
 ``longorUTM`` (x) in m; ``depth`` is in km, times in s, moments in dyn cm along r (up), theta (south) and phi
 (east).
@@ -43,10 +43,10 @@ class CMTSolution:
     ----------
     event_name : as in the file.
     header : the header line.
-    origin_time : ISO text in UTC of the time in the header; None where a Cartesian file has none.
+    origin_time : ISO text in UTC of the time in the header; None for a Cartesian file without it.
     time_shift : centroid time after the origin time in s.
     half_duration : of the moment rate, in s.
-    geographic : whether latitude and longitude are given, else x and y.
+    geographic : True if latitude and longitude are given, False if x and y are.
     latitude, longitude : of the centroid in degrees; NaN in Cartesian files.
     x, y : of the centroid in m; NaN in geographic files.
     depth : of the centroid in m.
@@ -86,7 +86,7 @@ def read_cmtsolution(path: str | Path) -> CMTSolution:
     Raises
     ------
     InputError
-        as :func:`read_cmtsolutions`, and for a file with several events.
+        as :func:`read_cmtsolutions`, and if the file has several events.
     """
     events = read_cmtsolutions(path)
     if len(events) > 1:
@@ -97,13 +97,13 @@ def read_cmtsolution(path: str | Path) -> CMTSolution:
 
 
 def read_cmtsolutions(path: str | Path) -> list[CMTSolution]:
-    """Read a file with any number of events, one after the other.
+    """Read a file with one or more events.
 
     Raises
     ------
     InputError
-        naming the file, the line and the key: what is missing, stands twice, is no number or is out of range;
-        also for a file that ends within its last number.
+        with the file, the line and the key: missing or repeated keys, values that are not numbers or out of range, a
+        file that ends within its last number.
     """
     path = Path(path)
     lines = read_lines(path, _WHAT)
@@ -116,7 +116,7 @@ def read_cmtsolutions(path: str | Path) -> list[CMTSolution]:
             blocks.append((number, {}))
         elif not blocks:
             allowed = (
-                "the file begins with the line of catalogue and origin time: PDE 2008 7 29 18 42 15.00 ..."
+                "the file begins with the line of catalog and origin time: PDE 2008 7 29 18 42 15.00 ..."
             )
             raise InputError(
                 _WHAT, f"there is no header line before {key!r}", allowed, file=path, line=number
@@ -128,13 +128,13 @@ def read_cmtsolutions(path: str | Path) -> list[CMTSolution]:
 
 
 def _key_of(line: str) -> str | None:
-    """The key of a line ``key: value``, in the usual spelling."""
+    """Return the key of a line ``key: value``, in the standard spelling."""
     name, colon, _ = line.partition(":")
     return _BY_SPELLING.get("".join(name.split()).lower()) if colon else None
 
 
 def _begins_event(line: str, entries: Mapping[str, Entry]) -> bool:
-    """Whether a line that has no known key is the header of another event."""
+    """True if a line without a known key is the header of another event."""
     return _ORIGIN.match(line) is not None or (":" not in line and _missing(entries) == [])
 
 
@@ -152,11 +152,11 @@ def _note(entries: dict[str, Entry], key: str | None, line: str, path: Path, num
             line=number,
         )
     if key in entries:
-        got = f"stands on line {entries[key][1]} already"
+        got = f"is already on line {entries[key][1]}"
         raise InputError(
             key,
             got,
-            "every key stands once in an event; a header line begins the next",
+            "each key may appear once per event; a header line starts the next event",
             file=path,
             line=number,
         )
@@ -170,10 +170,10 @@ def _missing(entries: Mapping[str, Entry]) -> list[str]:
 
 
 def _refuse_cut(lines: Sequence[str], entries: Mapping[str, Entry], path: Path) -> None:
-    """Refuse a file whose last number is cut off: what is left of 7.78e+23 may well be a number.
+    """Raise an error if the last number of a file is truncated, since the rest of 7.78e+23 may be a valid number.
 
-    Without a line end at the end of the file, the last component must be written with as many digits as the
-    others, where those agree.
+    If the file does not end with a line end, the last component must have the same number of digits as the others,
+    provided that these agree.
     """
     written = {key: entries[key] for key in _COMPONENTS if key in entries}
     last = next((key for key, (_, line) in written.items() if line == len(lines)), None)
@@ -189,7 +189,7 @@ def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) ->
     if missing:
         end = max((line for _, line in entries.values()), default=start)
         got = f"the event that begins on line {start} ends without {', '.join(missing)}"
-        raise InputError(_WHAT, got, "is the file complete?", file=path, line=end)
+        raise InputError(_WHAT, got, "check that the file is complete", file=path, line=end)
     if any(key in entries for key in _CARTESIAN) and any(key in entries for key in _GEOGRAPHIC):
         line = next(entries[key][1] for key in _CARTESIAN if key in entries)
         got = "has both geographic and Cartesian coordinates"
@@ -226,7 +226,7 @@ def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) ->
 
 def _number(entry: Entry, key: str, path: Path) -> float:
     text, line = entry
-    # Some files say the unit behind the number.
+    # Some files append the unit to the number.
     words = text.split()
     value = parse_number(words[0]) if words else None
     if value is None:
@@ -241,8 +241,8 @@ def _check_ranges(values: Mapping[str, float], entries: Mapping[str, Entry], pat
         if abs(values.get(key, 0.0)) > limit:
             raise InputError(
                 key,
-                f"{values[key]:.12g} is no {key} in degrees",
-                f"must lie between {-limit:g} and {limit:g}",
+                f"{values[key]:.12g} is not a {key} in degrees",
+                f"must be between {-limit:g} and {limit:g}",
                 "for Cartesian coordinates in m the keys are latorUTM (y) and longorUTM (x)",
                 file=path,
                 line=entries[key][1],
@@ -258,7 +258,7 @@ def _check_ranges(values: Mapping[str, float], entries: Mapping[str, Entry], pat
 
 
 def _origin_time(header: str, geographic: bool, path: Path, line: int) -> str | None:
-    """The time in the header as ISO text; a Cartesian file may have any header."""
+    """Return the time in the header as ISO text; a Cartesian file may have any header."""
     match = _ORIGIN.match(header)
     try:
         if match is None:
@@ -268,10 +268,10 @@ def _origin_time(header: str, geographic: bool, path: Path, line: int) -> str | 
         seconds = timedelta(hours=hour, minutes=minute, microseconds=round(1e6 * float(match[6])))
         moment = datetime(year, month, day, tzinfo=UTC) + seconds
         if hour > 23 or minute > 59 or float(match[6]) > 61.0:
-            raise ValueError("the origin time of the header is no time of day")
+            raise ValueError("the origin time of the header is not a valid time")
     except (ValueError, OverflowError) as error:
         if not geographic:
             return None
-        allowed = "expected catalogue, year, month, day, hour, minute, second: PDE 2008 7 29 18 42 15.00 ..."
+        allowed = "expected catalog, year, month, day, hour, minute, second: PDE 2008 7 29 18 42 15.00 ..."
         raise InputError(_WHAT, f"{header.strip()[:60]!r}: {error}", allowed, file=path, line=line) from None
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

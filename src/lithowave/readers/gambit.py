@@ -1,7 +1,7 @@
-"""Meshes of tetrahedra in GAMBIT's neutral format (.neu), and tables of numbers in text. Lengths are in metres.
+"""Tetrahedral meshes in GAMBIT's neutral format (.neu), and tables of numbers in text. Lengths are in meters.
 
-Groups of elements go by the names of their materials. Boundary conditions have names such as ``top`` or ``free``; of
-names that end in three digits these tell, as in SeisSol: 101 is a free surface, 105 absorbs.
+Groups of elements have the names of their materials. Boundary conditions have names such as ``top`` or ``free``, or
+names that end in the three digits of SeisSol: 101 is a free surface, 105 is absorbing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
 
 _TITLES = ("CONTROL INFO", "NODAL COORDINATES", "ELEMENTS/CELLS", "ELEMENT GROUP", "BOUNDARY CONDITIONS")
 _TETRAHEDRON = 6
-# Name by number of nodes in VTK, or in words where a mesh of tetrahedra has no place for them.
+# Names by number of nodes: those of VTK, or text for cells that a tetrahedral mesh must not contain.
 _KINDS = {1: "edge", 2: "quad", 3: "triangular cell", 4: "hexahedron", 5: "wedge", 6: "tetra", 7: "pyramid"}
 _CORNERS = {1: 2, 2: 4, 3: 3, 4: 8, 5: 6, 6: 4, 7: 5}
 
@@ -38,9 +38,9 @@ _WHAT = "mesh"
 
 @dataclass(frozen=True, eq=False)
 class CellBlock:
-    """Cells of one kind: their name in VTK, numbers in the file (k,), nodes (k, n), and number (k,) of the group.
+    """Cells of one kind: VTK name, IDs in the file (k,), nodes (k, n), and index (k,) of the group.
 
-    Nodes count from 0, -1 for one that the file does not hold. Group 0 is none.
+    Nodes are numbered from 0; -1 is a node that the file does not contain. Group 0 means no group.
     """
 
     kind: str
@@ -57,9 +57,9 @@ CellFile = tuple[np.ndarray, Sequence[CellBlock], Mapping[int, str], Mapping[int
 
 
 def text_numbers(text: bytes, kind: type, line: int) -> np.ndarray:
-    """All numbers, int or float, that stand in a text; Fortran's exponent letter D is allowed.
+    """Return all numbers, int or float, of a text; Fortran's exponent letter D is allowed.
 
-    line : number in the file of the text's first line. ValueError: a word that is no such number, with its line.
+    line : line number of the text's first line in the file. ValueError: a word is not such a number, with its line.
     """
     if not text.strip():
         return np.zeros(0, kind)
@@ -78,45 +78,45 @@ def text_numbers(text: bytes, kind: type, line: int) -> np.ndarray:
                 kind(word)
             except ValueError:
                 shown = word[:30].decode("latin-1")
-                what = "a whole number" if kind is int else "a number"
+                what = "an integer" if kind is int else "a number"
                 raise ValueError(f"line {number}: '{shown}' is not {what}") from None
-    raise ValueError(f"there is something that is no number after line {line}")
+    raise ValueError(f"there is a word that is not a number after line {line}")
 
 
 def whole_numbers(values: np.ndarray) -> np.ndarray:
-    """The same numbers as integers. ValueError: one has a fraction, or is none."""
+    """Return the values as integers. ValueError: one is not an integer."""
     if not ((values == np.rint(values)) & (np.abs(values) < 2.0**53)).all():
-        raise ValueError("there is something else where a whole number must stand")
+        raise ValueError("there is a value that is not an integer")
     return values.astype(np.int64)
 
 
 class TextNumbers:
-    """Numbers that stand in a text, one after another."""
+    """Numbers of a text, read sequentially."""
 
     def __init__(self, text: bytes, kind: type, line: int) -> None:
         self.values, self.place = text_numbers(text, kind, line), 0
 
     def reals(self, count: int) -> np.ndarray:
-        """The next numbers. ValueError: there are not as many."""
+        """Return the next numbers. ValueError: there are fewer."""
         if not 0 <= count <= len(self.values) - self.place:
             raise ValueError(f"there are {len(self.values) - self.place} numbers where {count} should follow")
         self.place += count
         return self.values[self.place - count : self.place]
 
     def ints(self, count: int) -> np.ndarray:
-        """The next numbers, which must be whole ones."""
+        """Return the next numbers, which must be integers."""
         return whole_numbers(self.reals(count))
 
     sizes = ints
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """True if all numbers have been read."""
         return self.place == len(self.values)
 
 
 def alike_rows(values: np.ndarray, length: int, columns: slice) -> int:
-    """How many rows of a length, with which `values` begin, are equal to the first in some columns."""
+    """Return the number of leading rows of `values` that equal the first one in some columns."""
     count, step, room = 0, 64, len(values) // length
     while count < room:
         some = values[count * length : min(room, count + step) * length].reshape(-1, length)
@@ -128,9 +128,9 @@ def alike_rows(values: np.ndarray, length: int, columns: slice) -> int:
 
 
 def row_runs(values: np.ndarray, width: Callable[[int, int], int]) -> Iterator[np.ndarray]:
-    """Rows (k, width) that follow one another in `values` and are alike in their second and third number.
+    """Yield batches of consecutive rows (k, width) of `values` with equal second and third numbers.
 
-    width : length of a row by these two numbers. ValueError: the last row is not complete.
+    width : length of a row as a function of these two numbers. ValueError: the last row is not complete.
     """
     place = 0
     while place < len(values):
@@ -146,22 +146,22 @@ def row_runs(values: np.ndarray, width: Callable[[int, int], int]) -> Iterator[n
 
 
 def refuse_odd_rows(text: bytes, width: Callable[[int, int], int], line: int) -> None:
-    """ValueError: a line has more or fewer numbers than its second and third demand."""
+    """ValueError: a line has more or fewer numbers than its second and third numbers require."""
     for number, row in enumerate(text.split(b"\n"), line):
         words = [int(word) for word in row.split()]
         if words and (len(words) < 3 or len(words) != width(*words[1:3])):
             got = f"line {number}: the row of element {words[0]} has {len(words)} numbers"
-            raise ValueError(f"{got}, which are not as many as its type needs")
+            raise ValueError(f"{got}, which does not match its type")
 
 
 Places = Callable[[np.ndarray], np.ndarray]
-"""Gives for numbers of the file their places, -1 where there is none."""
+"""Function from IDs in the file to indices, -1 for unknown IDs."""
 
 
 def place_finder(numbers: np.ndarray, what: str) -> Places:
-    """What gives for wanted numbers their places among `numbers` (n,).
+    """Return a function from requested IDs to their indices in `numbers` (n,).
 
-    ValueError: a number stands there twice; `what` says of what.
+    ValueError: an ID is repeated; `what` names the kind of item.
     """
     count = len(numbers)
     if (numbers == np.arange(1, count + 1)).all():
@@ -170,7 +170,7 @@ def place_finder(numbers: np.ndarray, what: str) -> Places:
     ordered = numbers[order]
     double = ordered[1:] == ordered[:-1]
     if double.any():
-        raise ValueError(f"{what} {ordered[np.argmax(double)]} stands there twice")
+        raise ValueError(f"{what} {ordered[np.argmax(double)]} appears twice")
 
     def places(wanted: np.ndarray) -> np.ndarray:
         spots = np.minimum(np.searchsorted(ordered, wanted), count - 1)
@@ -184,7 +184,7 @@ def place_finder(numbers: np.ndarray, what: str) -> Places:
 
 @dataclass(frozen=True)
 class GambitSection:
-    """One section: its title without the version, its lines from the second on, and where in the file these begin."""
+    """A section: its title without the version, its lines from the second on, and their first line number."""
 
     title: str
     body: bytes
@@ -192,20 +192,20 @@ class GambitSection:
 
 
 def read_gambit(path: Path) -> CellFile:
-    """What stands in a .neu file; the faces with boundary conditions are triangles.
+    """Return the contents of a .neu file; the faces with boundary conditions are triangles.
 
-    ValueError: the file is damaged. InputError: a boundary condition that is not known here.
+    ValueError: the file is damaged. InputError: an unknown boundary condition.
     """
     sections = list(gambit_sections(path.read_bytes()))
     control = _only(sections, "CONTROL INFO")
     node_count, element_count, group_count, set_count, dimensions = _counts(control)
     if dimensions != 3:
-        raise ValueError(f"its nodes have {dimensions} coordinates, and not 3")
+        raise ValueError(f"its nodes have {dimensions} coordinates, not 3")
     numbers, positions = _nodes(_only(sections, "NODAL COORDINATES"), node_count)
     node_places = place_finder(numbers, "node")
     blocks = list(_elements(_only(sections, "ELEMENTS/CELLS"), element_count, node_places))
     if any(block.kind != "tetra" for block in blocks):
-        return positions, blocks, {}, {}  # to be refused
+        return positions, blocks, {}, {}  # the caller rejects them
     ids = np.concatenate([np.zeros(0, np.int64), *(block.ids for block in blocks)])
     element_places = place_finder(ids, "element")
     nodes = np.concatenate([np.zeros((0, 4), np.int64), *(block.nodes for block in blocks)])
@@ -225,7 +225,7 @@ def read_gambit(path: Path) -> CellFile:
 
 
 def gambit_sections(data: bytes) -> Iterator[GambitSection]:
-    """The sections of a file. ValueError: the last one does not end, or one has a title that is not known."""
+    """Yield the sections of a file. ValueError: the last one does not end, or a title is unknown."""
     place, line = 0, 1
     while data[place:].strip():
         end = data.find(b"ENDOFSECTION", place)
@@ -235,7 +235,7 @@ def gambit_sections(data: bytes) -> Iterator[GambitSection]:
         head, _, body = text[blank:].partition(b"\n")
         title = re.sub(r"\s+[\d.]+$", "", head.decode("latin-1").strip())
         if title not in _TITLES:
-            raise ValueError(f"line {line}: '{title[:40]}' is no section that is known: {', '.join(_TITLES)}")
+            raise ValueError(f"line {line}: '{title[:40]}' is not a known section: {', '.join(_TITLES)}")
         if end < 0:
             raise ValueError(f"the section {title} that begins in line {line} does not end with ENDOFSECTION")
         yield GambitSection(title, body, line + 1)
@@ -251,7 +251,7 @@ def _only(sections: Sequence[GambitSection], title: str) -> GambitSection:
 
 
 def _counts(section: GambitSection) -> list[int]:
-    """Numbers of nodes, elements, groups and boundary conditions, and of coordinates."""
+    """Return the numbers of nodes, elements, groups, boundary conditions and coordinates."""
     names, _, numbers = section.body.partition(b"NUMNP")[2].partition(b"\n")
     known = [b"NELEM", b"NGRPS", b"NBSETS", b"NDFCD", b"NDFVL"]
     if b"GAMBIT NEUTRAL FILE" not in section.body or names.split() != known:
@@ -263,7 +263,7 @@ def _counts(section: GambitSection) -> list[int]:
 
 
 def _nodes(section: GambitSection, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) and positions (n, 3) of the nodes."""
+    """Return the IDs (n,) and positions (n, 3) of the nodes."""
     values = text_numbers(section.body, float, section.line)
     if len(values) != 4 * count:
         _refuse_odd_lines(section, 4)
@@ -273,11 +273,11 @@ def _nodes(section: GambitSection, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _refuse_odd_lines(section: GambitSection, count: int) -> None:
-    """ValueError: a line has not so many words."""
+    """ValueError: a line does not have this number of words."""
     for line, row in enumerate(section.body.split(b"\n"), section.line):
         words = len(row.split())
         if words not in (0, count):
-            raise ValueError(f"line {line}: {words} numbers stand where {count} should")
+            raise ValueError(f"line {line}: {words} numbers, expected {count}")
 
 
 def _width(kind: int, count: int) -> int:
@@ -287,7 +287,7 @@ def _width(kind: int, count: int) -> int:
 
 
 def _elements(section: GambitSection, count: int, node_places: Places) -> Iterator[CellBlock]:
-    """The cells: number, type, count of nodes, and nodes of each."""
+    """Yield the cells from their IDs, types, node counts and nodes."""
     values = text_numbers(section.body, int, section.line)
     there = 0
     try:
@@ -304,13 +304,13 @@ def _elements(section: GambitSection, count: int, node_places: Places) -> Iterat
 
 
 def _group(section: GambitSection, tag: int, element_places: Places, tags: np.ndarray) -> str:
-    """The name of a group; its elements get the tag."""
+    """Return the name of a group, and set the tag of its elements."""
     head, _, rest = section.body.partition(b"\n")
     name, _, rest = rest.partition(b"\n")
     pattern = rb"\s*GROUP:\s*(\d+)\s+ELEMENTS:\s*(\d+)\s+MATERIAL:\s*\S+\s+NFLAGS:\s*(\d+)\s*"
     match = re.fullmatch(pattern, head)
     if match is None:
-        raise ValueError(f"line {section.line}: GROUP: .. ELEMENTS: .. MATERIAL: .. NFLAGS: .. should stand there")
+        raise ValueError(f"line {section.line}: expected 'GROUP: .. ELEMENTS: .. MATERIAL: .. NFLAGS: ..'")
     number, count, flags = (int(part) for part in match.groups())
     values = text_numbers(rest, int, section.line + 2)
     if len(values) != flags + count:
@@ -321,20 +321,20 @@ def _group(section: GambitSection, tag: int, element_places: Places, tags: np.nd
         raise ValueError(f"element {values[flags:][np.argmax(tags[members] != 0)]} is in two groups")
     tags[members] = tag
     if len(np.unique(members)) != len(members):
-        raise ValueError(f"an element stands in the group {number} twice")
+        raise ValueError(f"an element appears twice in the group {number}")
     return name.decode("utf-8", "replace").strip() or str(number)
 
 
 def _elements_of(numbers: np.ndarray, element_places: Places, what: str) -> np.ndarray:
-    """Places of the elements of these numbers. ValueError: there is no such element."""
+    """Return the indices of elements from their IDs. ValueError: there is no such element."""
     found = element_places(numbers)
     if (found < 0).any():
-        raise ValueError(f"{what} has the element {numbers[np.argmax(found < 0)]}, which the file does not hold")
+        raise ValueError(f"{what} has the element {numbers[np.argmax(found < 0)]}, which the file does not contain")
     return found
 
 
 def _boundary(section: GambitSection, element_places: Places) -> tuple[str, np.ndarray, np.ndarray]:
-    """Name of a boundary, and its elements with their faces, from 0."""
+    """Return the name of a boundary, and its elements and their faces, from 0."""
     head, _, rest = section.body.partition(b"\n")
     title, kind, count, value_count = _boundary_head(head, section.line)
     name = _boundary_name(title)
@@ -357,19 +357,19 @@ def _boundary(section: GambitSection, element_places: Places) -> tuple[str, np.n
 
 
 def _boundary_head(head: bytes, line: int) -> tuple[str, int, int, int]:
-    """Title, type, count of entries and of values; the title is one word, or has 32 columns."""
+    """Return title, type, count of entries and of values; the title is one word, or has 32 columns."""
     text = head.decode("latin-1").rstrip()
     for title, rest in (text.strip().partition(" ")[::2], (text[:32], text[32:])):
         words = rest.split()
         if title.strip() and len(words) >= 3 and all(word.isdigit() for word in words):
             return title.strip(), *(int(word) for word in words[:3])
-    raise ValueError(f"line {line}: name, type, count of entries and of values of a boundary should stand there")
+    raise ValueError(f"line {line}: expected name, type, count of entries and of values of a boundary")
 
 
 def _boundary_name(title: str) -> str:
-    """The name of a surface that a boundary condition means. InputError: none that is known here."""
+    """Return the name of a boundary condition's surface. InputError: the boundary condition is unknown."""
     code = title[-3:]
     if code in _REFUSED_CODES:
         got = f"the boundary condition '{title}' is {_REFUSED_CODES[code]}"
-        raise InputError(_WHAT, got, "names that end in 101 (free surface) or 105 (absorbing) are known")
+        raise InputError(_WHAT, got, "allowed: names that end in 101 (free surface) or 105 (absorbing)")
     return _CODES.get(code, title)

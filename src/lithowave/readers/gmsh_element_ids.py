@@ -1,4 +1,4 @@
-"""Numbers that hexahedra have in a Gmsh file: Gmsh shows and selects elements by them, meshio leaves them out."""
+"""IDs of hexahedra in a Gmsh file: Gmsh shows and selects elements by ID, but meshio does not read the IDs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-_NODES = {1: 2, 3: 4, 5: 8, 8: 3, 10: 9, 12: 27, 15: 1, 16: 8}  # nodes of each type of element
+_NODES = {1: 2, 3: 4, 5: 8, 8: 3, 10: 9, 12: 27, 15: 1, 16: 8}  # nodes per element type
 _HEXAHEDRA = (5, 12)
 
 
 def hexahedron_numbers(path: Path) -> np.ndarray | None:
-    """Number (m,) of each hexahedron, in the order of the file; None for a version or elements not known here.
+    """Return the ID (m,) of each hexahedron, in the order of the file; None for unsupported versions or elements.
 
-    Versions 2 and 4.1 of the format, text and binary.
+    Supported versions are 2 and 4.1 of the format, text and binary.
     """
     data = path.read_bytes()
     try:
@@ -40,7 +40,7 @@ def _old_text(section: memoryview) -> Iterator[np.ndarray]:
 
 
 def _old_binary(section: memoryview) -> Iterator[np.ndarray]:
-    """Blocks of three int32 (type, count, count of tags), then in each row the number, the tags and the nodes."""
+    """Yield IDs from blocks of three int32 (type, count, count of tags), followed by rows of ID, tags and nodes."""
     count = bytes(section[:40]).split(b"\n", 1)[0]
     left, place = int(count), len(count) + 1
     while left > 0:
@@ -53,7 +53,7 @@ def _old_binary(section: memoryview) -> Iterator[np.ndarray]:
 
 
 def _new_text(section: memoryview) -> Iterator[np.ndarray]:
-    """Four numbers, the first the count of blocks; each block dimension, entity, type, count, then rows."""
+    """Yield IDs from four numbers, the first the count of blocks; per block dimension, entity, type, count, rows."""
     values = np.fromstring(bytes(section).decode("ascii"), np.int64, sep=" ")
     place = 4
     for _ in range(int(values[0])):
@@ -65,7 +65,7 @@ def _new_text(section: memoryview) -> Iterator[np.ndarray]:
 
 
 def _new_binary(section: memoryview, size: int) -> Iterator[np.ndarray]:
-    """As `_new_text`; dimension, entity and type are int32, all else unsigned of `size` bytes."""
+    """Yield IDs as `_new_text`; dimension, entity and type are int32, all others unsigned of `size` bytes."""
     whole = np.dtype(f"u{size}")
     blocks, place = int(np.frombuffer(section, whole, 1)[0]), 4 * size
     for _ in range(blocks):

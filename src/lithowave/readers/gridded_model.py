@@ -1,11 +1,10 @@
-"""Gridded models of the ground: vp, vs and rho on rectilinear axes, from NetCDF, HDF5 or NumPy files.
+"""Gridded material models: vp, vs and rho on rectilinear axes, from NetCDF, HDF5 or NumPy files.
 
-The file holds the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``y`` and ``z`` (or ``depth``),
-each axis with coordinates of its own name.  The dimensions of a variable may be in any order if the file names
-them: NetCDF does, ``.npz`` and plain HDF5 files do by an entry ``axes``, for example ``["x", "y", "z"]``.
-Without names the order must follow from the shape, since the axes differ in their number of points.  ``units``
-attributes are honoured, without them numbers are SI.  ``depth`` and an axis with ``positive: down`` become
-z = -depth.  Axes may descend.
+The file contains the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``y`` and ``z`` (or ``depth``), each
+axis with coordinates of the same name. The dimensions of a variable may be in any order if the file names them: NetCDF
+does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x", "y", "z"]``. Without names the order
+must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
+attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
-from lithowave.readers.file_units import DENSITY, LENGTH, SPEED, Exponents, si_factor
+from lithowave.readers.units import DENSITY, LENGTH, SPEED, Exponents, si_factor
 
 _PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
 _EXAMPLES: Mapping[Exponents, str] = {
@@ -33,7 +32,7 @@ _GEOGRAPHIC = {"lon", "longitude", "lat", "latitude"}
 class GriddedModel:
     """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m).
 
-    Along an axis of one point the model is the same everywhere; files have two or more.
+    The model is constant along an axis of one point; axes in files have two points or more.
 
     Attributes
     ----------
@@ -53,7 +52,7 @@ class GriddedModel:
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        """The three axes by name."""
+        """Axes by name."""
         return {"x": self.x, "y": self.y, "z": self.z}
 
 
@@ -63,8 +62,8 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
     Raises
     ------
     InputError
-        naming the file and the variable: missing variables or axes, unknown units, geographic axes, shapes
-        that do not fit, axes that are not monotonic, points without a value, a damaged file.
+        with the file and the variable: missing variables or axes, unknown units, geographic axes, inconsistent shapes,
+        axes that are not monotonic, points without a value, a damaged file.
     """
     path = Path(path)
     with open_arrays(path) as entries:
@@ -96,14 +95,14 @@ def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
         raise InputError(
             name,
             "the model is on longitudes and latitudes",
-            "axes must be x (East) and y (North) in metres",
+            "axes must be x (East) and y (North) in meters",
             "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
             file=path,
         )
 
 
 def _require_dimensions(entry: ArrayEntry, name: str, path: Path) -> None:
-    """Refuse a variable without x or y, such as that of a two-dimensional model."""
+    """Raise an error for a variable without x or y, such as that of a two-dimensional model."""
     expected = "expected the dimensions x, y and one of z and depth"
     if not entry.dimensions:
         if len(entry.shape) != 3:
@@ -145,11 +144,11 @@ def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
     try:
         return entry.values()
     except DAMAGE as error:
-        raise InputError(name, f"cannot be read: {error}", hint="is the file complete?", file=path) from None
+        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
 
 
 def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.ndarray:
-    """Coordinates in metres as they stand in the file; of a vertical axis, positive upwards."""
+    """Return coordinates in meters in the order of the file; of a vertical axis, positive upwards."""
     if name not in entries:
         raise InputError(
             name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path
@@ -166,7 +165,7 @@ def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.n
     if not ((steps > 0).all() or (steps < 0).all()):
         at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
         raise InputError(
-            name, f"the coordinates do not go one way: {values[at]:z.12g} m at index {at}", file=path
+            name, f"the coordinates are not monotonic: {values[at]:z.12g} m at index {at}", file=path
         )
     return 0.0 - values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
 
@@ -178,7 +177,7 @@ def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -
     if name == "depth" and not positive and (values < 0).any():
         raise InputError(
             name,
-            f"has the negative depth {values.min():.12g} m, and does not say which way is positive",
+            f"has the negative depth {values.min():.12g} m, and does not state the positive direction",
             "expected the attribute positive = down (or up, for heights)",
             file=path,
         )
@@ -186,7 +185,7 @@ def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -
 
 
 def _read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
-    """The values in SI with axes in the order of ``axes``."""
+    """Return the values in SI with axes in the order of ``axes``."""
     dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
     values = _values(entry, name, path)
     factor = _factor(entry, name, _PROPERTIES[name], path)

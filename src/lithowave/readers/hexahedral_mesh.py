@@ -1,9 +1,9 @@
-"""Meshes of hexahedra as other programs write them: Gmsh .msh (2 and 4), VTU and Exodus II.
+"""Hexahedral meshes in files of other programs: Gmsh .msh (2 and 4), VTU and Exodus II.
 
-What stands in the file comes out as plain arrays, 27 nodes in Gmsh's order whatever the format's own;
-:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in metres.
+The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
+:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
 
-Volumes and surfaces get their names from physical groups (Gmsh) and from blocks and side sets (Exodus). VTU has
+Names of volumes and surfaces are those of physical groups (Gmsh) and of blocks and side sets (Exodus). VTU has
 no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the volumes.
 """
 
@@ -26,7 +26,7 @@ SURFACE_NAMES = (
     *("top", "bottom", "sides", "free", "absorbing", "rigid"),
 )
 
-# nodes_gmsh = nodes[ORDER]. meshio hands out Gmsh's own 27 nodes in VTK's order.
+# nodes_gmsh = nodes[ORDER]. meshio returns Gmsh's 27 nodes in VTK's order.
 FROM_VTK = np.argsort(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
 )
@@ -44,16 +44,16 @@ _WHAT = "mesh"
 
 @dataclass(frozen=True, eq=False)
 class MeshFile:
-    """What stands in the file.
+    """Contents of a mesh file.
 
     Attributes
     ----------
-    positions : positions (n, 3) of the nodes, m; there may be some that no element has.
+    positions : positions (n, 3) of the nodes, m; some nodes may belong to no element.
     elements : nodes (m, 8 or 27) of the hexahedra in Gmsh's order, or (m, 4) of tetrahedra, in the order of the file.
-    materials : number (m,) of each element's group.
-    groups : names of the groups; empty, and all materials 0, where the file has none.
-    surfaces : for each name the corners (f, 4), of tetrahedra (f, 3), of its faces, going around.
-    ids : number (m,) of each element in the file, or None where the reader is not told.
+    materials : index (m,) of each element's group.
+    groups : names of the groups; if the file has none it is empty, and all materials are 0.
+    surfaces : for each name the corners (f, 4), of tetrahedra (f, 3), of its faces, in cyclic order.
+    ids : ID (m,) of each element in the file, or None if the reader does not provide IDs.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class MeshFile:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of one kind: the name that meshio gives it, their nodes, and the number (0 for none) of their group."""
+    """Cells of one kind: meshio's name, their nodes, and the number (0 for none) of their group."""
 
     kind: str
     nodes: np.ndarray
@@ -80,10 +80,10 @@ def read_mesh_file(path: str | Path) -> MeshFile:
     Raises
     ------
     InputError
-        naming the file: a damaged file, cells that are not hexahedra, no hexahedra at all, hexahedra of 8 and of 27
-        nodes in one mesh, hexahedra without group where others have one, surfaces of a name that says nothing.
-    MissingPackageError
-        when meshio is not installed; Exodus files do without.
+            with the file: a damaged file, cells that are not hexahedra, no hexahedra, both hexahedra of 8 and of 27
+            nodes, hexahedra without a group although others have one, surfaces with an unknown name.
+        MissingPackageError
+            if meshio is not installed and the file is not Exodus.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -92,7 +92,7 @@ def read_mesh_file(path: str | Path) -> MeshFile:
     if suffix in (*_GMSH, *_VTU):
         return _read_with_meshio(path)
     known = ", ".join((*_GMSH, *_VTU, *_EXODUS))
-    raise InputError(_WHAT, f"the file's ending {suffix or '(none)'} is not known", f"allowed are {known}", file=path)
+    raise InputError(_WHAT, f"the file extension {suffix or '(none)'} is not known", f"allowed: {known}", file=path)
 
 
 def _read_with_meshio(path: Path) -> MeshFile:
@@ -126,17 +126,17 @@ def _in_gmsh_order(block: Any, order: np.ndarray) -> np.ndarray:
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
-    """The error for a file that its reader could make nothing of."""
+    """Return the error for a file that its reader cannot interpret."""
     reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-    hint = "Is the file complete?"
-    if "cell data" in reason.lower():  # version 4 with some groups: meshio cannot tell which cells have none
+    hint = "Check that the file is complete"
+    if "cell data" in reason.lower():  # version 4 with some groups: meshio does not report the cells without one
         reason = "some cells have a physical group, and some have none"
         hint = "Save with Mesh.SaveAll = 0, or give every volume and surface a physical group"
     return InputError(_WHAT, f"cannot be read: {reason}", hint=hint, file=path)
 
 
 def _refuse_cut_file(path: Path) -> None:
-    """ValueError: a Gmsh file that does not end with the end of a section."""
+    """ValueError: a Gmsh file does not end with the end of a section."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 100))
         last = file.read().rstrip().rpartition(b"\n")[2]
@@ -145,7 +145,7 @@ def _refuse_cut_file(path: Path) -> None:
 
 
 def _refuse_double_groups(mesh: Any, path: Path) -> None:
-    """InputError: a volume or surface that is in two physical groups; meshio's numbers tell only one of them."""
+    """InputError: a volume or surface is in two physical groups, of which meshio reports only one."""
     for dimension, kind in ((3, "volume"), (2, "surface")):
         names = [name for name, (_, of) in (mesh.field_data or {}).items() if of == dimension]
         names = [name for name in names if name in mesh.cell_sets]
@@ -165,7 +165,7 @@ def _assembled(
     surface_names: Mapping[int, str],
     ids: np.ndarray | None = None,
 ) -> MeshFile:
-    """The mesh of all these cells; groups without a name go by their number."""
+    """Return the mesh of all these cells; groups without a name are named by their number."""
     _refuse_other_cells(path, cells)
     volumes = [part for part in cells if part.kind in ("hexahedron", "hexahedron27") and len(part.nodes)]
     elements = np.concatenate([part.nodes for part in volumes])
@@ -175,7 +175,7 @@ def _assembled(
     face_tags = np.concatenate([np.zeros(0, np.int64), *(part.tags for part in faces)]).astype(np.int64)
     for nodes in (elements, corners):
         if nodes.size and not (0 <= nodes.min() and nodes.max() < len(positions)):
-            raise InputError(_WHAT, "an element has a node that the file does not hold", file=path)
+            raise InputError(_WHAT, "an element has a node that the file does not contain", file=path)
     for kind, names, numbers in (("volume", volume_names, tags), ("surface", surface_names, face_tags)):
         if names and not numbers.any():
             got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
@@ -191,7 +191,7 @@ def _assembled(
 
 
 def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Number of each element's group, and the names of the groups, in the order of their numbers in the file."""
+    """Return the index of each element's group, and the names of the groups, in the order of their numbers."""
     if not tags.any():
         return np.zeros(len(tags), np.int64), ()
     if not tags.all():
@@ -204,7 +204,7 @@ def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.
 
 
 def _refuse_other_cells(path: Path, cells: Sequence[Cells]) -> None:
-    """InputError: cells that are no hexahedra, or none that are, or both kinds of hexahedra."""
+    """InputError: cells that are not hexahedra, no hexahedra, or both kinds of hexahedra."""
     counts: dict[str, int] = {}
     for part in cells:
         counts[part.kind] = counts.get(part.kind, 0) + len(part.nodes)
@@ -214,22 +214,22 @@ def _refuse_other_cells(path: Path, cells: Sequence[Cells]) -> None:
     if others:
         got = "it has " + ", ".join(_counted(kind, count) for kind, count in others.items())
         total = sum(hexahedra.values())
-        got += f" beside {total} hexahedr{'on' if total == 1 else 'a'}" if hexahedra else ""
+        got += f" in addition to {total} hexahedr{'on' if total == 1 else 'a'}" if hexahedra else ""
         incomplete = any(kind.startswith("hexahedron") for kind in others)
         hint = "In Gmsh set Mesh.SecondOrderIncomplete = 0 and Mesh.ElementOrder to 1 or 2" if incomplete else ""
         hint = hint or "In Gmsh use transfinite volumes with Recombine; check that all of it was recombined"
         raise InputError(_WHAT, got, "every cell must be a hexahedron of 8 or 27 nodes", hint, file=path)
     if not hexahedra:
         there = ", ".join(_counted(kind, count) for kind, count in counts.items()) or "no cells"
-        hint = "In Gmsh mesh in 3D; with physical groups only what is in one is saved: is there a physical volume?"
-        raise InputError(_WHAT, f"it has no hexahedra but {there}", hint=hint, file=path)
+        hint = "In Gmsh mesh in 3D; if there are physical groups, define a physical volume, since only groups are saved"
+        raise InputError(_WHAT, f"it has no hexahedra, only {there}", hint=hint, file=path)
     if len(hexahedra) > 1:
         got = f"of the hexahedra {hexahedra['hexahedron']} have 8 nodes and {hexahedra['hexahedron27']} have 27"
         raise InputError(_WHAT, got, "all must have the same number of nodes", file=path)
 
 
 def _counted(kind: str, count: int) -> str:
-    """So many cells, in words: without the number of their nodes, but for hexahedra."""
+    """Format a number of cells, with the number of nodes only for hexahedra."""
     base = kind.rstrip("0123456789")
     if base == "hexahedron":
         return f"{count} hexahedr{'on' if count == 1 else 'a'} of {kind[len(base) :] or 8} nodes"
@@ -239,12 +239,12 @@ def _counted(kind: str, count: int) -> str:
 
 
 def check_surface_name(path: Path, name: str) -> None:
-    """InputError: a surface of this name says nothing about its boundary condition."""
+    """InputError: the name of a surface does not specify a boundary condition."""
     if name in SURFACE_NAMES:
         return
     close = get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), SURFACE_NAMES, n=1, cutoff=0.5)
     hint = f"Did you mean '{close[0]}'?" if close else ""
-    allowed = f"allowed are {', '.join(SURFACE_NAMES)}"
+    allowed = f"allowed: {', '.join(SURFACE_NAMES)}"
     raise InputError(_WHAT, f"the surface group '{name}' has a name that is not known", allowed, hint, file=path)
 
 
@@ -252,7 +252,7 @@ def check_surface_name(path: Path, name: str) -> None:
 
 
 def _read_exodus(path: Path) -> MeshFile:
-    """meshio leaves out the names of blocks, the side sets and the numbers of the elements: read without it."""
+    """Read an Exodus file without meshio, which ignores the names of blocks, side sets and element IDs."""
     try:
         with open_arrays(path) as entries:
             return _from_exodus(path, entries)
@@ -273,7 +273,7 @@ def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:
     volume_names, surface_names = {}, {}
     blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
     labels = _labels(entries, "eb", len(blocks))
-    corners: list[np.ndarray] = []  # of all elements in the order of the file, which side sets count in
+    corners: list[np.ndarray] = []  # of all elements in the order of the file, to which side sets refer
     for name in sorted(blocks, key=lambda name: int(name[7:])):
         tag, nodes = int(name[7:]), entries[name].load().astype(np.int64) - 1
         kind = _exodus_kind(str(entries[name].attributes.get("elem_type", "")), nodes.shape[1])
@@ -298,7 +298,7 @@ def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:
 
 
 def _exodus_kind(name: str, count: int) -> str:
-    """The kind that meshio calls a block of elements of this name, with this number of nodes each."""
+    """Return meshio's name for a block of elements with this name and number of nodes."""
     stems = {"hex": "hexahedron", "she": "quad", "qua": "quad", "tet": "tetra", "wed": "wedge", "pyr": "pyramid"}
     stems |= {"tri": "triangle", "bar": "line", "bea": "line", "tru": "line", "edg": "line", "sph": "vertex"}
     stems |= {"cir": "vertex", "poi": "vertex", "nod": "vertex"}
@@ -308,7 +308,7 @@ def _exodus_kind(name: str, count: int) -> str:
 
 
 def _labels(entries: Mapping[str, ArrayEntry], prefix: str, count: int) -> list[str]:
-    """Names of the blocks ("eb") or side sets ("ss"): their numbers where they have no name."""
+    """Return the names of the blocks ("eb") or side sets ("ss"); default: their numbers."""
     properties = entries.get(f"{prefix}_prop1")
     numbers = np.arange(1, count + 1) if properties is None else properties.load().reshape(-1)
     labels = [str(number) for number in numbers.tolist()]

@@ -22,15 +22,15 @@ class SampleTable:
 
 
 def read_samples(path: str | Path) -> SampleTable:
-    """Read samples, one or two numbers a line, separated by blanks or commas.
+    """Read samples, one or two numbers per line, separated by blanks or commas.
 
-    Blank lines, and what follows ``#``, ``!`` or ``%``, are comments.
+    Blank lines, and text after ``#``, ``!`` or ``%``, are ignored.
 
     Raises
     ------
     InputError
-        with the line, when a number cannot be read, lines differ in their count of numbers, times do not
-        increase, or there are fewer than two samples.
+        with the line: a word is not a number, lines have different numbers of columns, times do not increase, or there
+        are fewer than two samples.
     """
     path = Path(path)
     rows: list[tuple[int, list[float]]] = []

@@ -1,4 +1,4 @@
-"""What a SEG-Y file of revision 1 can hold: intervals in whole microseconds, and numbers of 16 bits."""
+"""Limits of SEG-Y files of revision 1: intervals in integer microseconds, and 16-bit integers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import math
 from fractions import Fraction
 
 LARGEST = 32767
-"""The greatest number of 16 bits: of samples in a trace, and of microseconds between two."""
+"""Largest 16-bit integer: the maximum number of samples per trace, and of microseconds between samples."""
 
 _LONGEST_ROUND = 20_000
-"""The largest 1, 2 or 5 times a power of ten, in microseconds, that is not above `LARGEST`."""
+"""Largest 1, 2 or 5 times a power of ten, in microseconds, that does not exceed `LARGEST`."""
 
 _ROUNDING = 2e-6
-"""Part of an interval that may be rounded away: a schedule keeps the interval asked for to 1e-6."""
+"""Tolerance for rounding an interval: schedules represent the requested interval to 1e-6."""
 
 
 def microseconds(interval: float) -> int | None:
-    """An interval in s as a whole number of microseconds; None where it is none."""
+    """Return an interval in s as integer microseconds; None if it is not one."""
     whole = round(interval * 1e6)
     return whole if whole > 0 and abs(interval * 1e6 - whole) <= _ROUNDING * whole else None
 
 
 def interval_problem(interval: float, sample_count: int) -> tuple[str, str, str] | None:
-    """Why traces with an interval in s cannot be written (got, allowed, hint); None where they can."""
+    """Return the reason (got, allowed, hint) why traces with an interval in s cannot be written, or None."""
     whole = microseconds(interval)
     if whole is None:
-        allowed = "segy has whole microseconds between two samples"
-        return f"{interval:.9g} s is no whole number of microseconds", allowed, f"{_nearest(interval):.6f} would do"
+        allowed = "SEG-Y requires integer microseconds between samples"
+        return f"{interval:.9g} s is not an integer number of microseconds", allowed, f"use {_nearest(interval):.6f}"
     if whole > LARGEST:
-        allowed = f"segy has at most {LARGEST} microseconds between two samples"
-        return f"{interval:.9g} s is too long for segy", allowed, "miniseed and sac hold any interval"
+        allowed = f"SEG-Y permits at most {LARGEST} microseconds between samples"
+        return f"{interval:.9g} s is too long for SEG-Y", allowed, "use miniseed or sac, which support any interval"
     if sample_count > LARGEST:
-        allowed = f"segy has at most {LARGEST} in a trace"
-        return f"{interval:.9g} s makes {sample_count} samples", allowed, "a longer interval, or a shorter duration"
+        allowed = f"SEG-Y permits at most {LARGEST} in a trace"
+        return f"{interval:.9g} s makes {sample_count} samples", allowed, "use a longer interval or a shorter duration"
     return None
 
 

@@ -1,7 +1,7 @@
-"""Sections out of SEG-Y files: one trace for each place along a line, samples down; through segyio.
+"""Sections from SEG-Y files: one trace per position along a line, samples downwards; through segyio.
 
-For a section in depth SEG-Y has no field of its own: by custom the sample interval, whose unit is the microsecond or
-a thousandth of a millisecond, holds a thousandth of a metre.
+SEG-Y has no field for depth sections: by convention the sample interval, whose unit is the microsecond or a thousandth
+of a millisecond, then is in thousandths of a meter.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from lithowave.readers.array_files import DAMAGE
 
 @dataclass(frozen=True, eq=False)
 class SegySection:
-    """The numbers of a section as they stand in the file.
+    """Contents of a section.
 
     Attributes
     ----------
     values : (n_traces, n_samples) float32, without a unit.
-    cdp_x, cdp_y : (n_traces,) CDP coordinates of the traces with their scalar applied, m; zeros where there are none.
-    sample_interval : of the header, in thousandths of a metre for a section in depth; 0 where there is none.
+    cdp_x, cdp_y : (n_traces,) CDP coordinates of the traces with their scalar applied, m; default: zeros.
+    sample_interval : of the header, in thousandths of a meter for a depth section; 0 if missing.
     """
 
     path: Path
@@ -36,11 +36,11 @@ class SegySection:
 
 
 def read_segy_section(path: str | Path) -> SegySection:
-    """Read all traces of a file (IBM or IEEE floats, or whole numbers), in their order.
+    """Read all traces of a file (IBM or IEEE floats, or integers), in their order.
 
     Raises
     ------
-    InputError: the file is no SEG-Y file, is damaged, or has a sample without a value.
+    InputError: the file is not a SEG-Y file, is damaged, or has a sample without a value.
     MissingPackageError: segyio is not installed.
     """
     path = Path(path)
@@ -50,7 +50,7 @@ def read_segy_section(path: str | Path) -> SegySection:
 
     field = segyio.TraceField
     try:
-        with warnings.catch_warnings():  # segyio's remarks on headers that are of no use here
+        with warnings.catch_warnings():  # segyio's remarks on unused headers
             warnings.simplefilter("ignore")
             with segyio.open(str(path), ignore_geometry=True) as file:
                 values = np.asarray(file.trace.raw[:], dtype=np.float32)
@@ -61,7 +61,8 @@ def read_segy_section(path: str | Path) -> SegySection:
                 interval = int(file.bin[segyio.BinField.Interval])
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError("section", f"cannot be read as SEG-Y: {reason}", "is the file complete?", file=path) from None
+        hint = "check that the file is complete"
+        raise InputError("section", f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
     lacking = ~np.isfinite(values)
     if lacking.any():
         trace, sample = (int(index) for index in np.unravel_index(int(lacking.argmax()), values.shape))
@@ -73,6 +74,6 @@ def read_segy_section(path: str | Path) -> SegySection:
 
 
 def coordinate_factors(scalars: np.ndarray) -> np.ndarray:
-    """Factors to coordinates from the scalars of trace headers: below 0 they divide, 0 stands for 1."""
+    """Return factors for coordinates from the scalars of trace headers: negative ones divide, 0 means 1."""
     sizes = np.where(scalars == 0.0, 1.0, np.abs(scalars))
     return np.where(scalars < 0.0, 1.0 / sizes, sizes)

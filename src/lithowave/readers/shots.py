@@ -1,7 +1,7 @@
-"""CSV files of shots: a first line with the names of the columns, then a line for each shot.
+"""CSV files of shots: a first line with the column names, then one line per shot.
 
-Places are ``x, y, z`` or ``x, y`` in m, or ``longitude, latitude`` in degrees; ``depth``, in m below the surface, goes
-with the latter two. ``name`` and ``scale`` may stand beside them. A line that begins with # is a comment.
+Positions are ``x, y, z`` or ``x, y`` in m, or ``longitude, latitude`` in degrees; ``depth``, in m below the surface,
+may be added to the latter two. ``name`` and ``scale`` are optional. Lines that begin with # are comments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_PROBLEMS = 20
 
 @dataclass(frozen=True)
 class ShotRecord:
-    """One shot as the file has it. place : (x, y, z) or (x, y) in m, or (longitude, latitude) in degrees."""
+    """A shot in the file. place : (x, y, z) or (x, y) in m, or (longitude, latitude) in degrees."""
 
     name: str
     place: tuple[float, ...]
@@ -38,13 +38,13 @@ def read_shots(path: str | Path) -> list[ShotRecord]:
     Raises
     ------
     InputError
-        for columns that are unknown or do not make a place, and with the line for every line that cannot be read.
+        for columns that are unknown or do not define a position, and with the line for every invalid line.
     """
     path = Path(path)
     lines = [(number, line) for number, line in enumerate(read_lines(path, _WHAT), start=1)]
     rows = [(number, _cells(line)) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not rows:
-        raise InputError(_WHAT, "the file has no shot", f"expected columns out of: {', '.join(_COLUMNS)}", file=path)
+        raise InputError(_WHAT, "the file has no shot", f"expected columns from: {', '.join(_COLUMNS)}", file=path)
     (first_line, names), *rows = rows
     columns = _columns([name.lower() for name in names], path, first_line)
     records: list[ShotRecord] = []
@@ -70,13 +70,13 @@ def _columns(names: list[str], path: Path, line: int) -> list[str]:
     unknown = [name for name in names if name not in _COLUMNS]
     twice = [name for name in names if names.count(name) > 1]
     if unknown or twice:
-        got = f"{unknown[0]!r} is no column" if unknown else f"the column {twice[0]!r} stands twice"
-        allowed = f"the first line names columns out of: {', '.join(_COLUMNS)}"
+        got = f"{unknown[0]!r} is not a column" if unknown else f"the column {twice[0]!r} appears twice"
+        allowed = f"the first line must name columns from: {', '.join(_COLUMNS)}"
         raise InputError(_WHAT, got, allowed, file=path, line=line)
     place = tuple(name for name in _COLUMNS if name in names and name not in ("name", "scale"))
     if place not in _PLACES:
         expected = "; ".join(", ".join(columns) for columns in _PLACES)
-        got = f"the columns {', '.join(place)} are no place" if place else "no column is a place"
+        got = f"the columns {', '.join(place)} do not define a position" if place else "no column defines a position"
         raise InputError(_WHAT, got, f"expected one of: {expected}", file=path, line=line)
     return names
 
@@ -98,6 +98,6 @@ def _record(columns: list[str], cells: list[str], path: Path, line: int) -> Shot
         raise InputError("scale", f"{scale:.12g} is out of range", "must be greater than 0", file=path, line=line)
     if abs(values.get("latitude", 0.0)) > 90.0 or abs(values.get("longitude", 0.0)) > 360.0:
         allowed = "latitude is -90 to 90, longitude -360 to 360"
-        raise InputError(_WHAT, "these are no degrees", allowed, file=path, line=line)
+        raise InputError(_WHAT, "these are not degrees", allowed, file=path, line=line)
     place = tuple(values[name] for name in ("x", "y", "z", "longitude", "latitude") if name in values)
     return ShotRecord(name, place, "latitude" in values, values.get("depth", 0.0), scale)

@@ -1,7 +1,7 @@
-"""STATIONS files: one station a line: ``name network latitude longitude elevation burial``.
+"""STATIONS files: one station per line: ``name network latitude longitude elevation burial``.
 
-With Cartesian coordinates the third column is y (North) and the fourth x (East), in m: the place of latitude
-is that of y.  What follows ``#`` or ``!`` is a comment.
+With Cartesian coordinates the third column is y (North) and the fourth x (East), in m: y replaces latitude. Text after
+``#`` or ``!`` is a comment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_PROBLEMS = 20
 
 @dataclass(frozen=True)
 class StationRecord:
-    """One station as the file has it.
+    """A station in the file.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ def read_stations(path: str | Path) -> list[StationRecord]:
     Raises
     ------
     InputError
-        with the line, for every line that cannot be read, stations that stand twice, and a last line that is
-        cut off. A file cut exactly between two lines is no different from a shorter file.
+        with the line: invalid lines, repeated stations, and a truncated last line. A file truncated exactly between
+        two lines cannot be distinguished from a shorter file.
     """
     path = Path(path)
     lines = read_lines(path, _WHAT)
@@ -114,8 +114,8 @@ def _refuse_second(record: StationRecord, seen: dict[tuple[str, str], int], path
     if key in seen:
         raise InputError(
             _WHAT,
-            f"the station {record.network}.{record.name} stands on line {seen[key]} already",
-            "every station may stand once",
+            f"the station {record.network}.{record.name} is already on line {seen[key]}",
+            "each station may appear once",
             file=path,
             line=record.line_number,
         )
@@ -123,7 +123,7 @@ def _refuse_second(record: StationRecord, seen: dict[tuple[str, str], int], path
 
 
 def _cut_last_line(lines: list[str], records: list[StationRecord], path: Path) -> list[InputError]:
-    """A last line without a line end whose last number has fewer decimals than the same one a line before."""
+    """Return an error if the last line has no line end and its last number has fewer decimals than the one before."""
     last = records[-1]
     if last.line_number != len(lines) or len(records) < 2:
         return []

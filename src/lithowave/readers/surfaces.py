@@ -1,9 +1,9 @@
-"""Surfaces of the ground: heights on a rectilinear grid, from NetCDF, HDF5 or NumPy ``.npz`` files.
+"""Surfaces: elevations on a rectilinear grid, from NetCDF, HDF5 or NumPy ``.npz`` files.
 
-The file holds ``elevation`` (m, positive upwards) and its axes ``x`` (East) and ``y`` (North) in m, rising. The
-dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do by
-an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, since x and y differ
-in their number of points. ``units`` attributes are honoured, without them numbers are metres.
+The file contains ``elevation`` (m, positive upwards) and its ascending axes ``x`` (East) and ``y`` (North) in m. The
+dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do
+with an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, so x and y must
+have different numbers of points. The default unit is the meter; ``units`` attributes override it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
-from lithowave.readers.file_units import LENGTH, si_factor
+from lithowave.readers.units import LENGTH, si_factor
 
 _WHAT = "surface"
 _NAMES = ("x", "y", "elevation")
@@ -26,17 +26,17 @@ _SHAPE = ("y", "x")
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A smooth surface z(x, y) through heights on a grid.
+    """A smooth surface z(x, y) through elevations on a grid.
 
     Between the points it is a piecewise cubic along each axis, whose slopes at the points are those of the parabola
-    through three neighbours (Catmull-Rom on equal steps): height and slope are continuous, and parabolas exact.
-    Beyond the grid the height is that of the nearest point of its edge.
+    through three neighbors (Catmull-Rom on equal steps): elevation and slope are continuous, and parabolas exact.
+    Beyond the grid the elevation is that of the nearest edge point.
 
     Attributes
     ----------
     path : the file.
-    x, y : the axes in m, rising.
-    elevation : heights in m, of shape (ny, nx).
+    x, y : the axes in m, ascending.
+    elevation : elevations in m, of shape (ny, nx).
     unused : names of the other variables of the file.
     """
 
@@ -47,7 +47,7 @@ class Surface:
     unused: tuple[str, ...] = ()
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Height in m at points in m: an array of the broadcast shape of x and y."""
+        """Return the elevation in m at points in m: an array of the broadcast shape of x and y."""
         points_x, points_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         first_x, weights_x = cubic_weights(points_x, self.x)
         first_y, weights_y = cubic_weights(points_y, self.y)
@@ -66,16 +66,16 @@ class Surface:
 
     @property
     def low(self) -> float:
-        """The lowest height of the file, m; between its points the surface may pass a little below."""
+        """Lowest elevation in the file, m; between its points the surface may be slightly lower."""
         return float(self.elevation.min())
 
     @property
     def high(self) -> float:
-        """The greatest height of the file, m; between its points the surface may pass a little above."""
+        """Highest elevation in the file, m; between its points the surface may be slightly higher."""
         return float(self.elevation.max())
 
     def range_in(self, x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
-        """The lowest and the greatest height in a rectangle with these ends (m), on its rim and the file's points."""
+        """Return the lowest and highest elevation in a rectangle with these ends (m), on its rim and at file points."""
         parts = tuple(
             slice(*np.searchsorted(axis, ends, side="left")) for axis, ends in ((self.y, y), (self.x, x))
         )
@@ -88,7 +88,7 @@ class Surface:
 
 
 def cubic_weights(points: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What a cubic along a rising axis needs: index of the first of up to four axis points, and their weights.
+    """Return the index of the first of up to four axis points of a cubic, and their weights, for an ascending axis.
 
     Points beyond the axis are moved to its ends.
     """
@@ -113,7 +113,7 @@ def cubic_weights(points: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, lis
 
 
 def _slope_weights(axis: np.ndarray, width: int) -> np.ndarray:
-    """Weights (n, width) of the nearest axis points in the slope at each: of the parabola, or line, through them."""
+    """Return weights (n, width) of the nearest axis points for the slope of the parabola, or line, through them."""
     if width == 2:
         return np.array([[-1.0, 1.0]] * 2) / (axis[1] - axis[0])
     begin = np.clip(np.arange(axis.size) - 1, 0, axis.size - 3)
@@ -133,8 +133,8 @@ def read_surface(path: str | Path) -> Surface:
     Raises
     ------
     InputError
-        naming the file and the variable: missing variables, unknown units, axes in degrees or that do not rise, a
-        shape that does not fit, points without a value, a damaged file.
+        with the file and the variable: missing variables, unknown units, axes in degrees or not ascending, an
+        inconsistent shape, points without a value, a damaged file.
     """
     path = Path(path)
     with open_arrays(path, _WHAT) as entries:
@@ -152,7 +152,7 @@ def read_surface(path: str | Path) -> Surface:
 
 
 def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
-    """The numbers in metres."""
+    """Return the values in meters."""
     units = str(entry.attributes.get("units", "")).strip()
     factor = si_factor(units, LENGTH) if units else 1.0
     if factor is None:
@@ -163,7 +163,7 @@ def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
     try:
         return entry.values().astype(np.float64) * factor
     except DAMAGE as error:
-        raise InputError(name, f"cannot be read: {error}", hint="is the file complete?", file=path) from None
+        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
 
 
 def _read_axis(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
@@ -177,14 +177,14 @@ def _read_axis(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
     steps = np.diff(values)
     if not (steps > 0.0).all():
         at = int(np.flatnonzero(steps <= 0.0)[0]) + 1
-        hint = "turn the axis and the heights around" if (steps < 0.0).all() else ""
-        got = f"the coordinates do not rise: {values[at - 1]:z.12g} m, then {values[at]:z.12g} m at index {at}"
+        hint = "reverse the axis and the elevations" if (steps < 0.0).all() else ""
+        got = f"the coordinates do not increase: {values[at - 1]:z.12g} m, then {values[at]:z.12g} m at index {at}"
         raise InputError(name, got, "each must be greater than the one before", hint, file=path)
     return values
 
 
 def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
-    """Heights in metres of shape (ny, nx)."""
+    """Return elevations in meters of shape (ny, nx)."""
     dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE}, path)
     if str(entry.attributes.get("positive", "up")).strip().lower() != "up":
         raise InputError(

@@ -1,12 +1,12 @@
-"""Meshes of tetrahedra as other programs write them: Gmsh .msh (2 and 4.1, text and binary), GAMBIT .neu and VTU.
+"""Tetrahedral meshes in files of other programs: Gmsh .msh (2 and 4.1, text and binary), GAMBIT .neu and VTU.
 
-What stands in the file comes out as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh`
-makes a checked mesh of them. Lengths are in metres. Volumes and surfaces get their names from physical groups
-(Gmsh) and from element groups and boundary conditions (GAMBIT). VTU has no names: an integer cell array
-``gmsh:physical`` or ``material`` numbers the volumes.
+The contents are returned as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh` makes a
+checked mesh of them. Lengths are in meters. Names of volumes and surfaces are those of physical groups (Gmsh), and of
+element groups and boundary conditions (GAMBIT). VTU has no names: an integer cell array ``gmsh:physical`` or
+``material`` numbers the volumes.
 
-Gmsh's files are read here and not by meshio: every element keeps its number, every count is held against what
-stands there, and a million elements in text take seconds.
+Gmsh files are read without meshio: all element IDs are stored, all counts are compared with the contents, and a million
+elements in text take seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lithowave.readers.gambit import (
 )
 from lithowave.readers.hexahedral_mesh import MeshFile, check_surface_name, grouped, unreadable
 
-# Name and number of nodes of Gmsh's types of elements: those of VTK in meshio's words.
+# Names and node counts of Gmsh's element types, with the VTK names of meshio.
 # fmt: off
 GMSH_KINDS = {
     1: ("line", 2), 2: ("triangle", 3), 3: ("quad", 4), 4: ("tetra", 4), 5: ("hexahedron", 8),
@@ -44,7 +44,7 @@ GMSH_KINDS = {
     15: ("vertex", 1), 16: ("quad8", 8), 17: ("hexahedron20", 20), 18: ("wedge15", 15), 19: ("pyramid13", 13),
     21: ("triangle10", 10), 26: ("line4", 4), 29: ("tetra20", 20),
 }
-# One and many of a kind, and how many corners it has.
+# Singular and plural of each kind, and its number of corners.
 _WORDS = {
     "tetra": ("tetrahedron", "tetrahedra", 4), "hexahedron": ("hexahedron", "hexahedra", 8),
     "wedge": ("wedge", "wedges", 6), "pyramid": ("pyramid", "pyramids", 5), "quad": ("quad", "quads", 4),
@@ -62,17 +62,17 @@ def read_tetrahedra_file(path: str | Path) -> MeshFile:
     Raises
     ------
     InputError
-        naming the file: a damaged file, cells that are not tetrahedra of four nodes, no tetrahedra at all,
-        tetrahedra without group where others have one, surfaces of a name that says nothing.
-    MissingPackageError
-        when meshio is not installed; only VTU needs it.
+            with the file: a damaged file, cells that are not tetrahedra of four nodes, no tetrahedra, tetrahedra
+            without a group although others have one, surfaces with an unknown name.
+        MissingPackageError
+            if meshio is not installed and the file is VTU.
     """
     path = Path(path)
     readers = {".msh": _read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu}
     suffix = path.suffix.lower()
     if suffix not in readers:
-        got = f"the file's ending {suffix or '(none)'} is not known"
-        raise InputError(_WHAT, got, f"allowed are {', '.join(readers)}", file=path)
+        got = f"the file extension {suffix or '(none)'} is not known"
+        raise InputError(_WHAT, got, f"allowed: {', '.join(readers)}", file=path)
     try:
         return assembled(path, *readers[suffix](path))
     except InputError as error:
@@ -94,7 +94,7 @@ def _read_vtu(path: Path) -> CellFile:
             nodes = np.asarray(block.data).astype(np.int64)
             tags = np.asarray(mesh.cell_data[name][number] if name else np.zeros(len(nodes)))
             if tags.shape != (len(nodes),) or not (tags == np.rint(tags)).all():
-                raise ValueError(f"the cell array {name} does not number the groups by integers, one a cell")
+                raise ValueError(f"the cell array {name} must have one integer per cell, the number of its group")
             ids = np.arange(count, count + len(nodes))
             blocks.append(CellBlock(block.type, ids, nodes, tags.astype(np.int64)))
             count += len(nodes)
@@ -104,7 +104,7 @@ def _read_vtu(path: Path) -> CellFile:
     return positions, blocks, {}, {}
 
 
-# What all formats share
+# Shared by all formats
 
 
 def assembled(
@@ -114,9 +114,9 @@ def assembled(
     volume_names: Mapping[int, str],
     surface_names: Mapping[int, str],
 ) -> MeshFile:
-    """The mesh of all these cells; groups without a name go by their number.
+    """Return the mesh of all these cells; groups without a name are named by their number.
 
-    InputError: as of `read_tetrahedra_file`.
+    InputError: as `read_tetrahedra_file`.
     """
     refuse_other_cells(path, blocks)
     for block in blocks:
@@ -142,7 +142,7 @@ def assembled(
 
 
 def _joined(blocks: Sequence[CellBlock], kind: str, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers, nodes and tags of all cells of a kind."""
+    """Return IDs, nodes and tags of all cells of a kind."""
     found = [block for block in blocks if block.kind == kind]
     nothing = np.zeros(0, np.int64)
     return (
@@ -153,16 +153,16 @@ def _joined(blocks: Sequence[CellBlock], kind: str, count: int) -> tuple[np.ndar
 
 
 def _refuse_lost_nodes(path: Path, block: CellBlock, count: int) -> None:
-    """InputError: a cell has a node that the file does not hold."""
+    """InputError: a cell has a node that the file does not contain."""
     lost = ((block.nodes < 0) | (block.nodes >= count)).any(axis=1)
     if lost.any():
         word = "element" if block.kind == "tetra" else block.kind
-        got = f"{word} {block.ids[np.argmax(lost)]} has a node that the file does not hold"
-        raise InputError(_WHAT, got, f"there are {count} nodes", "Is the file complete?", file=path)
+        got = f"{word} {block.ids[np.argmax(lost)]} has a node that the file does not contain"
+        raise InputError(_WHAT, got, f"there are {count} nodes", "Check that the file is complete", file=path)
 
 
 def refuse_other_cells(path: Path, blocks: Sequence[CellBlock]) -> None:
-    """InputError: cells that are no tetrahedra of four nodes, or none that are."""
+    """InputError: cells that are not tetrahedra of four nodes, or no tetrahedra."""
     counts: dict[str, int] = {}
     for block in blocks:
         if len(block.ids):
@@ -174,7 +174,7 @@ def refuse_other_cells(path: Path, blocks: Sequence[CellBlock]) -> None:
     }
     if others:
         got = "it has " + ", ".join(counted_cells(kind, count) for kind, count in others.items())
-        got += f" beside {counted_cells('tetra', counts['tetra'])}" if "tetra" in counts else ""
+        got += f" in addition to {counted_cells('tetra', counts['tetra'])}" if "tetra" in counts else ""
         first = next(int(block.ids[0]) for block in blocks if block.kind in others and len(block.ids))
         got += f"; the first is element {first}"
         curved = any(kind.startswith(("tetra", "triangle")) for kind in others)
@@ -182,12 +182,12 @@ def refuse_other_cells(path: Path, blocks: Sequence[CellBlock]) -> None:
         raise InputError(_WHAT, got, "every cell must be a tetrahedron of 4 nodes", hint, file=path)
     if "tetra" not in counts:
         there = ", ".join(counted_cells(kind, count) for kind, count in counts.items()) or "no cells"
-        hint = "In Gmsh mesh in 3D; with physical groups only what is in one is saved: is there a physical volume?"
-        raise InputError(_WHAT, f"it has no tetrahedra but {there}", hint=hint, file=path)
+        hint = "In Gmsh mesh in 3D; if there are physical groups, define a physical volume, since only groups are saved"
+        raise InputError(_WHAT, f"it has no tetrahedra, only {there}", hint=hint, file=path)
 
 
 def counted_cells(kind: str, count: int) -> str:
-    """So many cells, in words; with the number of their nodes, where it is not that of the corners."""
+    """Format a number of cells, with the number of nodes if it differs from that of corners."""
     base = kind.rstrip("0123456789")
     one, many, least = _WORDS.get(base, (base, base + "s", 0))
     nodes = kind[len(base) :]
@@ -204,7 +204,7 @@ class BinaryNumbers:
         self.data, self.place, self.whole = data, 0, np.dtype(f"u{size}")
 
     def take(self, count: int, kind: np.dtype) -> np.ndarray:
-        """The next numbers. ValueError: there are not as many."""
+        """Return the next numbers. ValueError: there are fewer."""
         if not 0 <= count * kind.itemsize <= len(self.data) - self.place:
             left = len(self.data) - self.place
             raise ValueError(f"there are {left} bytes where {count} numbers of {kind.itemsize} bytes should follow")
@@ -212,29 +212,29 @@ class BinaryNumbers:
         return np.frombuffer(self.data, kind, count, self.place - count * kind.itemsize)
 
     def ints(self, count: int) -> np.ndarray:
-        """The next integers."""
+        """Return the next integers."""
         return self.take(count, np.dtype(np.int32)).astype(np.int64)
 
     def sizes(self, count: int) -> np.ndarray:
-        """The next counts or numbers of nodes or elements."""
+        """Return the next counts or IDs of nodes or elements."""
         found = self.take(count, self.whole)
         if count and found.max() > 2**62:
-            raise ValueError("there is a number beyond all bounds")
+            raise ValueError("there is a number out of range")
         return found.astype(np.int64)
 
     def reals(self, count: int) -> np.ndarray:
-        """The next reals."""
+        """Return the next reals."""
         return self.take(count, np.dtype(float))
 
     @property
     def done(self) -> bool:
-        """Whether only white space is left."""
+        """True if only white space is left."""
         return not self.data[self.place :].strip()
 
 
 @dataclass(frozen=True)
 class Section:
-    """What stands between $Name and $EndName, and the number in the file of its first line."""
+    """Text between $Name and $EndName, and the line number of its first line."""
 
     name: str
     body: bytes
@@ -249,10 +249,10 @@ def _read_gmsh(path: Path) -> CellFile:
     version, binary, size = gmsh_header(sections["MeshFormat"])
     if version != "4.1" and version.split(".")[0] != "2":
         got = f"it is of version {version} of Gmsh's format"
-        raise InputError(_WHAT, got, "2.2 and 4.1 can be read", "In Gmsh set Mesh.MshFileVersion = 4.1", file=path)
+        raise InputError(_WHAT, got, "allowed: 2.2 and 4.1", "In Gmsh set Mesh.MshFileVersion = 4.1", file=path)
     if "PartitionedEntities" in sections:
         hint = "In Gmsh save without partitions"
-        raise InputError(_WHAT, "the mesh is cut into partitions", "it must be in one piece", hint, file=path)
+        raise InputError(_WHAT, "the mesh is partitioned", "it must not be", hint, file=path)
     names = physical_names(sections.get("PhysicalNames"))
     if version == "4.1":
         positions, blocks = gmsh_4(sections, size if binary else 0, names)
@@ -262,7 +262,7 @@ def _read_gmsh(path: Path) -> CellFile:
 
 
 def gmsh_sections(data: bytes) -> dict[str, Section]:
-    """The sections of a file by their names. ValueError: one that does not end, or stands there twice."""
+    """Return the sections of a file by name. ValueError: a section does not end, or is repeated."""
     found: dict[str, Section] = {}
     place, line = 0, 1
     while match := re.compile(rb"\s*\$(\w+)[ \t\r]*\n").match(data, place):
@@ -278,45 +278,45 @@ def gmsh_sections(data: bytes) -> dict[str, Section]:
         place = end + len(name) + 4
     if data[place:].strip():
         line += data.count(b"\n", place, len(data) - len(data[place:].lstrip()))
-        raise ValueError(f"line {line}: a section ($...) should begin there")
+        raise ValueError(f"line {line}: expected a section ($...)")
     return found
 
 
 def gmsh_header(section: Section) -> tuple[str, bool, int]:
-    """Version of the format, whether it is binary, and bytes of a size."""
+    """Return the version of the format, whether it is binary, and the bytes of a size."""
     words = section.body.split(maxsplit=3)
     if len(words) < 3 or words[1] not in (b"0", b"1") or words[2] not in (b"4", b"8"):
-        raise ValueError(f"line {section.line}: version, kind of file (0 or 1) and size of data should stand there")
+        raise ValueError(f"line {section.line}: expected version, kind of file (0 or 1) and size of data")
     binary = words[1] == b"1"
     if binary and np.frombuffer(section.body.split(b"\n", 1)[1][:4], np.int32).tolist() != [1]:
-        raise ValueError("it is binary with the bytes of its numbers in the other order")
+        raise ValueError("it is a binary file with the other byte order")
     return words[0].decode("latin-1"), binary, int(words[2])
 
 
 def physical_names(section: Section | None) -> dict[int, dict[int, str]]:
-    """Names of the physical groups by dimension and number."""
+    """Return the names of the physical groups by dimension and number."""
     names: dict[int, dict[int, str]] = {dimension: {} for dimension in range(4)}
     rows = section.body.decode("utf-8", "replace").strip().splitlines() if section else ["0"]
     if not rows or not rows[0].strip().isdigit() or int(rows[0]) != len(rows) - 1:
-        raise ValueError("the section $PhysicalNames does not hold as many names as its first line says")
+        raise ValueError("the section $PhysicalNames does not contain the number of names in its first line")
     for number, row in enumerate(rows[1:], 1):
         match = re.fullmatch(r'\s*([0-3])\s+(\d+)\s+"(.*)"\s*', row)
         if match is None:
-            raise ValueError(f"line {section.line + number}: dimension, number and \"name\" should stand there")
+            raise ValueError(f"line {section.line + number}: expected dimension, number and \"name\"")
         names[int(match[1])][int(match[2])] = match[3]
     return names
 
 
 def _count_line(section: Section) -> tuple[int, bytes]:
-    """The count in the first line of a section, and what follows."""
+    """Return the count in the first line of a section, and the rest."""
     first, _, rest = section.body.partition(b"\n")
     if not first.strip().isdigit():
-        raise ValueError(f"line {section.line}: the count of the section ${section.name} should stand there")
+        raise ValueError(f"line {section.line}: expected the count of the section ${section.name}")
     return int(first), rest
 
 
 def _cell_block(kind: int, ids: np.ndarray, nodes: np.ndarray, tags: np.ndarray, node_places: Places) -> CellBlock:
-    """Cells of a Gmsh type. Those that are only counted do without nodes."""
+    """Return cells of a Gmsh type; nodes are omitted for kinds that are only counted."""
     name = GMSH_KINDS[kind][0]
     places = node_places(nodes) if name in ("tetra", "triangle") else nodes[:, :0]
     return CellBlock(name, ids, places, tags)
@@ -332,7 +332,7 @@ def _node_count(kind: int) -> int:
 
 
 def gmsh_2(sections: Mapping[str, Section], binary: bool) -> tuple[np.ndarray, list[CellBlock]]:
-    """Positions of the nodes, and the cells: in text number, type, count of tags, tags and nodes of each."""
+    """Return the node positions, and the cells from rows of ID, type, count of tags, tags and nodes."""
     count, body = _count_line(sections["Nodes"])
     if binary:
         found = BinaryNumbers(body, 8)
@@ -365,7 +365,7 @@ def _width_2(kind: int, tag_count: int) -> int:
 
 
 def _text_rows(body: bytes, line: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Type, count of tags, and rows of number, tags and nodes."""
+    """Yield type, count of tags, and rows of ID, tags and nodes."""
     values = text_numbers(body, int, line)
     try:
         for rows in row_runs(values, _width_2):
@@ -377,12 +377,12 @@ def _text_rows(body: bytes, line: int) -> Iterator[tuple[int, int, np.ndarray]]:
 
 
 def _binary_rows(count: int, body: bytes) -> Iterator[tuple[int, int, np.ndarray]]:
-    """As `_text_rows`, from blocks that begin with type, count and count of tags."""
+    """Yield the same as `_text_rows`, from blocks that begin with type, count and count of tags."""
     values, place = np.frombuffer(body, np.int32, len(body) // 4), 0
     while count > 0:
         kind, row_count, tag_count = values[place : place + 3].tolist() if len(values) >= place + 3 else (0, 0, 0)
         width = _width_2(kind, tag_count) - 2 if row_count > 0 else 0
-        if row_count == 1:  # Gmsh's blocks have one element each: those that begin alike are taken together
+        if row_count == 1:  # Gmsh's blocks have one element each: equal ones are combined
             row_count = min(count, alike_rows(values[place:], 3 + width, slice(0, 3)))
             rows = values[place : place + row_count * (3 + width)].reshape(-1, 3 + width)[:, 3:]
             place += row_count * (3 + width)
@@ -394,7 +394,7 @@ def _binary_rows(count: int, body: bytes) -> Iterator[tuple[int, int, np.ndarray
         yield kind, tag_count, rows
         count -= row_count
     if body[4 * place :].strip():
-        raise ValueError("the section $Elements holds more elements than its first line says")
+        raise ValueError("the section $Elements contains more elements than its first line states")
 
 
 # Version 4.1
@@ -403,7 +403,7 @@ def _binary_rows(count: int, body: bytes) -> Iterator[tuple[int, int, np.ndarray
 def gmsh_4(
     sections: Mapping[str, Section], size: int, names: Mapping[int, Mapping[int, str]]
 ) -> tuple[np.ndarray, list[CellBlock]]:
-    """Positions of the nodes, and the cells, in blocks of one entity (a volume, a surface ...) each.
+    """Return the node positions, and the cells, in blocks of one entity (a volume, a surface ...) each.
 
     size : bytes of a size in a binary file, 0 for text.
     """
@@ -433,7 +433,7 @@ def gmsh_4(
 
 
 def _nodes_4(stream: TextNumbers | BinaryNumbers) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) and positions (n, 3) of the nodes."""
+    """Return the IDs (n,) and positions (n, 3) of the nodes."""
     block_count, count = stream.sizes(4)[:2].tolist()
     numbers, positions = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
     for _ in range(block_count):
@@ -450,25 +450,25 @@ def _nodes_4(stream: TextNumbers | BinaryNumbers) -> tuple[np.ndarray, np.ndarra
 
 
 def entity_groups(stream: TextNumbers | BinaryNumbers) -> dict[tuple[int, int], list[int]]:
-    """Numbers of the physical groups of each entity, by dimension and number."""
+    """Return the numbers of the physical groups of each entity, by dimension and number."""
     found: dict[tuple[int, int], list[int]] = {}
     for dimension, count in enumerate(stream.sizes(4).tolist()):
         for _ in range(count):
             entity = int(stream.ints(1)[0])
-            stream.reals(6 if dimension else 3)  # the box around it
+            stream.reals(6 if dimension else 3)  # its bounding box
             groups = stream.ints(int(stream.sizes(1)[0]))
             found[dimension, entity] = np.unique(np.abs(groups)).tolist()
             if dimension:
-                stream.ints(int(stream.sizes(1)[0]))  # the entities around it
+                stream.ints(int(stream.sizes(1)[0]))  # its bounding entities
     if not stream.done:
-        raise ValueError("the section $Entities holds more entities than it says")
+        raise ValueError("the section $Entities contains more entities than it states")
     return found
 
 
 def _one_group(
     groups: Mapping[tuple[int, int], list[int]], dimension: int, entity: int, names: Mapping[int, Mapping[int, str]]
 ) -> int:
-    """The physical group of an entity, 0 for none. InputError: it is in several."""
+    """Return the physical group of an entity, 0 for none. InputError: it is in several."""
     if (dimension, entity) not in groups:
         raise ValueError(f"there are elements of the entity {entity} of dimension {dimension}, which is not there")
     found = groups[dimension, entity]

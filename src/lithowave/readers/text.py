@@ -1,4 +1,4 @@
-"""What readers of text files share: lines with their numbers, and numbers as other programs write them."""
+"""Functions shared by readers of text files: numbered lines, and numbers in the notation of other programs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
 
 
 def read_lines(path: Path, what: str) -> list[str]:
-    """The lines of a text file, without line ends; the last item is empty when the file ends in a line end.
+    """Return the lines of a text file, without line ends; the last item is empty if the file ends with a line end.
 
     Raises
     ------
     InputError
-        when the file cannot be opened, is empty, or is no text; ``what`` names what it should be.
+        if the file cannot be opened, is empty or is not text; ``what`` is the purpose of the file.
     """
     try:
         data = path.read_bytes()
@@ -30,13 +30,13 @@ def read_lines(path: Path, what: str) -> list[str]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Names of places in old catalogues; every byte is a character of this encoding.
+        # Place names in old catalogs: every byte is a character of this encoding.
         text = data.decode("latin-1")
     return re.split(r"\r\n|\n|\r", text)
 
 
 def parse_number(text: str) -> float | None:
-    """The value of a number, Fortran's exponent letter ``D`` included; None when it is no finite number."""
+    """Return the value of a number, with Fortran's exponent letter ``D`` allowed; None if it is not a finite number."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text.lower().replace("d", "e"))
@@ -44,6 +44,6 @@ def parse_number(text: str) -> float | None:
 
 
 def digit_pattern(text: str) -> tuple[int, int]:
-    """Count of digits after the point and in the exponent: how a program has formatted its numbers."""
+    """Return the digits after the point and in the exponent, as a program has formatted its numbers."""
     mantissa, _, exponent = text.lower().replace("d", "e").partition("e")
     return len(mantissa.partition(".")[2]), len(exponent.lstrip("+-"))

@@ -1,1 +1,1 @@
-"""Exact solutions that the solvers are measured against; they share no code with them."""
+"""Exact reference solutions for the solvers, with which they share no code."""

@@ -1,8 +1,8 @@
 """Plane waves in a homogeneous anisotropic elastic solid, from Christoffel's equation.
 
-u = d f(t − x·n/c) satisfies ρ ü = div(C : grad u) where ρ c² d = Γ d, Γ = L C Lᵀ and L is the matrix that turns a
-displacement across the direction n into a strain after Voigt (Auld 1990, *Acoustic Fields and Waves in Solids*,
-section 7.C). Nothing here shares code with the solvers: it is what they are measured against.
+u = d f(t − x·n/c) satisfies ρ ü = div(C : grad u) where ρ c² d = Γ d, Γ = L C Lᵀ and L is the matrix that maps a
+displacement across the direction n to a strain in Voigt notation (Auld 1990, *Acoustic Fields and Waves in Solids*,
+section 7.C). This module shares no code with the solvers.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class AnisotropicWave:
 def christoffel_waves(
     stiffness: np.ndarray, rho: float, direction: Sequence[float]
 ) -> tuple[AnisotropicWave, AnisotropicWave, AnisotropicWave]:
-    """The three waves along a direction (of any length but zero), the slowest first.
+    """Return the three waves along a direction (a vector of nonzero length), the slowest first.
 
     Parameters
     ----------
-    stiffness : (6, 6), Pa, after Voigt: xx, yy, zz, yz, xz, xy. rho : kg/m³.
+    stiffness : (6, 6), Pa, in Voigt notation: xx, yy, zz, yz, xz, xy. rho : kg/m³.
 
     Raises
     ------
-    ValueError : a null direction, or moduli for which a speed would not be real.
+    ValueError : a null direction, or moduli for which a wave speed is not real.
     """
     n = np.asarray(direction, dtype=float)
     length = np.linalg.norm(n)

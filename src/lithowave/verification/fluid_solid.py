@@ -5,13 +5,13 @@ slowness s = (p, 0, q), s·s = 1/c², and the polarization d, d·d = 1 (Aki & Ri
 
     P:  d = α s          SV:  d = β ŷ × s = β (q, 0, −p)
 
-so P moves along its way of travel, and SV along +x where it travels up, along −x where it travels down. All waves of
-one problem share p. Beyond a critical angle q is imaginary and d complex, and f must be analytic where Im t < 0: a
+so P moves along its propagation direction, and SV along +x if it travels up, along −x if it travels down. All waves of
+one problem share p. Beyond a critical angle q is imaginary and d complex, and f must be analytic for Im t < 0: a
 harmonic f = exp(−iωt) then decays away from the interface. The motion is the real part.
 
-The interface is z = 0 with z upwards; the media are `upper` and `lower`. What holds there: equal normal velocity and
-normal traction, and for the shear traction and the tangential velocity: both equal (two solids), no shear traction
-(a fluid and a solid), nothing (two fluids). SI units.
+The interface is z = 0 with z upwards; the media are `upper` and `lower`. Normal velocity and normal traction are
+continuous; in addition, shear traction and tangential velocity are continuous (two solids), the shear traction is zero
+(a fluid and a solid), or there is no further condition (two fluids). SI units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PAIRS = tuple(("xyz".index(name[0]), "xyz".index(name[1])) for name in COMPONEN
 
 @dataclass(frozen=True)
 class Medium:
-    """A homogeneous isotropic solid, or a fluid where ``vs = 0``. Speeds in m/s, density in kg/m³.
+    """A homogeneous isotropic solid, or a fluid if ``vs = 0``. Velocities in m/s, density in kg/m³.
 
     Raises ValueError unless all are finite, rho > 0, vs ≥ 0 and vp² > 4/3 vs².
     """
@@ -62,20 +62,20 @@ class Medium:
 
 @dataclass(frozen=True)
 class PartialWave:
-    """One wave: medium, slowness s (3,), s/m, and amplitude times polarization A d (3,); complex where it decays."""
+    """A wave: medium, slowness s (3,), s/m, and amplitude times polarization A d (3,); complex if evanescent."""
 
     medium: Medium
     slowness: np.ndarray
     polarization: np.ndarray
 
     def pattern(self) -> np.ndarray:
-        """(9,) complex: what multiplies f in each of `COMPONENTS`."""
+        """Return the factors (9,), complex, of f in each of `COMPONENTS`."""
         s, d, medium = self.slowness, self.polarization, self.medium
         tensor = medium.rigidity * (np.outer(d, s) + np.outer(s, d)) + medium.lame_lambda * (d @ s) * np.eye(3)
         return np.array([*(-tensor[pair] for pair in _PAIRS), *d])
 
     def turned(self, axes: np.ndarray, factor: complex = 1.0) -> PartialWave:
-        """The wave in the coordinates in which the rows of `axes` (3, 3) are its own axes, times a factor."""
+        """Return the wave in coordinates in which the rows of `axes` (3, 3) are its own axes, times a factor."""
         return PartialWave(self.medium, self.slowness @ axes, factor * self.polarization @ axes)
 
 
@@ -92,9 +92,9 @@ class Harmonic:
 
 @dataclass(frozen=True)
 class AnalyticPulse:
-    """f(t) = amplitude (1 + i t/T)^−n: a pulse of duration T (s) that is smooth wherever Im t ≤ 0.
+    """f(t) = amplitude (1 + i t/T)^−n: a pulse of duration T (s) that is smooth for Im t ≤ 0.
 
-    Its tails fall as t^−n and its spectrum has no negative frequencies, so it suits evanescent waves as it is.
+    Its tails decay as t^−n and its spectrum has no negative frequencies, as evanescent waves require.
     """
 
     duration: float
@@ -115,13 +115,13 @@ class InterfaceField:
     Attributes
     ----------
     upper, lower : the waves of each side; an empty side is a vacuum, where the values are 0.
-    waveform : f(t), m/s, on arrays; a `Harmonic` or `AnalyticPulse` where a wave is evanescent.
+    waveform : f(t), m/s, on arrays; a `Harmonic` or `AnalyticPulse` if a wave is evanescent.
     normal : (3,) unit normal of the interface, towards the upper medium.
     origin : (3,) a point of the interface, where all waves are f(t); m.
 
     Raises
     ------
-    ValueError : evanescent waves with a waveform that has no meaning at complex times.
+    ValueError : evanescent waves with a waveform that is not defined at complex times.
     """
 
     upper: tuple[PartialWave, ...]
@@ -139,16 +139,16 @@ class InterfaceField:
             )
 
     def is_upper(self, points: np.ndarray) -> np.ndarray:
-        """(...) whether points (..., 3) are above the interface; those on it are."""
+        """Return a mask (...) of the points (..., 3) above or on the interface."""
         return (np.asarray(points, dtype=float) - self.origin) @ self.normal >= 0.0
 
     def values(
         self, points: np.ndarray, time: np.ndarray | float, upper: np.ndarray | bool | None = None
     ) -> np.ndarray:
-        """(..., 9) stress (Pa) and velocity (m/s), as `COMPONENTS`, at points (..., 3), m, and times (...), s.
+        """Return (..., 9) stress (Pa) and velocity (m/s), as `COMPONENTS`, at points (..., 3), m, and times (...), s.
 
-        `upper` tells from which side to look, for points on the interface (an element's own side); by default each
-        point's place tells. The tangential velocity and stress may jump across the interface.
+        `upper` selects the side for points on the interface (the side of an element); default: by position. The
+        tangential velocity and stress may jump across the interface.
         """
         points = np.asarray(points, dtype=float)
         side = self.is_upper(points) if upper is None else np.asarray(upper, dtype=bool)
@@ -158,7 +158,7 @@ class InterfaceField:
         values = np.zeros((*shape, len(COMPONENTS)))
         for waves, here in ((self.upper, side), (self.lower, ~side)):
             for wave in waves:
-                # Only on its own side: an evanescent wave would overflow on the other.
+                # Waves are evaluated on their own side only: evanescent ones would overflow on the other.
                 delay = points[here] @ wave.slowness
                 values[here] += np.multiply.outer(self.waveform(time[here] - delay), wave.pattern()).real
         return values
@@ -167,7 +167,7 @@ class InterfaceField:
 def interface_coefficients(
     slowness: np.ndarray | float, upper: Medium | None, lower: Medium, incident: str = "upper P"
 ) -> dict[str, np.ndarray]:
-    """Velocity (or displacement) amplitudes of the outgoing waves, for an incident wave of amplitude 1.
+    """Return velocity (or displacement) amplitudes of the outgoing waves, for an incident wave of amplitude 1.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ def interface_coefficients(
 def fluid_solid_coefficients(
     slowness: np.ndarray | float, fluid: Medium, solid: Medium, incident: str = "fluid P"
 ) -> dict[str, np.ndarray]:
-    """`interface_coefficients` of a fluid over a solid, named "fluid P", "solid P" and "solid SV".
+    """Return `interface_coefficients` of a fluid over a solid, named "fluid P", "solid P" and "solid SV".
 
-    Raises ValueError unless the one is a fluid and the other a solid, and as `interface_coefficients`.
+    Raises ValueError unless the media are a fluid and a solid, and as `interface_coefficients`.
     """
     if not fluid.fluid or solid.fluid:
         raise ValueError(f"fluid = {fluid}, solid = {solid}: the first must have vs = 0, the second vs > 0")
@@ -215,10 +215,10 @@ def fluid_solid_coefficients(
 
 
 def normal_incidence_coefficients(near: Medium, far: Medium) -> tuple[float, float]:
-    """Reflection and transmission of a P wave at normal incidence, with Z = ρα of the two sides:
+    """Return reflection and transmission of a P wave at normal incidence, with Z = ρα of the two sides:
 
-    R = (Z₂ − Z₁) / (Z₂ + Z₁),  T = 2 Z₁ / (Z₂ + Z₁).  The polarization is along the way of travel: R = 1 at a rigid
-    wall, where the velocities cancel, and −1 at a free surface.
+    R = (Z₂ − Z₁) / (Z₂ + Z₁),  T = 2 Z₁ / (Z₂ + Z₁).  The polarization is along the propagation direction: R = 1 at a
+    rigid wall, where the velocities cancel, and −1 at a free surface.
     """
     near_impedance, far_impedance = near.rho * near.vp, far.rho * far.vp
     total = near_impedance + far_impedance
@@ -228,7 +228,7 @@ def normal_incidence_coefficients(near: Medium, far: Medium) -> tuple[float, flo
 def energy_fractions(
     slowness: np.ndarray | float, upper: Medium | None, lower: Medium, incident: str = "upper P"
 ) -> dict[str, np.ndarray]:
-    """(...) share of the incident energy flux through the interface that each outgoing wave carries; their sum is 1.
+    """Return the fractions (...) of the incident energy flux of the outgoing waves; their sum is 1.
 
     The flux of a wave along z is ρ c² Re(q) |A|² |f|²; evanescent waves carry none.
     """
@@ -250,13 +250,13 @@ def scattered_field(
     origin: Sequence[float] = (0.0, 0.0, 0.0),
     axes: Sequence[Sequence[float]] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
 ) -> InterfaceField:
-    """A plane wave that meets the interface, with all that is reflected and transmitted.
+    """Return the field of a plane wave incident on the interface, including all reflected and transmitted waves.
 
     Parameters
     ----------
     slowness, upper, lower, incident : as `interface_coefficients`, with one slowness.
-    waveform : velocity of the incident wave along its polarization at the origin, m/s. Below all critical angles any
-        function; beyond one, a `Harmonic` or an `AnalyticPulse`.
+    waveform : velocity of the incident wave along its polarization at the origin, m/s. Any function below all critical
+        angles; beyond one, a `Harmonic` or an `AnalyticPulse`.
     origin : a point of the interface, m.
     axes : rows are the unit vectors x (along the interface, in the plane of incidence), y, z (normal, to the upper
         medium) of this module, in the coordinates of the field's points.
@@ -280,7 +280,7 @@ def scattered_field(
 def partial_wave(
     slowness: float, name: str, upper: Medium | None, lower: Medium, *, outgoing: bool = True
 ) -> PartialWave:
-    """The wave called `name` (one of `WAVES`) with unit amplitude, leaving the interface or arriving at it."""
+    """Return the wave called `name` (one of `WAVES`) with unit amplitude, leaving the interface or arriving at it."""
     medium, _ = _medium_of(name, upper, lower)
     s, d = _vectors(np.asarray(slowness, dtype=float), name, upper, lower, outgoing)
     if np.all(s.imag == 0.0):
@@ -291,10 +291,10 @@ def partial_wave(
 def interface_matrix(
     slowness: np.ndarray | float, upper: Medium | None, lower: Medium
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(..., n, n) matrix whose product with the outgoing amplitudes is the jump at the interface, and their names.
+    """Return the matrix (..., n, n) from outgoing amplitudes to the jump at the interface, and their names.
 
-    Rows: tangential and normal velocity (m/s), normal and shear traction (over an impedance), as far as they apply.
-    It is singular at the slowness of an interface wave.
+    Rows: tangential and normal velocity (m/s), normal and shear traction (over an impedance), if they apply. It is
+    singular at the slowness of an interface wave.
     """
     p = np.asarray(slowness, dtype=float)
     names = tuple(name for name in WAVES if _exists(name, upper, lower))
@@ -304,7 +304,7 @@ def interface_matrix(
 
 
 def orthonormal(axes: Sequence[Sequence[float]]) -> np.ndarray:
-    """The axes as (3, 3) array. Raises ValueError unless they are unit vectors at right angles, to 1e-9."""
+    """Return the axes as (3, 3) array. Raises ValueError unless they are orthonormal to 1e-9."""
     frame = np.asarray(axes, dtype=float)
     if frame.shape != (3, 3) or np.abs(frame @ frame.T - np.eye(3)).max() > 1e-9:
         raise ValueError(f"axes = {frame.tolist()}: must be three unit vectors at right angles")
@@ -312,7 +312,7 @@ def orthonormal(axes: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def _medium_of(name: str, upper: Medium | None, lower: Medium) -> tuple[Medium | None, float]:
-    """The medium of a wave, and the sign of z there."""
+    """Return the medium of a wave, and the sign of z there."""
     if name not in WAVES:
         raise ValueError(f"wave = {name!r}: must be one of {', '.join(WAVES)}")
     return (upper, 1.0) if name.startswith("upper") else (lower, -1.0)
@@ -324,14 +324,14 @@ def _exists(name: str, upper: Medium | None, lower: Medium) -> bool:
 
 
 def _conditions(upper: Medium | None, lower: Medium) -> list[int]:
-    """Which of tangential velocity, normal velocity, normal traction, shear traction must not jump."""
+    """Return which of tangential velocity, normal velocity, normal traction, shear traction are continuous."""
     solid_above, solid_below = upper is not None and not upper.fluid, not lower.fluid
     applies = (solid_above and solid_below, upper is not None, True, solid_above or solid_below)
     return [row for row, holds in enumerate(applies) if holds]
 
 
 def _scales(upper: Medium | None, lower: Medium) -> np.ndarray:
-    """(4,) units that make velocities and tractions of like size: the larger impedance."""
+    """Return (4,) units that scale velocities and tractions to similar size: the larger impedance."""
     impedance = max(medium.rho * medium.vp for medium in (upper, lower) if medium is not None)
     return np.array([1.0, 1.0, impedance, impedance])
 
@@ -339,10 +339,10 @@ def _scales(upper: Medium | None, lower: Medium) -> np.ndarray:
 def _vectors(
     p: np.ndarray, name: str, upper: Medium | None, lower: Medium, outgoing: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(..., 3) complex slowness and polarization; an outgoing evanescent wave decays away from the interface."""
+    """Return (..., 3) complex slowness and polarization; an outgoing evanescent wave decays away from the interface."""
     medium, away = _medium_of(name, upper, lower)
     speed = medium.vs if "SV" in name else medium.vp
-    # (1 − cp)(1 + cp), not 1 − c²p²: no cancellation near grazing.
+    # (1 − cp)(1 + cp) instead of 1 − c²p² avoids cancellation near grazing incidence.
     vertical = np.sqrt(((1.0 - speed * p) * (1.0 + speed * p)).astype(complex)) / speed
     q = vertical * (away if outgoing else -away)
     zero = np.zeros_like(q)
@@ -354,7 +354,7 @@ def _vectors(
 def _responses(
     p: np.ndarray, name: str, upper: Medium | None, lower: Medium, *, outgoing: bool = True
 ) -> np.ndarray:
-    """(..., 4) vx, vz, σzz, σxz at the interface of a wave of unit amplitude; negative for the lower side."""
+    """Return (..., 4) vx, vz, σzz, σxz at the interface of a wave of unit amplitude; negative for the lower side."""
     medium, side = _medium_of(name, upper, lower)
     s, d = _vectors(p, name, upper, lower, outgoing)
     along = np.sum(s * d, axis=-1)
@@ -364,7 +364,7 @@ def _responses(
 
 
 def _flux(p: np.ndarray, name: str, upper: Medium | None, lower: Medium) -> np.ndarray:
-    """(...) ρ c² |Re q|, the energy that a wave of unit amplitude carries through the interface."""
+    """Return (...) ρ c² |Re q|, the energy flux of a wave of unit amplitude through the interface."""
     medium, _ = _medium_of(name, upper, lower)
     speed = medium.vs if "SV" in name else medium.vp
     s, _ = _vectors(p, name, upper, lower, True)

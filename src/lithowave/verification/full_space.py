@@ -1,16 +1,15 @@
 """Exact motion in a homogeneous, isotropic, unbounded elastic solid, from a point force and a moment tensor.
 
 Aki & Richards (2002), *Quantitative Seismology*, eqs 4.23 and 4.29, with near, intermediate and far terms.
-Axes x East, y North, z Up; SI units. Nothing here shares code with the solvers: it is what they are
-measured against.
+Axes x East, y North, z Up; SI units. This module shares no code with the solvers.
 
 With r the distance, γ the unit vector from source to receiver, a = r/α and b = r/β the arrival times of P
-and S, the near-field terms hold ∫ τ X(t − τ) dτ over [a, b]. It is computed from the function itself, never
-from its antiderivatives: the moment's own integral is turned into one of the moment *rate*,
+and S, the near-field terms contain ∫ τ X(t − τ) dτ over [a, b]. It is computed from the function itself, not
+from its antiderivatives: the integral of the moment is transformed to one of the moment *rate*,
 
     ∫ τ M(t − τ) dτ = b²/2 M(t − b) − a²/2 M(t − a) + ½ ∫ τ² Ṁ(t − τ) dτ,
 
-and that of a force's derivative into one of the force,
+and that of the derivative of a force to one of the force,
 
     ∫ τ Ẋ(t − τ) dτ = a X(t − a) − b X(t − b) + ∫ X(t − τ) dτ.
 """
@@ -41,7 +40,7 @@ def full_space_force(
     derivative: TimeCurve | None = None,
     breakpoints: Sequence[float] = (),
 ) -> np.ndarray:
-    """Motion from the point force F_j X(t) (Aki & Richards 2002, eq. 4.23).
+    """Return the motion from the point force F_j X(t) (Aki & Richards 2002, eq. 4.23).
 
     4πρ u_i = (3γ_iγ_j − δ_ij) F_j r⁻³ ∫ τ X(t − τ) dτ
             + γ_iγ_j F_j X(t − r/α)/(α² r) − (γ_iγ_j − δ_ij) F_j X(t − r/β)/(β² r)
@@ -55,10 +54,10 @@ def full_space_force(
     times : (n,), s.
     vp, vs, rho : m/s, m/s, kg/m³.
     quantity : ``"displacement"`` (m) or ``"velocity"`` (m/s).
-    derivative : Ẋ(t), 1/s, used for the velocity; without it X is differentiated numerically to 1e-6 or
+    derivative : Ẋ(t), 1/s, used for the velocity; default: X is differentiated numerically to 1e-6 or
         better.
-    breakpoints : times where X or a derivative of it jumps, s. A jump of X itself would put a spike of no
-        width into the velocity; it is left out.
+    breakpoints : times at which X or a derivative of it jumps, s. The delta function that a jump of X itself
+        adds to the velocity is omitted.
 
     Returns
     -------
@@ -103,7 +102,7 @@ def full_space_moment(
     derivative: TimeCurve | None = None,
     breakpoints: Sequence[float] = (),
 ) -> np.ndarray:
-    """Motion from a point moment tensor M_pq m(t), whose rate is ṁ(t) (Aki & Richards 2002, eq. 4.29).
+    """Return the motion from a point moment tensor M_pq m(t) with rate ṁ(t) (Aki & Richards 2002, eq. 4.29).
 
     4πρ u_n = (15γ_nγ_pγ_q − 3γ_nδ_pq − 3γ_pδ_nq − 3γ_qδ_np) M_pq r⁻⁴ ∫ τ m(t − τ) dτ
             + (6γ_nγ_pγ_q − γ_nδ_pq − γ_pδ_nq − γ_qδ_np) M_pq m(t − r/α)/(α² r²)
@@ -119,10 +118,10 @@ def full_space_moment(
     times : (n,), s.
     vp, vs, rho : m/s, m/s, kg/m³.
     quantity : ``"displacement"`` (m) or ``"velocity"`` (m/s).
-    derivative : m̈(t), 1/s², used for the velocity; without it ṁ is differentiated numerically to 1e-6 or
+    derivative : m̈(t), 1/s², used for the velocity; default: ṁ is differentiated numerically to 1e-6 or
         better.
-    breakpoints : times where ṁ or a derivative of it jumps, s. A jump of ṁ itself would put a spike of no
-        width into the velocity; it is left out.
+    breakpoints : times at which ṁ or a derivative of it jumps, s. The delta function that a jump of ṁ itself
+        adds to the velocity is omitted.
 
     Returns
     -------
@@ -160,7 +159,7 @@ def full_space_moment(
 
 
 class _Path:
-    """The way from source to receiver: its geometry, its arrival times, and time functions along it."""
+    """Path from source to receiver: its geometry, its arrival times, and time functions along it."""
 
     def __init__(
         self,
@@ -185,12 +184,12 @@ class _Path:
             raise ValueError(f"quantity = {quantity!r}: must be one of {', '.join(QUANTITIES)}")
         self.direction = separation / self.distance
         self.p_time, self.s_time = self.distance / vp, self.distance / vs
-        # What the caller samples finely enough to draw is smooth over a few samples; one time tells nothing.
+        # A function sampled finely enough for plots is smooth over a few samples; a single time gives no scale.
         gaps = np.diff(np.unique(self.times))
         self.time_scale = 4.0 * float(np.median(gaps)) if gaps.size else (self.s_time - self.p_time) / 64.0
 
     def weighted_integral(self, curve: TimeCurve, power: int, breakpoints: Sequence[float]) -> np.ndarray:
-        """(n,) ∫ τ^power curve(t − τ) dτ over [r/α, r/β], taken over s = t − τ."""
+        """Return (n,) ∫ τ^power curve(t − τ) dτ over [r/α, r/β], integrated over s = t − τ."""
         lower, upper = self.times - self.s_time, self.times - self.p_time
         edges = (0.0, *breakpoints)
         return integrate(curve, lower, upper, self.time_scale, edges, reference=self.times, power=power)
@@ -198,13 +197,13 @@ class _Path:
     def antiderivatives(
         self, curve: TimeCurve, breakpoints: Sequence[float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The curve's integral from 0 to t − r/α and to t − r/β, (n,) each."""
+        """Return the integrals of the curve from 0 to t − r/α and to t − r/β, (n,) each."""
         both = np.concatenate((self.times - self.p_time, self.times - self.s_time))
         values = antiderivative(curve, both, 0.0, self.time_scale, breakpoints)
         return values[: self.times.size], values[self.times.size :]
 
     def derivatives(self, curve: TimeCurve, derivative: TimeCurve | None) -> tuple[np.ndarray, np.ndarray]:
-        """The curve's derivative at t − r/α and at t − r/β, (n,) each; zero before 0."""
+        """Return the derivatives of the curve at t − r/α and at t − r/β, (n,) each; zero before 0."""
         both = np.concatenate((self.times - self.p_time, self.times - self.s_time))
         if derivative is None:
             values = differentiate(curve, both, self.time_scale)
@@ -215,7 +214,7 @@ class _Path:
 
 
 def _curve_of(time_function: Any, normalisation: str) -> TimeCurve:
-    """The function of time behind an object with ``rate`` and ``amplitude``, or the callable itself."""
+    """Return the time function of an object with ``rate`` and ``amplitude``, or the callable itself."""
     curve = getattr(time_function, normalisation, time_function)
     if not callable(curve):
         raise ValueError(f"time function = {time_function!r}: must have {normalisation}(t), or be callable")
@@ -223,5 +222,5 @@ def _curve_of(time_function: Any, normalisation: str) -> TimeCurve:
 
 
 def _from_start(curve: TimeCurve) -> TimeCurve:
-    """The curve, and zero before t = 0."""
+    """Return the curve, set to zero before t = 0."""
     return lambda times: np.where(times < 0.0, 0.0, curve(times))

@@ -1,7 +1,7 @@
-"""Waves bound to an interface: Rayleigh (vacuum and solid), Scholte (fluid and solid), Stoneley (two solids).
+"""Interface waves: Rayleigh (vacuum and solid), Scholte (fluid and solid), Stoneley (two solids).
 
-They are the waves of `lithowave.verification.fluid_solid` that need no incident wave: the outgoing amplitudes that
-leave no jump at the interface, all of them evanescent, travelling along x with a speed c below all body waves'. With
+They are waves of `lithowave.verification.fluid_solid` without an incident wave: outgoing, evanescent amplitudes
+without a jump at the interface, travelling along x with a speed c below those of all body waves. With
 
     ξ = c²/β²,  γ_α = √(1 − c²/α²),  γ_β = √(1 − c²/β²),  R(c) = 4 γ_α γ_β − (2 − ξ)²
 
@@ -34,7 +34,7 @@ STRAIGHT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def rayleigh_speed(vp: float, vs: float) -> float:
-    """Speed of the Rayleigh wave of a solid, m/s, to rounding. Raises ValueError unless vs > 0 and vp² > 4/3 vs²."""
+    """Return the Rayleigh wave speed of a solid, m/s, to round-off. ValueError unless vs > 0 and vp² > 4/3 vs²."""
     solid = Medium(vp, vs, 1.0)
     if solid.fluid:
         raise ValueError("vs = 0: a fluid has no Rayleigh wave")
@@ -42,10 +42,10 @@ def rayleigh_speed(vp: float, vs: float) -> float:
 
 
 def scholte_speed(fluid: Medium, solid: Medium) -> float:
-    """Speed of the Scholte wave of a fluid and a solid, m/s, to rounding; it exists for any two.
+    """Return the Scholte wave speed of a fluid and a solid, m/s, to round-off; it exists for all pairs.
 
-    It is below the fluid's speed and the solid's Rayleigh speed. Raises ValueError unless the one is a fluid and the
-    other a solid.
+    It is below the fluid's speed and the solid's Rayleigh speed. Raises ValueError unless the media are a fluid and a
+    solid.
     """
     if not fluid.fluid or solid.fluid:
         raise ValueError(f"fluid = {fluid}, solid = {solid}: the first must have vs = 0, the second vs > 0")
@@ -60,7 +60,7 @@ def scholte_speed(fluid: Medium, solid: Medium) -> float:
 
 
 def stoneley_speed(upper: Medium, lower: Medium) -> float:
-    """Speed of the Stoneley wave of two solids, m/s, to rounding.
+    """Return the Stoneley wave speed of two solids, m/s, to round-off.
 
     With A, B = √(1 − c²/α²), √(1 − c²/β²) of each side and K = 2(ρ₁β₁² − ρ₂β₂²), the root of (Scholte 1947)
 
@@ -70,7 +70,7 @@ def stoneley_speed(upper: Medium, lower: Medium) -> float:
 
     Raises
     ------
-    ValueError : a fluid, or two solids that have no such wave; most pairs have none.
+    ValueError : a fluid, or two solids without such a wave, as most pairs.
     """
     if upper.fluid or lower.fluid:
         raise ValueError(f"upper = {upper}, lower = {lower}: both must have vs > 0")
@@ -84,19 +84,19 @@ def stoneley_speed(upper: Medium, lower: Medium) -> float:
 
 
 def rayleigh_wave(solid: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
-    """The Rayleigh wave below the free surface z = 0, harmonic with a period of one wavelength (m) along x."""
+    """Return the Rayleigh wave below the free surface z = 0, harmonic with a period of one wavelength (m) along x."""
     speed = rayleigh_speed(solid.vp, solid.vs)
     return guided_wave(speed, None, solid, _harmonic(speed, wavelength, amplitude))
 
 
 def scholte_wave(fluid: Medium, solid: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
-    """The Scholte wave at z = 0 under the fluid, harmonic with a period of one wavelength (m) along x."""
+    """Return the Scholte wave at z = 0 below the fluid, harmonic with a period of one wavelength (m) along x."""
     speed = scholte_speed(fluid, solid)
     return guided_wave(speed, fluid, solid, _harmonic(speed, wavelength, amplitude))
 
 
 def stoneley_wave(upper: Medium, lower: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
-    """The Stoneley wave at z = 0, harmonic with a period of one wavelength (m) along x."""
+    """Return the Stoneley wave at z = 0, harmonic with a period of one wavelength (m) along x."""
     speed = stoneley_speed(upper, lower)
     return guided_wave(speed, upper, lower, _harmonic(speed, wavelength, amplitude))
 
@@ -110,14 +110,14 @@ def guided_wave(
     origin: Sequence[float] = (0.0, 0.0, 0.0),
     axes: Sequence[Sequence[float]] = STRAIGHT,
 ) -> InterfaceField:
-    """The field of the interface wave whose speed is given (from this module), travelling along +x.
+    """Return the field of the interface wave of this speed (from this module), travelling along +x.
 
     Parameters
     ----------
     speed : m/s.
     upper, lower : media; ``upper = None`` is a vacuum.
-    waveform : normal velocity at the origin, of which the real part counts, m/s: a `Harmonic` or an `AnalyticPulse`.
-    origin, axes : as `fluid_solid.scattered_field`. With axes[2] pointing down, the upper medium lies below.
+    waveform : normal velocity at the origin, m/s, whose real part is used: a `Harmonic` or an `AnalyticPulse`.
+    origin, axes : as `fluid_solid.scattered_field`. If axes[2] points down, the upper medium is below.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _harmonic(speed: float, wavelength: float, amplitude: float) -> Harmonic:
 
 
 def _rayleigh(xi: float, ratio: float) -> float:
-    """R(c)/ξ with ratio = β²/α², written so that nothing cancels for small ξ, where it is 2(1 − ratio)."""
+    """Return R(c)/ξ with ratio = β²/α², without cancellation for small ξ, where it is 2(1 − ratio)."""
     product = np.sqrt((1.0 - ratio * xi) * (1.0 - xi))
     return 4.0 - xi - 4.0 * (1.0 + ratio - ratio * xi) / (1.0 + product)
 
@@ -158,7 +158,7 @@ def _stoneley(c: float, upper: Medium, lower: Medium) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function falls from above 0 at `low` to below 0 at `high`, by bisection to the last bit."""
+    """Return the root of a function that is positive at `low` and negative at `high`, by bisection to the last bit."""
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
     return low

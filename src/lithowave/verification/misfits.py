@@ -1,7 +1,7 @@
-"""How far two sets of traces are apart: one number, a time shift, and envelope and phase misfits.
+"""Misfits of two sets of traces: relative L2 misfit, time shift, and envelope and phase misfits.
 
-In all functions the last axis is time and `reference` is what the traces are held against. Envelope and phase
-misfits are those of Kristekova, Kristek and Moczo (2009), Time-frequency misfit and goodness-of-fit criteria for
+In all functions the last axis is time and `reference` is the set with which the traces are compared. Envelope and phase
+misfits follow Kristekova, Kristek and Moczo (2009), Time-frequency misfit and goodness-of-fit criteria for
 quantitative comparison of time signals, Geophys. J. Int. 178, 813-825, normalized globally.
 """
 
@@ -22,14 +22,14 @@ FILTER_PERIODS = 6.0
 
 
 def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
-    """sqrt(sum (u - r)^2) / sqrt(sum r^2), without unit.
+    """Return sqrt(sum (u - r)^2) / sqrt(sum r^2), dimensionless.
 
     Parameters
     ----------
     traces, reference : arrays of one shape, any unit (the same).
     axis : axes to sum over; None sums over all and returns a float.
 
-    Returns 0 where both are zero throughout, infinity where only the reference is.
+    Returns 0 if both are zero throughout, infinity if only the reference is.
     """
     traces, reference = np.asarray(traces, dtype=float), np.asarray(reference, dtype=float)
     if traces.shape != reference.shape:
@@ -42,11 +42,11 @@ def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int
 
 
 def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: float) -> float:
-    """Delay (s) of `traces` behind `reference` at their largest cross-correlation; positive when late.
+    """Return the delay (s) of `traces` relative to `reference` at their largest cross-correlation; positive if late.
 
-    C(tau) = sum_components integral u(t + tau) r(t) dt, whose greatest sample is refined by the parabola
-    through it and its two neighbours. Leading axes are components that share one delay. 0 where either is
-    zero throughout.
+    C(tau) = sum_components integral u(t + tau) r(t) dt, whose largest sample is refined by the parabola through it
+    and its two neighbors. Leading axes are components that share one delay. The result is 0 if either is zero
+    throughout.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: flo
 
 
 def low_pass(traces: np.ndarray, sampling_interval: float, corner: float) -> np.ndarray:
-    """`traces` without what is above the frequency `corner`, and without a change of phase.
+    """Return `traces` without frequencies above `corner`, with zero phase.
 
-    The gain is that of a Butterworth filter of order 4 taken forward and backward, half at the corner::
+    The gain is that of a Butterworth filter of order 4 applied forward and backward, half at the corner::
 
         G(f) = 1 / (1 + (f / corner)^8)
 
-    Beyond their ends traces are mirrored, u(T + t) = u(T - t), for six periods of the corner (or the whole record), so
-    that neither end leaks into the other and a permanent displacement stays.
+    Beyond their ends traces are mirrored, u(T + t) = u(T - t), for six periods of the corner (or the entire trace), so
+    that neither end affects the other and a permanent displacement is preserved.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def low_pass(traces: np.ndarray, sampling_interval: float, corner: float) -> np.
 
     Raises
     ------
-    ValueError : when the corner is not above 0.
+    ValueError : the corner is not above 0.
     """
     if not corner > 0.0:
         raise ValueError(f"the corner frequency is {corner}; it must be above 0")
@@ -106,21 +106,21 @@ def low_pass(traces: np.ndarray, sampling_interval: float, corner: float) -> np.
 def frequency_band(
     reference: np.ndarray, sampling_interval: float, fraction: float = 0.05, max_frequency: float | None = None
 ) -> tuple[float, float]:
-    """(lowest, highest) frequency, Hz, between which the traces can be held against each other.
+    """Return the (lowest, highest) frequency, Hz, of the band in which traces can be compared.
 
     These are the frequencies at which the amplitude spectrum, the root mean square over all leading axes, reaches
-    `fraction` of its maximum. The lowest has at least three periods in the record (below, a wavelet transform sees
-    the ends of the record more than the signal), the highest is at most 0.8 of the Nyquist. The band has an octave
-    at least; where that contradicts the three periods, as in very short records, it goes below them.
+    `fraction` of its maximum. The lowest has at least three periods in the trace (below, a wavelet transform depends
+    on the ends of the trace more than on the signal), the highest is at most 0.8 of the Nyquist frequency. The band
+    spans at least an octave; in very short traces, this takes precedence over the three periods.
 
     Parameters
     ----------
-    max_frequency : Hz, up to which the traces are meant to be right; it then takes the place of the highest frequency
-        of the spectrum.
+    max_frequency : Hz, up to which the traces are expected to be accurate; replaces the highest frequency of the
+        spectrum.
 
     Raises
     ------
-    ValueError : when the reference is zero throughout or too short (fewer than 16 samples).
+    ValueError : the reference is zero throughout or too short (fewer than 16 samples).
     """
     reference = np.asarray(reference, dtype=float)
     count = reference.shape[-1]
@@ -142,11 +142,11 @@ def wavelet_misfits(
     sampling_interval: float,
     band: tuple[float, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Envelope misfit EM and phase misfit PM of each component (Kristekova et al. 2009, tables 1 and 2).
+    """Return the envelope misfit EM and phase misfit PM of each component (Kristekova et al. 2009, tables 1 and 2).
 
-    They equal `em` and `pm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), at half the work and also where a
+    They equal `em` and `pm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), at half the cost, and also if a
     component of the reference is zero. With W the continuous wavelet transform (Morlet, omega_0 = 6; ObsPy's
-    `tf_misfit.cwt`) and N the greatest over the components of sum_tf |W_r|^2::
+    `tf_misfit.cwt`) and N the largest sum_tf |W_r|^2 of all components::
 
         EM^2 = sum_tf (|W_u| - |W_r|)^2 / N
         PM^2 = sum_tf (|W_r| arg(W_u / W_r) / pi)^2 / N
@@ -154,14 +154,14 @@ def wavelet_misfits(
     Parameters
     ----------
     traces, reference : (n_components, n_samples) or (n_samples,), at one sampling interval (s).
-    band : frequencies (Hz) between which the transform is taken; default that of `frequency_band`.
+    band : frequencies (Hz) between which the transform is computed; default: `frequency_band`.
 
-    Returns (EM, PM), each (n_components,), without unit; PM is 1 for a phase of 180 degrees throughout.
+    Returns (EM, PM), each (n_components,), dimensionless; PM is 1 for a phase of 180 degrees throughout.
 
     Raises
     ------
-    MissingPackageError : when ObsPy is not installed.
-    ValueError : when the shapes differ, or the reference is zero throughout.
+    MissingPackageError : ObsPy is not installed.
+    ValueError : the shapes differ, or the reference is zero throughout.
     """
     _require_obspy()
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
@@ -173,7 +173,7 @@ def wavelet_misfits(
         transform, wanted = (_transform(values, sampling_interval, band) for values in (trace, expected))
         weight = np.abs(wanted)
         envelope[index] = np.sum((np.abs(transform) - weight) ** 2)
-        # the angle of W_u conj(W_r) is that of W_u / W_r, and stays defined where W_r vanishes
+        # The angle of W_u conj(W_r) is that of W_u / W_r, and remains defined if W_r vanishes.
         phase[index] = np.sum((weight * np.angle(transform * np.conj(wanted)) / np.pi) ** 2)
         norms[index] = np.sum(weight**2)
     return np.sqrt(envelope / norms.max()), np.sqrt(phase / norms.max())
@@ -185,9 +185,9 @@ def wavelet_misfit_maps(
     sampling_interval: float,
     band: tuple[float, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time-frequency envelope misfit TFEM and phase misfit TFPM of each component (Kristekova et al. 2009, table 1).
+    """Return the time-frequency misfits TFEM (envelope) and TFPM (phase) of each component (Kristekova et al. 2009).
 
-    They equal `tfem` and `tfpm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), also where a component of the
+    They equal `tfem` and `tfpm` of ObsPy's `tf_misfit` (norm="global", st2_isref=True), also if a component of the
     reference is zero. The maximum is over all components::
 
         TFEM(t, f) = (|W_u| - |W_r|) / max |W_r|
@@ -196,16 +196,16 @@ def wavelet_misfit_maps(
     Parameters
     ----------
     traces, reference : (n_components, n_samples) or (n_samples,), at one sampling interval (s).
-    band : frequencies (Hz) between which the transform is taken; default that of `frequency_band`.
+    band : frequencies (Hz) between which the transform is computed; default: `frequency_band`.
 
-    Returns (frequency, TFEM, TFPM): (n_frequencies,) Hz, equally spaced in their logarithm, and two of
-    (n_components, n_frequencies, n_samples), without unit. TFEM is positive where the trace is the stronger, TFPM
-    where its phase is ahead.
+    Returns (frequency, TFEM, TFPM): (n_frequencies,) Hz, logarithmically spaced, and two of (n_components,
+    n_frequencies, n_samples), dimensionless. TFEM is positive where the trace is stronger, TFPM where its phase
+    leads.
 
     Raises
     ------
-    MissingPackageError : when ObsPy is not installed.
-    ValueError : when the shapes differ, or the reference is zero throughout.
+    MissingPackageError : ObsPy is not installed.
+    ValueError : the shapes differ, or the reference is zero throughout.
     """
     _require_obspy()
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
@@ -242,7 +242,7 @@ def envelope_misfit(
     sampling_interval: float,
     band: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """(n_components,) EM alone; see `wavelet_misfits`."""
+    """Return only EM (n_components,); see `wavelet_misfits`."""
     return wavelet_misfits(traces, reference, sampling_interval, band)[0]
 
 
@@ -252,5 +252,5 @@ def phase_misfit(
     sampling_interval: float,
     band: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """(n_components,) PM alone; see `wavelet_misfits`."""
+    """Return only PM (n_components,); see `wavelet_misfits`."""
     return wavelet_misfits(traces, reference, sampling_interval, band)[1]

@@ -1,4 +1,4 @@
-"""Plane P and S waves of any shape in a homogeneous, isotropic elastic solid.
+"""Plane P and S waves with any waveform in a homogeneous, isotropic elastic solid.
 
 v_i = d_i f(t − (x − x₀)·n/c),  σ_ij = −[λ δ_ij d_k n_k + μ (d_i n_j + d_j n_i)] f(t − (x − x₀)·n/c) / c
 
@@ -19,7 +19,7 @@ VOIGT_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 @dataclass(frozen=True)
 class PlaneWave:
-    """A plane wave; make one by `pressure_wave` or `shear_wave`.
+    """A plane wave, created by `pressure_wave` or `shear_wave`.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class PlaneWave:
     speed : m/s.
     lame_lambda, rigidity : λ and μ, Pa.
     waveform : particle velocity (m/s) at the origin as a function of time (s), on arrays.
-    origin : (3,) the point where the wave is ``waveform(t)``, m.
+    origin : (3,) the point at which the wave is ``waveform(t)``, m.
     """
 
     direction: np.ndarray
@@ -41,18 +41,18 @@ class PlaneWave:
     def particle_velocity(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: np.ndarray | float
     ) -> np.ndarray:
-        """(3, ...) velocity, m/s, at coordinates (m) and times (s) that broadcast together."""
+        """Return (3, ...) velocity, m/s, at coordinates (m) and times (s) that broadcast together."""
         return np.multiply.outer(self.polarization, self.waveform(self.phase(x, y, z, t)))
 
     def stress(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: np.ndarray | float) -> np.ndarray:
-        """(6, ...) stress, Pa, in Voigt order, at coordinates (m) and times (s) that broadcast together."""
+        """Return (6, ...) stress, Pa, in Voigt order, at coordinates (m) and times (s) that broadcast together."""
         n, d = self.direction, self.polarization
         tensor = self.lame_lambda * (n @ d) * np.eye(3) + self.rigidity * (np.outer(n, d) + np.outer(d, n))
         voigt = np.array([tensor[pair] for pair in VOIGT_PAIRS])
         return np.multiply.outer(-voigt / self.speed, self.waveform(self.phase(x, y, z, t)))
 
     def phase(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: np.ndarray | float) -> np.ndarray:
-        """t − (x − x₀)·n/c, s."""
+        """Return t − (x − x₀)·n/c, s."""
         n, origin = self.direction, self.origin
         path = n[0] * (x - origin[0]) + n[1] * (y - origin[1]) + n[2] * (z - origin[2])
         return np.asarray(t - path / self.speed)
@@ -66,7 +66,7 @@ def pressure_wave(
     waveform: Callable[[np.ndarray], np.ndarray],
     origin: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> PlaneWave:
-    """A P wave travelling along `direction` (any length but zero). Raises ValueError for a null direction."""
+    """Return a P wave travelling along `direction` (a vector of nonzero length). ValueError for a null direction."""
     n = _unit(direction, "direction")
     return PlaneWave(n, n, vp, *_moduli(vp, vs, rho), waveform, np.asarray(origin, dtype=float))
 
@@ -80,7 +80,7 @@ def shear_wave(
     waveform: Callable[[np.ndarray], np.ndarray],
     origin: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> PlaneWave:
-    """An S wave travelling along `direction`, moving along `polarization`.
+    """Return an S wave travelling along `direction`, moving along `polarization`.
 
     Raises ValueError for a null vector, and for a polarization that is not perpendicular to the direction
     (to 1e-9).
@@ -103,5 +103,5 @@ def _unit(vector: Sequence[float], name: str) -> np.ndarray:
 
 
 def _moduli(vp: float, vs: float, rho: float) -> tuple[float, float]:
-    """λ and μ, Pa."""
+    """Return λ and μ, Pa."""
     return rho * (vp**2 - 2.0 * vs**2), rho * vs**2

@@ -1,4 +1,4 @@
-"""Integrals and derivatives of time functions, to near rounding, with their errors watched."""
+"""Integrals and derivatives of time functions, nearly to round-off, with error estimates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 TimeCurve = Callable[[np.ndarray], np.ndarray]
 
 INTEGRAL_TOLERANCE = 1e-9
-"""Largest change on doubling the panels, relative to the largest integral asked for."""
+"""Largest change on doubling the panels, relative to the largest requested integral."""
 DERIVATIVE_TOLERANCE = 1e-6
 """Largest estimated error of a derivative, relative to the largest derivative."""
 
@@ -28,19 +28,19 @@ def integrate(
     reference: np.ndarray | float = 0.0,
     power: int = 0,
 ) -> np.ndarray:
-    """∫ (reference − s)^power function(s) ds from each ``lower`` to each ``upper``.
+    """Return ∫ (reference − s)^power function(s) ds from each ``lower`` to each ``upper``.
 
-    Gauss-Legendre rules of 16 nodes on panels no longer than `panel_length` to begin with; the panels are
-    halved until the integrals change by less than `INTEGRAL_TOLERANCE`. Intervals are split at the
-    breakpoints, where the function or its derivatives may jump.
+    Gauss-Legendre rules of 16 nodes are used on panels that are initially at most `panel_length` long and are halved
+    until the integrals change by less than `INTEGRAL_TOLERANCE`. Intervals are split at the breakpoints, where the
+    function or its derivatives may jump.
 
     Parameters
     ----------
-    function : takes an array of times (s), gives an array of the same shape.
+    function : maps an array of times (s) to an array of the same shape.
     lower, upper : (n,) limits, s; ``lower`` not above ``upper``.
-    panel_length : a length within which the function is smooth, s.
+    panel_length : a length over which the function is smooth, s.
     breakpoints : times of jumps, s.
-    reference : (n,) or one for all, s.
+    reference : (n,) or a scalar, s.
     power : 0, 1, 2 ...
 
     Returns
@@ -49,7 +49,7 @@ def integrate(
 
     Raises
     ------
-    ValueError : no convergence within 4096 panels an interval: a jump is not among the breakpoints.
+    ValueError : no convergence within 4096 panels per interval: a jump is not among the breakpoints.
     """
     limits = _split(lower, upper, breakpoints)
     references = np.broadcast_to(reference, lower.shape)
@@ -77,7 +77,7 @@ def integrate(
 
 
 def _split(lower: np.ndarray, upper: np.ndarray, breakpoints: Sequence[float]) -> np.ndarray:
-    """(n, m + 2) ascending limits: each interval cut at the breakpoints inside it, else with empty pieces."""
+    """Return (n, m + 2) ascending limits: intervals split at the breakpoints inside, else with empty sections."""
     pieces = [lower, *(np.clip(point, lower, upper) for point in sorted(breakpoints)), upper]
     return np.stack(pieces, axis=1)
 
@@ -85,7 +85,7 @@ def _split(lower: np.ndarray, upper: np.ndarray, breakpoints: Sequence[float]) -
 def _panel_sum(
     function: TimeCurve, limits: np.ndarray, panel_count: int, references: np.ndarray, power: int
 ) -> np.ndarray:
-    """The composite rule with `panel_count` panels in each piece, rows in blocks that bound the memory."""
+    """Return the composite rule with `panel_count` panels per section, in batches of rows that limit the memory."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODE_COUNT)
     places = ((np.arange(panel_count)[:, None] + 0.5 * (nodes + 1.0)) / panel_count).ravel()
     shares = np.tile(0.5 * weights / panel_count, panel_count)
@@ -111,9 +111,9 @@ def antiderivative(
     panel_length: float,
     breakpoints: Sequence[float] = (),
 ) -> np.ndarray:
-    """∫ function(s) ds from ``start`` to each time; zero for times before ``start``. Errors as `integrate`.
+    """Return ∫ function(s) ds from ``start`` to each time; zero for times before ``start``. Errors as `integrate`.
 
-    The times are put in order and the integrals between neighbours summed, so that no stretch is done twice.
+    The times are sorted and the integrals between neighbors summed, so that no interval is integrated twice.
     """
     order = np.argsort(times, kind="stable")
     ordered = np.maximum(times[order], start)
@@ -124,16 +124,15 @@ def antiderivative(
 
 
 def differentiate(function: TimeCurve, times: np.ndarray, first_step: float) -> np.ndarray:
-    """The derivative at each time, by central differences extrapolated to step zero (Ridders 1982).
+    """Return the derivative at each time, by central differences extrapolated to step zero (Ridders 1982).
 
-    Steps ``first_step``, half of it, a quarter ... (12 of them) feed Richardson's table; of its entries the
-    one that differs least from its neighbours is taken, time by time, and that difference is the error
-    estimate.
+    Steps ``first_step``, half of it, a quarter ... (12 of them) form Richardson's table; at each time the entry that
+    differs least from its neighbors is used, and this difference is the error estimate.
 
     Raises
     ------
     ValueError : an estimated error above `DERIVATIVE_TOLERANCE` of the largest derivative: the function has
-        a kink or a jump near one of the times, or its derivative must be given.
+        a kink or a jump near one of the times, or its derivative must be passed.
     """
     best = np.zeros_like(times, dtype=float)
     error = np.full(best.shape, np.inf)
@@ -154,6 +153,6 @@ def differentiate(function: TimeCurve, times: np.ndarray, first_step: float) -> 
     if worst > DERIVATIVE_TOLERANCE * scale:
         raise ValueError(
             f"the derivative of the time function is uncertain by {worst:.1e} (of {scale:.1e}). "
-            "Give the derivative as a function of its own"
+            "Pass the derivative as a separate function"
         )
     return best

@@ -20,7 +20,7 @@ from lithowave.backends.cuda_copies import poison, require_arrival
 from lithowave.backends.cuda_program import require_whole_graph
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.backends.nvrtc import source_path
-from lithowave.backends.pending import Pending
+from lithowave.backends.pending import PendingCopy
 from lithowave.backends.tensor_map import map_geometry
 from lithowave.errors import KernelBuildError
 
@@ -51,14 +51,14 @@ class EmulatedMirror:
         self.host = np.full(array.shape, np.nan, array.dtype)
 
     def pull(self) -> None:
-        """See `lithowave.backends.pending.Mirror`."""
+        """See `lithowave.backends.pending.HostMirror`."""
         self.host[...] = self._backend.download(self._array)
 
     def wait(self) -> None:
-        """See `lithowave.backends.pending.Mirror`."""
+        """See `lithowave.backends.pending.HostMirror`."""
 
     def push(self) -> None:
-        """See `lithowave.backends.pending.Mirror`."""
+        """See `lithowave.backends.pending.HostMirror`."""
         self._backend.assign(self._array, self.host)
 
 
@@ -72,7 +72,7 @@ class EmulatedCudaBackend:
     seed : order of the threads. With 0 they take turns in ascending, then in descending order, and copies arrive as
     late as they may; any other number shuffles the threads from turn to turn, lets some copies arrive at once, and if
     odd begins with the last block. seconds : of processor time, after which a launch is stopped. graphs : whether
-    `repeated` behaves as a CUDA graph. padding_stays_zero : whether writes into the padding of fields are errors.
+    `capture_graph` behaves as a CUDA graph. padding_stays_zero : whether writes into the padding of fields are errors.
 
     All of these may be changed between launches.
     """
@@ -118,15 +118,15 @@ class EmulatedCudaBackend:
             self._programs[key] = Program(self, path, defines, generated or {})
         return self._programs[key]
 
-    def repeated(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function; with ``graphs`` its second call is recorded, and from then on its launches are replayed."""
         return _Graph(self, function) if self.graphs else function
 
-    def beside(self, behind: bool = True) -> AbstractContextManager[None]:
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]:
         """All work is done at once."""
         return nullcontext()
 
-    def join(self) -> None:
+    def join_side_stream(self) -> None:
         """All work has been done."""
 
     def mirror(self, array: DeviceArray) -> EmulatedMirror:
@@ -184,13 +184,13 @@ class EmulatedCudaBackend:
         self._not_in_a_graph("assign")
         self._checked(array).view(np.ndarray)[...] = host
 
-    def fetch(self, array: DeviceArray) -> Pending:
+    def fetch(self, array: DeviceArray) -> PendingCopy:
         """A copy as the array is now."""
         self._not_in_a_graph("fetch")
         host = np.empty(array.shape, array.dtype)
         poison(host)
         self.copy_to_host(host, self._checked(array))
-        return Pending(host, lambda: require_arrival(host))
+        return PendingCopy(host, lambda: require_arrival(host))
 
     def copy_to_host(self, host: np.ndarray, array: DeviceArray) -> None:
         """The copy of a `fetch`."""

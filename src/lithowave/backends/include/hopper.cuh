@@ -1,5 +1,5 @@
-// What NVIDIA devices from compute capability 9.0 on have for moving boxes of arrays into shared memory: barriers that
-// count arrivals and bytes (mbarrier), and the bulk tensor copy engine, which one thread starts and nobody waits for.
+// Copies of boxes of arrays to shared memory on NVIDIA devices from compute capability 9.0 on: barriers that count
+// arrivals and bytes (mbarrier), and the bulk tensor copy engine, which one thread starts asynchronously.
 #pragma once
 
 // The driver's description of an array and of the box to be copied from it (cuTensorMapEncodeTiled).
@@ -11,18 +11,18 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// A barrier in shared memory. Its phases are numbered 0, 1, 2 ...; `wait` takes the parity of one.
+// A barrier in shared memory. Its phases are numbered 0, 1, 2 ...; `wait` takes the parity of a phase.
 struct Barrier {
     unsigned long long bits;
 
-    // A phase completes after this many arrivals and the bytes that they said to expect.
+    // A phase completes after this many arrivals and the bytes announced by `expect`.
     __device__ __forceinline__ void create(unsigned arrivals) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&bits)), "r"(arrivals) : "memory");
     }
     __device__ __forceinline__ void arrive() {
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&bits)) : "memory");
     }
-    // Arrive, and make the phase wait for this many bytes of copies too.
+    // Arrive, and make the phase also wait for this many bytes of copies.
     __device__ __forceinline__ void expect(unsigned bytes) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                      ::"r"(shared_address(&bits)), "r"(bytes) : "memory");
@@ -39,19 +39,20 @@ struct Barrier {
     }
 };
 
-// After `create` and before the __syncthreads that shows the barriers to the block: the copy engine must see them too.
+// Call after `create` and before the __syncthreads that publishes the barriers to the block: makes them visible to the
+// copy engine.
 __device__ __forceinline__ void publish_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Begin to copy the box whose first element is (x, y, z) to shared memory; elements outside the array become zero.
+// Start copying the box whose first element is (x, y, z) to shared memory; elements outside the array become zero.
 __device__ __forceinline__ void copy_box(void* target, const TensorMap& map, int x, int y, int z, Barrier& barrier) {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
         ::"r"(shared_address(target)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&barrier.bits)) : "memory");
 }
 
-// The same for what no other block will read: the second-level cache may forget it first.
+// As `copy_box`, for data that no other block reads: the second-level cache may evict it first.
 __device__ __forceinline__ void copy_box_once(
     void* target, const TensorMap& map, int x, int y, int z, Barrier& barrier) {
     asm volatile(

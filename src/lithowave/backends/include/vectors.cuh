@@ -1,4 +1,4 @@
-// Four numbers that are read, written and added to as one.
+// Four numbers that are read, written and added to together.
 #pragma once
 
 template <class T>
@@ -6,7 +6,7 @@ struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Vector4 {
     T x, y, z, w;
 };
 
-// target += (x, y, z, 0), one number after the other but each as a whole: any number of threads may add to a target.
+// target += (x, y, z, 0), each component atomically: any number of threads may add to a target.
 __device__ __forceinline__ void add_atomically(Vector4<float>* target, float x, float y, float z) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};"

@@ -1,4 +1,4 @@
-"""The sign of first P motion on the lower focal hemisphere of a moment tensor."""
+"""Polarity of the first P motion on the lower focal hemisphere of a moment tensor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RINGS, SPOKES = 150, 361
 
 
 def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P amplitude g M g over the lower hemisphere, divided by its largest size.
+    """Return the P amplitude g M g over the lower hemisphere, divided by its largest absolute value.
 
-    The ray leaves in direction g = (sin i sin a, sin i cos a, -cos i) (East, North, Up) with azimuth a and
-    angle i from straight down, and is drawn at the distance sqrt(2) sin(i / 2) from the centre (equal area;
-    Aki & Richards 2002, box 4.4).
+    The ray leaves in direction g = (sin i sin a, sin i cos a, -cos i) (East, North, Up) with azimuth a and angle i
+    from vertically down, and is drawn at the distance sqrt(2) sin(i / 2) from the center (equal area; Aki &
+    Richards 2002, box 4.4).
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def draw_beachball(
     panel: Any, center: tuple[float, float], radius: float, moment: Sequence[float], color: str = style.INK
 ) -> None:
-    """Draw the mechanism at `center` with `radius` in data coordinates: first motion outwards is filled."""
+    """Draw the mechanism at `center` with `radius` in data coordinates; outward first motion is filled."""
     x, y, amplitude = polarity(moment)
     x, y = center[0] + radius * x, center[1] + radius * y
     colors = [style.PAPER, color]
     if amplitude.min() >= 0 or amplitude.max() <= 0:
-        # all of one sign: an explosion or an implosion has no line to be drawn between the two
+        # With one sign only (an explosion or an implosion) there is no nodal line to draw.
         panel.fill(x[-1], y[-1], color=color if amplitude.max() > 0 else style.PAPER, zorder=8)
     else:
         panel.contourf(x, y, amplitude, levels=[-1.1, 0.0, 1.1], colors=colors, zorder=8)

@@ -1,4 +1,4 @@
-"""Two runs held against each other: traces where they differ most, typically and least, and all misfits."""
+"""Comparison of two runs: traces with the largest, the median and the smallest misfit, and all misfits."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 40
 MOST_COLUMNS = 1000
-# maps of runs that agree but for rounding stay blank
+# Misfit maps of runs that agree up to round-off are blank.
 LEAST_PERCENT = 1.0e-3
 
 
 def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
-    """Draw `comparison` into `path`; returns it.
+    """Draw `comparison` to `path` and return the path.
 
-    Above, E, N, Z of the receivers with the largest, the median and the smallest misfit, the reference below
-    the other run; under it, where they were computed, the time-frequency envelope and phase misfits of the component
-    where they are largest; at the bottom the misfits of every receiver.
+    Top: E, N, Z of the receivers with the largest, the median and the smallest misfit, the reference below the other
+    run. Center: the time-frequency envelope and phase misfits, if computed, of the component with the largest ones.
+    Bottom: the misfits of all receivers.
 
     Raises
     ------
-    OutputError : when the file cannot be written.
+    OutputError : the file cannot be written.
     """
     order = np.argsort(comparison.relative_l2)
     shown = order[np.unique([0, len(order) // 2, len(order) - 1])[::-1]]
@@ -48,7 +48,7 @@ def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
 
 
 def title(comparison: Comparison) -> str:
-    """What was compared, over which frequencies, the misfit of all together and, where they are known, the methods."""
+    """Return the quantity, the frequencies, the total misfit and, if known, the methods of a comparison."""
     below = f" below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""
     misfit = f"relative L2 misfit {comparison.overall_l2:.2%} over {len(comparison.names)} receivers"
     text = f"Ground {comparison.quantity}{below}: {misfit}"
@@ -103,7 +103,7 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, ind
 
 
 def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, component: int) -> None:
-    """TFEM and TFPM of one component, in percent, each on a colour scale of its own."""
+    """Draw TFEM and TFPM of one component, in percent, each with its own color scale."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     traces = comparison.data_a[index], comparison.data_b[index]
@@ -170,5 +170,5 @@ def _draw_misfits(panel: Any, comparison: Comparison, order: np.ndarray) -> None
 
 
 def _short(label: str) -> str:
-    """The end of a long path."""
+    """Return the end of a long path."""
     return label if len(label) <= 36 else "..." + label[-33:]

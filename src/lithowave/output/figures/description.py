@@ -1,4 +1,4 @@
-"""What figures take from the resolved ``simulation.yaml`` of a run folder."""
+"""Entries of the resolved ``simulation.yaml`` of a run folder that figures need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILE_NAME = "simulation.yaml"
 
 
 def read_description(directory: Path) -> Mapping[str, Any]:
-    """Content of the run's ``simulation.yaml``; empty where there is none that can be read."""
+    """Return the contents of the run's ``simulation.yaml``; empty if it is missing or unreadable."""
     import yaml
 
     try:
@@ -21,7 +21,7 @@ def read_description(directory: Path) -> Mapping[str, Any]:
 
 
 def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, float] | None:
-    """(x low, x high, y low, y high) of the domain, m; None where it is not told in numbers."""
+    """Return (x low, x high, y low, y high) of the domain, m; None if it is not given as numbers."""
     try:
         x, y = description["domain"]["x"], description["domain"]["y"]
         return float(x[0]), float(x[1]), float(y[0]), float(y[1])
@@ -30,7 +30,7 @@ def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, floa
 
 
 def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float], list[float]] | None:
-    """(tops, vp, vs) of the `material` of a resolved simulation file; None where it has no flat layers."""
+    """Return (tops, vp, vs) of the `material` of a resolved simulation file; None without flat layers."""
     material = description.get("material")
     if not isinstance(material, Mapping):
         return None

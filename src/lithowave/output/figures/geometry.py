@@ -1,4 +1,4 @@
-"""Where receivers stand as seen from the source, and their motion in its directions."""
+"""Source-receiver geometry, and motion of receivers in radial and transverse directions."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import numpy as np
 from lithowave.output.seismograms import Seismograms
 
 
-def epicentre(seismograms: Seismograms) -> np.ndarray:
-    """(x, y, z) that distances are counted from, m: centroid of the sources, or the first receiver."""
+def epicenter(seismograms: Seismograms) -> np.ndarray:
+    """Return the origin (x, y, z) of distances, m: the centroid of the sources, or the first receiver."""
     centroid = seismograms.sources.centroid
     return np.asarray(seismograms.positions[0] if centroid is None else centroid)
 
 
 def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
-    """(n_receivers,) horizontal distance from the epicentre, m."""
-    offset = seismograms.positions[:, :2] - epicentre(seismograms)[:2]
+    """Return the horizontal distances (n_receivers,) from the epicenter, m."""
+    offset = seismograms.positions[:, :2] - epicenter(seismograms)[:2]
     return np.hypot(offset[:, 0], offset[:, 1])
 
 
 def azimuth(seismograms: Seismograms) -> np.ndarray:
-    """(n_receivers,) direction from the epicentre to the receiver, degrees from North over East."""
-    east, north = (seismograms.positions[:, :2] - epicentre(seismograms)[:2]).T
+    """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from North over East."""
+    east, north = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
     return np.degrees(np.arctan2(east, north)) % 360.0
 
 
 def component(seismograms: Seismograms, name: str) -> np.ndarray:
-    """(n_receivers, n_samples) of one component: E, N, Z, R (away from the source), T (right of R) or P (pressure).
+    """Return (n_receivers, n_samples) of a component: E, N, Z, R (away from the source), T (right of R), P (pressure).
 
     R = E sin a + N cos a and T = E cos a - N sin a with the azimuth a from source to receiver.
     """

@@ -1,4 +1,4 @@
-"""The wavefield of a snapshot file as a movie: GIF by Pillow, MP4 where ffmpeg is found."""
+"""Wavefield movies of snapshot files: GIF by Pillow, MP4 if ffmpeg is available."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FRAMES_PER_SECOND = 12
 LAST_FRAME_SECONDS = 1.5
 GIF_WAVE_COLORS, GIF_INK_COLORS, COLOR_SHIFT = 200, 40, 3
 DOTS_PER_INCH = 100
-# part of the strongest motion that is drawn in full colour, and the power that lifts the weak
+# Fraction of the strongest motion that is drawn in full color, and the power that amplifies weak motion.
 FULL_COLOR, LIFT = 0.3, 0.6
 AXIS_NAMES = {"x": "x, East (km)", "y": "y, North (km)", "z": "z, Up (km)"}
 COMPONENT_INDEX = {"E": 0, "N": 1, "Z": 2}
@@ -39,20 +39,20 @@ def wavefield_movie(
     field: str | None = None,
     component: str = "Z",
 ) -> list[Path]:
-    """Draw every snapshot of a plane (of a volume: its top) as one frame; returns the files written.
+    """Draw every snapshot of a plane (of a volume: its top) as one frame and return the files written.
 
     Parameters
     ----------
-    path : ``name.gif`` or ``name.mp4``; without an ending a GIF, and an MP4 too where ffmpeg is found.
-        Default ``figures/wavefield`` in the run folder.
-    snapshots : the snapshot file; default the first in ``snapshots/``, z planes before others.
-    field : default the first in the file.
-    component : E, N, Z, or ``norm`` for the length of the vector; of no matter for a scalar field.
+    path : ``name.gif`` or ``name.mp4``; without an extension a GIF, and also an MP4 if ffmpeg is available.
+        Default: ``figures/wavefield`` in the run folder.
+    snapshots : the snapshot file; default: the first in ``snapshots/``, z planes before others.
+    field : default: the first in the file.
+    component : E, N, Z, or ``norm`` for the length of the vector; unused for a scalar field.
 
     Raises
     ------
-    InputError : for an unknown field or component.
-    OutputError : when there are no snapshots, a file cannot be written, or ffmpeg is missing for an MP4.
+    InputError : unknown field or component.
+    OutputError : there are no snapshots, a file cannot be written, or ffmpeg is missing for an MP4.
     """
     run_folder = Path(run_folder)
     path = run_folder / "figures" / "wavefield" if path is None else Path(path)
@@ -71,11 +71,11 @@ def wavefield_movie(
 
 
 def snapshot_files(run_folder: Path) -> list[Path]:
-    """The snapshot files of a run, z planes first.
+    """Return the snapshot files of a run, z planes first.
 
     Raises
     ------
-    OutputError : of some there are only the parts of several ranks.
+    OutputError : some snapshots exist only as parts of several ranks.
     """
     require_joined(unjoined(run_folder))
 
@@ -107,7 +107,7 @@ def _targets(path: Path) -> list[Path]:
 
 
 def nice_limit(value: float) -> float:
-    """The smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below `value`."""
+    """Return the smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below `value`."""
     power = 10.0 ** np.floor(np.log10(value) + 1e-9)
     return float(power * next(step for step in (1.0, 2.0, 5.0, 10.0) if step >= value / power * (1.0 - 1e-9)))
 
@@ -117,7 +117,7 @@ def _signed_power(value: Any, power: float) -> Any:
 
 
 class _Frames:
-    """The frames of a movie, drawn one after the other upon one still background."""
+    """Frames of a movie, drawn sequentially on one static background."""
 
     def __init__(
         self, reader: Snapshots, field: str | None, component: str, seismograms: Seismograms | None
@@ -128,7 +128,7 @@ class _Frames:
             raise InputError("field", repr(self.field), f"one of {', '.join(reader.fields)}")
         if component != "norm" and component not in COMPONENT_INDEX:
             raise InputError("component", repr(component), "one of E, N, Z, norm")
-        # six stresses have no component among E, N and Z: their size is drawn
+        # Stresses have no components E, N and Z: their norm is drawn.
         self.vector = reader.read(0, self.field).ndim == 4
         self.component = "norm" if self.vector and reader.read(0, self.field).shape[-1] != 3 else component
         self.horizontal, self.vertical = {"x": "yz", "y": "xz"}.get(reader.plane, "xy")
@@ -140,7 +140,7 @@ class _Frames:
         self._build(seismograms)
 
     def image(self, step: int) -> np.ndarray:
-        """The plane at `step`, (vertical, horizontal), in the file's unit."""
+        """Return the plane at `step`, (vertical, horizontal), in the file's unit."""
         values = self.reader.read(step, self.field)
         axis = {"x": 2, "y": 1}.get(self.reader.plane, 0)
         values = np.take(values, -1, axis=axis)[:: self.stride, :: self.stride]
@@ -162,7 +162,7 @@ class _Frames:
         )
         half = [0.5 * abs(axis[1] - axis[0]) if len(axis) > 1 else 0.5 for axis in (across, up)]
         extent = (across[0] - half[0], across[-1] + half[0], up[0] - half[1], up[-1] + half[1])
-        # width over height of the plane decides the page; both sides even, as video encoders demand
+        # The aspect ratio of the plane determines the page; both sides are even, as video encoders require.
         ratio = float(np.clip((extent[1] - extent[0]) / (extent[3] - extent[2]), 0.6, 3.0))
         width = 7.6
         height = 2 * round(50 * ((width - 1.9) / ratio + 1.1)) / 100
@@ -191,7 +191,7 @@ class _Frames:
         bar = self.figure.colorbar(
             self.picture, ax=panel, shrink=0.7, aspect=26, pad=0.02, extend="both" if self.signed else "max"
         )
-        # limits are 1, 2 or 5 times a power of ten: these inner ticks are round too
+        # Limits are 1, 2 or 5 times a power of ten, so these inner ticks are also round.
         inner = {"1": 0.2, "2": 0.25, "5": 0.2}[f"{limit:.0e}"[0]]
         ticks = limit * np.array([-1.0, -inner, 0.0, inner, 1.0] if self.signed else [0.0, inner, 1.0])
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
@@ -234,7 +234,7 @@ class _Frames:
         return f"{names[self.component]} {self.field}"
 
     def _mark(self, panel: Any, seismograms: Seismograms) -> None:
-        """Sources, and on a horizontal plane the stations."""
+        """Draw the sources, and on a horizontal plane the stations."""
         columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
         if self.reader.plane in ("z", "none") and len(seismograms):
             draw_stations(panel, seismograms, labels=False)
@@ -245,7 +245,7 @@ class _Frames:
             )
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """(height, width, 3) uint8 of each frame."""
+        """Yield each frame, (height, width, 3) uint8."""
         canvas = self.figure.canvas
         for step in self.steps:
             canvas.restore_region(self.background)
@@ -275,7 +275,7 @@ def _write_gif(frames: _Frames, path: Path) -> None:
 
 
 def _palette(colors: Any) -> np.ndarray:
-    """(n, 3) uint8: the colours of the waves, and those between ink and paper for what is drawn over them."""
+    """Return the palette (n, 3) uint8: the colors of the waves, and those between ink and paper for overlays."""
     from matplotlib.colors import to_rgb
 
     share = np.linspace(0.0, 1.0, GIF_INK_COLORS)[:, None]
@@ -285,10 +285,10 @@ def _palette(colors: Any) -> np.ndarray:
 
 
 def _nearest_colors(palette: np.ndarray) -> np.ndarray:
-    """(levels, levels, levels) uint8: for each colour, coarsened to `levels` steps, the nearest of `palette`.
+    """Return (levels, levels, levels) uint8: the nearest color of `palette` for each color, quantized to `levels`.
 
-    One palette for all frames keeps still parts from flickering; looking colours up in this table, rather
-    than in Pillow's own coarser one, keeps paper white.
+    One palette for all frames avoids flicker of static areas; this table is finer than Pillow's own and preserves
+    white paper.
     """
     levels = 256 >> COLOR_SHIFT
     steps = np.linspace(0.0, 255.0, levels)
@@ -297,7 +297,7 @@ def _nearest_colors(palette: np.ndarray) -> np.ndarray:
     nearest = np.empty((levels, levels, levels), dtype=np.uint8)
     for index, red in enumerate(steps):
         colors = np.column_stack([np.full(len(other), red), other])
-        # |a - b|^2 without |a|^2, which is the same for all of the palette
+        # |a - b|^2 without |a|^2, which is equal for all palette colors
         distance = (wanted**2).sum(axis=1) - 2.0 * colors @ wanted.T
         nearest[index] = distance.argmin(axis=1).reshape(levels, levels)
     return nearest

@@ -17,14 +17,14 @@ FOLDER = "figures"
 
 
 def plot_run(directory: str | Path) -> list[Path]:
-    """Draw into ``figures/`` of a run folder what its files allow; returns the files, map first.
+    """Draw all figures that the files of a run permit to its ``figures/`` and return the files, map first.
 
-    ``map.png``, ``record_section.png``, ``traces.png`` (or ``traces_1.png``, ...), and for each snapshot file
-    ``wavefield_<name>.gif`` (and ``.mp4`` where ffmpeg is found).
+    The files are ``map.png``, ``record_section.png``, ``traces.png`` (or ``traces_1.png``, ...), and for each snapshot
+    file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available).
 
     Raises
     ------
-    OutputError : when there are no seismograms, nothing can be drawn, or a file cannot be written.
+    OutputError : there are no seismograms, nothing can be drawn, or a file cannot be written.
     """
     directory = Path(directory)
     folder = directory / FOLDER
@@ -34,7 +34,7 @@ def plot_run(directory: str | Path) -> list[Path]:
     if len(seismograms) or len(seismograms.sources):
         written.append(station_map(directory, folder / "map.png"))
     if len(seismograms) and len(seismograms.time):
-        # without a source there is no direction from it
+        # Without a source the radial and transverse directions are undefined.
         components = "ZRT" if len(seismograms.sources) else "ENZ"
         if seismograms.pressure is not None:
             components = "P" + components

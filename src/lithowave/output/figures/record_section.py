@@ -1,4 +1,4 @@
-"""Traces by distance from the source, with the first arrivals of P and S."""
+"""Record sections: traces by distance from the source, with the first arrivals of P and S."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import component, epicentral_distance, epicentre
+from lithowave.output.figures.geometry import component, epicenter, epicentral_distance
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
@@ -33,21 +33,21 @@ def record_section(
     layers: tuple[list[float], list[float], list[float]] | None = None,
     speeds: Mapping[str, float] | None = None,
 ) -> Path:
-    """Draw one panel for each of `components`, traces at their epicentral distance over time; returns `path`.
+    """Draw one panel per component, with traces at their epicentral distance over time; return `path`.
 
     Parameters
     ----------
-    components : letters out of E, N, Z, R (radial, away from the source), T (transverse) and P (pressure).
+    components : letters from E, N, Z, R (radial, away from the source), T (transverse) and P (pressure).
     normalise : ``trace`` (each by its own peak), ``receiver`` (by the peak of its three components) or
-        ``all`` (one scale for all); the pressure always has a scale of its own.
+        ``all`` (one scale for all); the pressure always has a separate scale.
     reduction_speed : m/s; the time axis then shows t - distance / reduction_speed.
     layers : (tops, vp, vs) of flat layers (m, m/s), for the curves of the first P and S arrivals.
-    speeds : from label to speed (m/s): straight moveout lines at distance / speed.
+    speeds : from label to velocity (m/s): straight moveout lines at distance / velocity.
 
     Raises
     ------
-    OutputError : when there is nothing to draw, or the file cannot be written.
-    ValueError : for an unknown component or normalisation.
+    OutputError : there is nothing to draw, or the file cannot be written.
+    ValueError : unknown component or normalization.
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
@@ -76,7 +76,7 @@ def record_section(
 
 
 def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
-    """Indices of at most `most` receivers, nearest first, left out where traces would lie upon each other."""
+    """Return indices of at most `most` receivers, nearest first, omitting those whose traces would overlap."""
     order = np.argsort(distance, kind="stable")
     if len(order) <= most:
         return order
@@ -88,14 +88,14 @@ def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
 
 
 def _recorded(seismograms: Seismograms, components: str) -> str:
-    """What the panels show: ground velocity, pressure, pressure and velocity."""
+    """Return the quantity in the panels: ground velocity, pressure, or both."""
     if "P" not in components:
         return f"ground {seismograms.quantity}"
     return "pressure" if components == "P" else f"pressure and {seismograms.quantity}"
 
 
 def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarray:
-    """The traces of one component over the peaks of it or, of (n_receivers, n_components, n_samples), of all."""
+    """Return the traces of one component over its peak or that of all traces (n_receivers, n_components, n_samples)."""
     if normalise == "trace":
         peaks = np.abs(traces).max(axis=1)
     else:
@@ -106,7 +106,7 @@ def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarr
 
 
 def _span(distance: np.ndarray) -> float:
-    """Range of distances to lay traces out in; never 0."""
+    """Return the range of distances of the traces; never 0."""
     return float(np.ptp(distance)) or max(float(distance.max()), 1.0)
 
 
@@ -134,16 +134,16 @@ def _arrival_curves(
     layers: tuple[list[float], list[float], list[float]] | None,
     speeds: Mapping[str, float],
 ) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
-    """(label, distances in km, times in s, colour) of the curves to be drawn."""
+    """Return (label, distances in km, times in s, color) of the curves."""
     margin = 0.06 * _span(distance)
     line = np.linspace(max(distance.min() - margin, 0.0), distance.max() + margin, 200)
     curves = []
     if layers is not None and seismograms.sources.centroid is not None:
         tops, vp, vs = layers
-        source_z, receiver_z = epicentre(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
+        source_z, receiver_z = epicenter(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
             if min(speed) == 0:
-                continue  # no S wave comes through a fluid
+                continue  # S waves do not propagate through a fluid
             times = seismograms.sources.onset + first_arrival(line, source_z, receiver_z, tops, speed)
             curves.append((label, line / 1000, times, color))
     for label, speed in speeds.items():
@@ -190,14 +190,14 @@ def _finish_axes(
 
 
 def _label_stations(panel: Any, names: list[str], distance: np.ndarray) -> None:
-    """Names at the right edge: of a few receivers all, moved apart where they would overlap; of many some."""
+    """Write names at the right edge: all if there are few receivers, moved apart if they overlap; else some."""
     low, high = panel.get_ylim()
     gap = LABEL_GAP * (high - low)
     kept, heights = np.arange(len(names)), distance
     if len(names) * gap <= 0.7 * (high - low):
         heights = move_apart(distance, gap, low + gap / 2, high - gap / 2)
     else:
-        # too many to be moved about: some are named, at their place
+        # Too many labels to move: some are drawn at their positions.
         kept = choose_traces(distance, int(0.6 * (high - low) / gap))
         kept = kept[np.diff(distance[kept], prepend=-np.inf) >= gap]
         heights = distance[kept]
@@ -222,18 +222,18 @@ def _label_stations(panel: Any, names: list[str], distance: np.ndarray) -> None:
 
 
 def move_apart(places: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
-    """`places` (ascending) moved as little as need be to stand `gap` apart between `low` and `high`."""
-    # blocks of labels that touch: each stands centred on the mean of the places it wants, and blocks that
-    # meet merge
+    """Return `places` (ascending) with minimal changes such that they are `gap` apart between `low` and `high`."""
+    # Blocks of touching labels are centered on the mean of their requested positions, and blocks that overlap are
+    # merged.
     blocks: list[list[float]] = []
     for place in places:
         blocks.append([float(place), 1.0])
         while (
             len(blocks) > 1 and _bottom(blocks[-1], gap, low, high) < _top(blocks[-2], gap, low, high) + gap
         ):
-            centre, count = blocks.pop()
+            center, count = blocks.pop()
             before, others = blocks.pop()
-            blocks.append([(centre * count + before * others) / (count + others), count + others])
+            blocks.append([(center * count + before * others) / (count + others), count + others])
     heights = []
     for block in blocks:
         heights += list(_bottom(block, gap, low, high) + gap * np.arange(int(block[1])))

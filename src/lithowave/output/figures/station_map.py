@@ -1,4 +1,4 @@
-"""A map of stations and sources, over the peak ground motion where it was kept."""
+"""Map of stations and sources, on the peak ground motion if it was recorded."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def station_map(
     peak: str = "pgv",
     measure: str = "horizontal",
 ) -> Path:
-    """Draw stations, sources with their mechanism, and below them the peak motion of a run; returns `path`.
+    """Draw stations, sources with their mechanism, and the peak motion of a run; return `path`.
 
     Parameters
     ----------
-    peak : ``pgv`` or ``pgd``; `measure` out of horizontal, vertical, total (see `peak_motion`).
+    peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `peak_motion`).
 
     Raises
     ------
-    OutputError : when the run has neither receivers nor sources, or the file cannot be written.
+    OutputError : the run has neither receivers nor sources, or the file cannot be written.
     """
     run_folder = Path(run_folder)
     seismograms = load_seismograms(run_folder)
@@ -74,7 +74,7 @@ def _title(seismograms: Seismograms) -> str:
 
 
 def _depth_text(z: float) -> str:
-    """Depth below z = 0, or elevation above it: in m within 1 km."""
+    """Format the depth below z = 0, or the elevation above it, in m if below 1 km."""
     size = f"{abs(z) / 1000:.1f} km" if abs(z) >= 1000 else f"{round(abs(float(z)), 1):g} m"
     return f"{'elevation' if z > 0 else 'depth'} {size}"
 
@@ -82,7 +82,7 @@ def _depth_text(z: float) -> str:
 def map_frame(
     seismograms: Seismograms, motion: PeakMotion | None, domain: tuple[float, float, float, float] | None
 ) -> tuple[float, float, float, float]:
-    """(x low, x high, y low, y high) in km: of the peak motion map, else the domain, else what is drawn."""
+    """Return (x low, x high, y low, y high) in km: of the peak motion map, else of the domain, else of the symbols."""
     if motion is not None and motion.x.size > 1 and motion.y.size > 1:
         domain = motion.x[0], motion.x[-1], motion.y[0], motion.y[-1]
     if domain is not None:
@@ -123,7 +123,7 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
 
 
 def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> None:
-    """Triangles at the receivers (km), with names where there are not too many and room is left."""
+    """Draw triangles at the receivers (km), with names if there is enough space."""
     places = seismograms.positions[:, :2] / 1000
     size = float(np.clip(900.0 / max(len(places), 1), 6.0, 52.0))
     panel.scatter(
@@ -134,7 +134,7 @@ def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> 
 
 
 def _label(panel: Any, places: np.ndarray, names: list[str]) -> None:
-    """Put each name beside its station where it hides neither a station nor another name."""
+    """Write each name next to its station if it covers neither a station nor another name."""
     panel.figure.draw_without_rendering()
     scale = panel.figure.dpi / 72.0
     points = panel.transData.transform(places) / scale
@@ -181,7 +181,7 @@ def _overlap(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
 
 
 def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
-    """The summed mechanism at the centroid, dots where many sources make it up, arrows for forces (km)."""
+    """Draw the summed mechanism at the centroid, dots if it has many sources, arrows for forces (km)."""
     if not len(sources):
         return
     x, y = sources.centroid[:2] / 1000
@@ -197,7 +197,7 @@ def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
     if sources.moments.any():
         center = (x, y)
         if len(sources) > 1 and np.ptp(sources.positions[:, :2], axis=0).max() / 1000 > 0.5 * radius:
-            # an extended source is not covered by its mechanism: that stands aside, where there is more room
+            # The mechanism is drawn next to an extended source, on the side with more space, so as not to cover it.
             middle = np.mean([panel.get_xlim(), panel.get_ylim()], axis=1)
             center = tuple(center + 2.5 * radius * np.where(middle >= center, 1.0, -1.0))
             panel.plot(*zip((x, y), center, strict=True), color=style.INK, linewidth=1.0, zorder=7)
@@ -227,7 +227,7 @@ def _finish_axes(
     panel.spines[["top", "right"]].set_visible(True)
     if origin is None:
         return
-    # meridians of the local projection are all but straight over a model: its middle lines are taken for all
+    # Meridians of the local projection are nearly straight over a model: its center lines represent all of them.
     x, y = np.linspace(frame[0], frame[1], 50), np.linspace(frame[2], frame[3], 50)
     longitude = to_geographic(1000 * x, np.full_like(x, 500 * (frame[2] + frame[3])), origin)[0]
     latitude = to_geographic(np.full_like(y, 500 * (frame[0] + frame[1])), 1000 * y, origin)[1]
@@ -250,6 +250,6 @@ def _locator() -> Any:
 
 
 def _line(value: Any, x: np.ndarray, y: np.ndarray) -> Any:
-    """y at `value` along the (nearly straight) line through x and y, continued beyond its ends."""
+    """Return y at `value` along the (nearly straight) line through x and y, extrapolated beyond its ends."""
     slope, offset = np.polyfit(x, y, 1)
     return np.asarray(value) * slope + offset

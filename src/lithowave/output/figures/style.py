@@ -1,4 +1,4 @@
-"""One look for all figures: matplotlib's objects on the Agg canvas, without pyplot and its global state."""
+"""Common style of all figures: matplotlib objects on the Agg canvas, without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SETTINGS = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """matplotlib's settings for our figures, put back afterwards."""
+    """Apply matplotlib settings for figures of lithowave temporarily."""
     from matplotlib import rc_context
 
     with rc_context(SETTINGS):
@@ -67,7 +67,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float, **keywords: Any) -> Any:
-    """A figure of `width` by `height` inches with an Agg canvas."""
+    """Return a figure of `width` by `height` inches with an Agg canvas."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -77,11 +77,11 @@ def new_figure(width: float, height: float, **keywords: Any) -> Any:
 
 
 def save(figure: Any, path: str | Path) -> Path:
-    """Write `figure` to `path` (its ending is the format); the folder is made.
+    """Write `figure` to `path` (its extension is the format) and create the directory if necessary.
 
     Raises
     ------
-    OutputError : when it cannot be written.
+    OutputError : the file cannot be written.
     """
     from lithowave.output import hdf5
 
@@ -93,21 +93,21 @@ def save(figure: Any, path: str | Path) -> Path:
 
 
 def colormap(name: str, colors: tuple[str, ...]) -> Any:
-    """A smooth colour map through `colors`."""
+    """Return a smooth color map through `colors`."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list(name, colors, N=256)
 
 
 def halo(width: float = 2.5) -> list[Any]:
-    """Path effects that keep text and lines legible on any ground."""
+    """Return path effects that keep text and lines legible on any background."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground=PAPER)]
 
 
 def readable_unit(largest: float, unit: str) -> tuple[float, str]:
-    """(factor, unit) that bring `largest` (in the SI `unit`, of metres or Pa) to a number good to read."""
+    """Return (factor, unit) that scale `largest` (in the SI `unit`, of meters or Pa) to a readable number."""
     prefixes = PREFIXES.get(unit[:1])
     if prefixes is None or not np.isfinite(largest) or largest <= 0:
         return 1.0, pretty_unit(unit)
@@ -119,12 +119,12 @@ def readable_unit(largest: float, unit: str) -> tuple[float, str]:
 
 
 def pretty_unit(unit: str) -> str:
-    """`unit` with a raised exponent: m/s² for m/s^2."""
+    """Return `unit` with a superscript exponent: m/s² for m/s^2."""
     return unit.replace("^2", "²").replace("^3", "³")
 
 
 def number(value: float) -> str:
-    """`value` to three digits, without an exponent where it can be had."""
+    """Format `value` with three digits, without an exponent if possible."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -132,7 +132,7 @@ def number(value: float) -> str:
 
 
 def spread(count: int, most: int) -> np.ndarray:
-    """At most `most` indices out of `count`, evenly spread, the first and the last among them."""
+    """Return at most `most` indices from `count`, evenly spaced, including the first and the last."""
     return (
         np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
         if count

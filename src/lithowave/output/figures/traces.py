@@ -1,4 +1,4 @@
-"""Three-component traces, station by station, on as many pages as it takes."""
+"""Three-component traces by station, on one or more pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicentral_distance, epicentre
+from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
@@ -25,20 +25,20 @@ def traces(
     most_pages: int = MOST_PAGES,
     layers: tuple[list[float], list[float], list[float]] | None = None,
 ) -> list[Path]:
-    """Draw every receiver's components side by side, nearest receivers first; returns the pages written.
+    """Draw the components of each receiver side by side, nearest receivers first; return the pages written.
 
-    All components of a receiver share one scale; the number in each panel is its peak. One page is written to
-    `path` itself; of several, page 1 of ``traces.png`` is ``traces_1.png``. Where `most_pages` do not hold
-    all receivers, evenly spread ones are drawn, and the title says how many.
+    All components of a receiver share one scale; the number in each panel is its peak. A single page is written to
+    `path`; of several, page 1 of ``traces.png`` is ``traces_1.png``. If `most_pages` cannot show all receivers,
+    evenly spaced ones are drawn, and the title states their number.
 
     Parameters
     ----------
-    components : letters out of E, N, Z, R, T.
+    components : letters from E, N, Z, R, T.
     layers : (tops, vp, vs) of flat layers (m, m/s), for marks of the first P and S arrivals.
 
     Raises
     ------
-    OutputError : when there is nothing to draw, or a file cannot be written.
+    OutputError : there is nothing to draw, or a file cannot be written.
     """
     if not len(seismograms) or not len(seismograms.time):
         raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
@@ -59,7 +59,7 @@ def traces(
 
 
 def page_path(path: Path, number: int, count: int) -> Path:
-    """File of page `number` of `count`."""
+    """Return the file of page `number` of `count`."""
     return path if count == 1 else path.with_name(f"{path.stem}_{number:0{len(str(count))}}{path.suffix}")
 
 
@@ -69,11 +69,11 @@ def _arrivals(
     if layers is None or seismograms.sources.centroid is None:
         return []
     tops, vp, vs = layers
-    distance, source_z = epicentral_distance(seismograms), epicentre(seismograms)[2]
+    distance, source_z = epicentral_distance(seismograms), epicenter(seismograms)[2]
     phases = []
     for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
         if min(speeds) == 0:
-            continue  # no S wave comes through a fluid
+            continue  # S waves do not propagate through a fluid
         times = [
             seismograms.sources.onset + float(first_arrival(place, source_z, receiver_z, tops, speeds))
             for place, receiver_z in zip(distance, seismograms.positions[:, 2], strict=True)
@@ -131,7 +131,7 @@ def _draw_page(
         panel.set_title(style.COMPONENT_NAMES[name])
     for panel in panels[-1]:
         panel.set_xlabel("Time (s)")
-        # Without its last tick, whose label would run into the first one of the next panel.
+        # The last tick is omitted: its label would overlap the first one of the next panel.
         panel.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], prune="upper"))
         panel.set_xlim(seismograms.time[0], max(seismograms.time[-1], seismograms.sampling_interval))
     title = f"{seismograms.title}: " if seismograms.title else ""

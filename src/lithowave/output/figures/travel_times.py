@@ -1,4 +1,4 @@
-"""First arrivals in flat layers, to be drawn on record sections."""
+"""First arrivals in flat layers, for record sections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 def first_arrival(
     distance: np.ndarray, source_z: float, receiver_z: float, tops: Sequence[float], speeds: Sequence[float]
 ) -> np.ndarray:
-    """Time (s) of the first of the direct and the critically refracted waves.
+    """Return the time (s) of the first of the direct and the critically refracted waves.
 
     Direct: X(p) = sum h p v / sqrt(1 - p^2 v^2) is solved for the ray parameter p by bisection, T = p X +
     sum h sqrt(1/v^2 - p^2). Refracted along the top of a faster layer n below both ends: T = X / v_n +
@@ -20,11 +20,11 @@ def first_arrival(
     ----------
     distance : horizontal distances, m.
     source_z, receiver_z : z of both ends, m.
-    tops, speeds : z of each layer's top (m), from the top down, and its speed (m/s); the last has no floor.
+    tops, speeds : z of each layer's top (m), from the top down, and its velocity (m/s); the last is a half-space.
     """
     distance = np.asarray(distance, dtype=float)
     tops, speeds = np.asarray(tops, dtype=float), np.asarray(speeds, dtype=float)
-    # what stands above the highest top (the surface, as a rule) belongs to the first layer
+    # Positions above the highest top (usually the surface) belong to the first layer.
     roofs = np.concatenate([[np.inf], tops[1:]])
     floors = np.concatenate([tops[1:], [-np.inf]])
     low, high = min(source_z, receiver_z), max(source_z, receiver_z)
@@ -33,7 +33,7 @@ def first_arrival(
         return np.maximum(np.minimum(roofs, top) - np.maximum(floors, bottom), 0.0)
 
     between = thickness(low, high)
-    # ends at one depth: the wave runs along it, in the layer that this depth belongs to
+    # With both ends at one depth, the wave runs along it, in the layer that contains this depth.
     level = max(int(np.count_nonzero(tops >= low)) - 1, 0)
     best = _direct(distance, between, speeds) if between.any() else distance / speeds[level]
     for layer in range(1, len(speeds)):

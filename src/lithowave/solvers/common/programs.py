@@ -22,7 +22,7 @@ def run_launches(launches: Iterable[Launch]) -> None:
 def captured(backend: Any, launches: Iterable[Launch]) -> Launch:
     """Return a function that runs the launches, which must always use the same kernels and arrays."""
     launches = tuple(launches)
-    return backend.repeated(partial(run_launches, launches)) if launches else partial(run_launches, ())
+    return backend.capture_graph(partial(run_launches, launches)) if launches else partial(run_launches, ())
 
 
 class Programs:

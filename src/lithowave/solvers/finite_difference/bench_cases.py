@@ -1,7 +1,7 @@
-"""What `lithowave bench` measures of the finite differences: kernels, whole steps and whole runs on a cube.
+"""Benchmarks of the finite differences for `lithowave bench`: kernels, entire steps and entire runs on a cube.
 
-The limit of a step is the memory bandwidth over the bytes that must move where a step makes two passes over the grid:
-each field that a kernel reads or changes, once.
+The lower bound of a step's time is the memory traffic of two passes over the grid, in which each field that a kernel
+reads or changes moves once, divided by the memory bandwidth.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
 OPTIONS = ("orders", "passes", "moduli", "layer_cells", "receivers", "steps")
 SMALLEST_SIZE = 40  # points
-# Words for a point of a layer and step. CUDA kernels do the layers in the same sweep: six memory variables read and
-# written. On a CPU the fields they change are read and written again (3 + 5 of them twice), and the material (2 + 2).
+# Values per layer point and step. CUDA kernels update the layers in the same sweep and read and write six memory
+# variables. A CPU also reads and writes again the fields that the layers change (3 + 5 of them), and reads the material
+# again (2 + 2).
 LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
-NOISY_PLANES = 8  # on a device one plane in so many begins with noise, which spreads: filling all takes long
+NOISY_PLANES = 8  # on a GPU only every n-th plane is initialized with noise, which spreads: filling all planes is slow
 
 Record = dict[str, Any]
 Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is measured unless told otherwise.
+class BenchSettings:
+    """Default settings of a benchmark.
 
-    size : points along each side. layer_cells, receivers : of `full` and `run`. steps, sample_every, snapshot_every,
-    peak_motion : of `run`, whose snapshots are of the surface.
+    size : points along each side. layer_cells, receivers : values for `full` and `run`. steps, sample_every,
+    snapshot_every, peak_motion : values for `run`, which writes snapshots of the surface.
     """
 
     size: int
@@ -52,8 +53,8 @@ class Setting:
 
 
 SETTINGS = {
-    "cpu": Setting(200, 10, 18, 60, 10, 10, False),
-    "cuda": Setting(512, 16, 1000, 400, 1, 50, True),
+    "cpu": BenchSettings(200, 10, 18, 60, 10, 10, False),
+    "cuda": BenchSettings(512, 16, 1000, 400, 1, 50, True),
 }
 
 
@@ -66,14 +67,14 @@ def make_tasks(
     moduli: str = "full",
     **changes: int,
 ) -> Iterator[FiniteDifferenceTask]:
-    """A task for each size (points along x, y, z), order and case. changes : of the setting."""
-    setting = dataclasses.replace(SETTINGS[backend.name], **changes)
-    for shape, order, case in itertools.product(sizes or [(setting.size,) * 3], orders, cases):
-        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, setting)
+    """Yield a task for each size (points along x, y, z), order and case. changes : settings to replace."""
+    settings = dataclasses.replace(SETTINGS[backend.name], **changes)
+    for shape, order, case in itertools.product(sizes or [(settings.size,) * 3], orders, cases):
+        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, settings)
 
 
 def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
-    """Bytes that one step must move, by the model above."""
+    """Return the bytes that one step must move, by the model in the module docstring."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
     return plan.value_bytes * (step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
@@ -81,7 +82,7 @@ def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
 
 @dataclass(frozen=True)
 class FiniteDifferenceTask:
-    """One measurement: a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
+    """Measurement of a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
     compact. See `lithowave.solvers.interface.BenchTask`."""
 
     case: str
@@ -90,18 +91,18 @@ class FiniteDifferenceTask:
     backend: Any
     passes: str
     moduli: str
-    setting: Setting
+    settings: BenchSettings
 
     method = "finite_difference"
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name for messages."""
         return f"{self.case}, {'x'.join(map(str, self.shape))}, order {self.order}"
 
     @cached_property
     def plan(self) -> FiniteDifferencePlan:
-        """The grid, with the passes and moduli that are to be measured."""
+        """Plan of the grid, with the requested passes and moduli."""
         if self.simulation:
             made = plan(self.simulation, self.backend)
         else:
@@ -110,25 +111,25 @@ class FiniteDifferenceTask:
 
     @property
     def precision(self) -> str:
-        """Of the device."""
+        """Floating-point precision of the device."""
         return self.backend.precision
 
     def entries(self) -> Record:
-        """What the record says of the case."""
+        """Return the entries of the benchmark record that describe the case."""
         return {"size": list(self.plan.grid.shape), "order": self.order, "moduli": self.moduli}
 
     def step_bytes(self) -> float:
-        """Bytes that one step must move."""
+        """Return the bytes that one step must move."""
         return step_bytes(self.plan, self.backend.name)
 
     def memory_bytes(self, measured: Record) -> int:
-        """Bytes of all arrays; one pass has the fields twice."""
+        """Return the bytes of all arrays; one pass requires two sets of fields."""
         passes = "one" if measured["passes"] == 1 else "two"
         return dataclasses.replace(self.plan, passes=passes).memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
-        """Seconds of a step: of the two kernels alone (`interior`), or of all (`full`): layers, free surface, sources,
-        and a record of all receivers."""
+        """Return the seconds per step: only the two kernels (`interior`), or everything (`full`): layers, free surface,
+        sources and the recording of all receivers."""
         full = self.case == "full"
         solver = self.solver(self.simulation)
         if full:
@@ -139,62 +140,62 @@ class FiniteDifferenceTask:
         return seconds, {"passes": pass_count(solver), "kernels": kernels, **(self._extent() if full else {})}
 
     def measure_bare(self) -> tuple[float, Record]:
-        """Seconds of a step of the bare kernels on the grid of `run`."""
+        """Return the seconds per step of the interior kernels on the grid of `run`."""
         solver = self.solver(None)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        return seconds, {"passes": pass_count(solver), **self._extent(), "steps": self.setting.steps}
+        return seconds, {"passes": pass_count(solver), **self._extent(), "steps": self.settings.steps}
 
     def _extent(self) -> Record:
-        return {"layer_cells": self.setting.layer_cells, "receivers": self.setting.receivers}
+        return {"layer_cells": self.settings.layer_cells, "receivers": self.settings.receivers}
 
     def solver(self, simulation: Simulation | None) -> FiniteDifferenceSolver:
-        """A solver with small random fields."""
+        """Return a solver with small random fields."""
         made = FiniteDifferenceSolver(self.plan, simulation, self.backend)
         fill_with_noise(made, NOISY_PLANES if self.backend.own_memory else 1)
         return made
 
     @cached_property
     def simulation(self) -> Simulation | None:
-        """An experiment on exactly this grid: two sources, receivers all over the surface, and outputs."""
+        """Simulation on exactly this grid: two sources, receivers on the entire surface, and outputs."""
         return None if self.case == "interior" else self._simulation()
 
     def _simulation(self) -> Simulation:
-        cells = self.setting.layer_cells
+        cells = self.settings.layer_cells
         model = synthetic_plan(self.shape, self.order, self.precision)
-        spacing, step = model.grid.spacing, 0.95 * model.schedule.time_step  # closed faces limit it further
+        spacing, step = model.grid.spacing, 0.95 * model.schedule.time_step  # closed faces reduce the stable time step
         x, y, z = (spacing * (n - 1 - k * cells) for n, k in zip(self.shape, (2, 2, 1), strict=True))
         pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
         return Simulation.model_validate({
             "title": "benchmark",
             "domain": {"x": [0, x], "y": [0, y], "z": [-z, 0]},
             "boundaries": {"layer": {"cells": cells}},
-            "material": {"homogeneous": {"vp": model.survey.fastest, "vs": model.survey.slowest, "rho": 2500.0}},
+            "material": {"homogeneous": {"vp": model.extremes.fastest, "vs": model.extremes.slowest, "rho": 2500.0}},
             "sources": [
                 {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
                 {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
             ],
-            "receivers": list(scattered(self.setting.receivers, x, y)),
-            "duration": self.setting.steps * step,
+            "receivers": list(scattered(self.settings.receivers, x, y)),
+            "duration": self.settings.steps * step,
             "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes},
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
                 "moduli": self.moduli,
             },
             "output": {
-                "sampling_interval": self.setting.sample_every * step,
-                "snapshots": {"interval": self.setting.snapshot_every * step, "plane": {"z": 0}},
-                "peak_motion": self.setting.peak_motion,
+                "sampling_interval": self.settings.sample_every * step,
+                "snapshots": {"interval": self.settings.snapshot_every * step, "plane": {"z": 0}},
+                "peak_motion": self.settings.peak_motion,
             },
         })  # fmt: skip
 
 
 def pass_count(solver: FiniteDifferenceSolver) -> int:
-    """How often a step of this solver goes over the grid."""
+    """Return the number of passes over the grid in a step of this solver."""
     return 1 if isinstance(solver.scheme, OnePassScheme) else 2
 
 
 def scattered(count: int, x: float, y: float) -> Iterator[dict[str, Any]]:
-    """Receivers that cover the surface of a box evenly, and none on a grid point."""
+    """Yield receivers that cover the surface of a box uniformly, none of them on a grid point."""
     for number in range(count):
         place = [x * (0.7548776662 * number % 1), y * (0.5698402910 * number % 1), 0.0]
         yield {"network": "XX", "name": f"R{number}", "position": place}

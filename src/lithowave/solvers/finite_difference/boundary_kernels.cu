@@ -1,17 +1,17 @@
-// Free and rigid faces: closures of the derivatives along the normal, added to what the plain update did.
+// Free and rigid faces: closures of the derivatives along the normal, added to the interior update.
 //
-// With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread has
-// one point of the face and goes `inward` (in elements) from it.
+// With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread
+// updates one point of the face and steps `inward` (in elements) from it.
 
 #include "law.cuh"
 
-// Steps in memory, in elements, along the normal (into the grid), n, t and u, and along the rows and columns of the face.
+// Strides in elements along the normal (into the grid), n, t and u, and along the rows and columns of the face.
 struct Face {
     long long node, half;  // the first node of the face, and the first half node next to it
     long long inward, n, t, u, row, column;
     int rows, columns;
     int depths, node_reach, half_reach;  // extents of node_change (depths, node_reach), half_change (depths, half_reach)
-    int axis;  // of the normal: 0, 1, 2
+    int axis;  // axis of the normal: 0, 1, 2
 };
 
 __device__ __forceinline__ bool on_face(const Face& face, long long& offset) {
@@ -20,19 +20,19 @@ __device__ __forceinline__ bool on_face(const Face& face, long long& offset) {
     return q < face.columns && p < face.rows;
 }
 
-// Sum over e of weights[d][e] f at e steps inward.
+// Return the sum over e of weights[d][e] f at e steps inward.
 __device__ __forceinline__ real weighted_line(const real* f, long long inward, const real* weights, int reach) {
     real total = 0;
     for (int e = 0; e < reach; e++) total += weights[e] * f[e * inward];
     return total;
 }
 
-// Twice the density between p and p + a.
+// Return twice the density between p and p + a.
 __device__ __forceinline__ real density_pair(const modulus_t* density, const Scale& scale, long long p, long long a) {
     return density_value(density[p], scale) + density_value(density[p + a], scale);
 }
 
-// Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
+// Replace the interior stencil along n near a face by the closed one, for velocities.
 extern "C" __global__ void close_velocity(
     real* vn, real* vt, real* vu, const real* snn, const real* snt, const real* snu, const modulus_t* density,
     const real* node_change, const real* half_change, const __grid_constant__ Face face,
@@ -55,7 +55,7 @@ extern "C" __global__ void close_velocity(
     }
 }
 
-// Change the derivatives along n near a face from the interior stencil to the closed one, stresses.
+// Replace the interior stencil along n near a face by the closed one, for stresses.
 extern "C" __global__ void close_stress(
     const real* vn, const real* vt, const real* vu, real* sxx, real* syy, real* szz, real* snt, real* snu,
     const __grid_constant__ Law law, const real* node_change, const real* half_change,
@@ -77,7 +77,7 @@ extern "C" __global__ void close_stress(
     }
 }
 
-// Make szz zero on a plane of nodes by the vertical strain rate that does so.
+// Set szz to zero on a plane of nodes by a change of the vertical strain rate.
 extern "C" __global__ void free_surface(
     real* sxx, real* syy, real* szz, const __grid_constant__ Law law, real ratio, long long first, int rows, int columns,
     long long pitch)

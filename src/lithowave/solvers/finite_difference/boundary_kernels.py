@@ -1,8 +1,7 @@
-"""Kernels of the free and rigid faces on the CPU: their closures.
+"""CPU kernels for the closures of free and rigid faces.
 
-They *add* to what the plain update did, next to a face with normal n, so that edges and corners, where faces meet,
-need no code of their own. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt,
-snu.
+They *add* to the interior update next to a face with normal n, so that edges and corners, where faces meet, need no
+separate code. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from lithowave.solvers.finite_difference.law import add_shear_stress, add_uniaxi
 
 @exact_row
 def weighted_line(f, k, j, i, inward, weights, d, reach):
-    """Sum over e of weights[d, e] f at e steps inward (they wrap around as unsigned numbers do).
+    """Return the sum over e of weights[d, e] f at e steps inward (unsigned steps, which wrap around).
 
-    reach is a tuple as long as the sum, so that the compiler knows the length and unrolls it.
+    reach is a tuple of the length of the sum, so that the compiler knows the length and unrolls the loop.
     """
     total = f.dtype.type(0)
     for e in range(U(len(reach))):
@@ -28,7 +27,7 @@ def weighted_line(f, k, j, i, inward, weights, d, reach):
 
 @exact_row
 def close_velocity_row(k, j, i, count, d, source, weights, reach, inward, v, s, density, axis, ratio):
-    """v at d steps inward from row (k, j, i); s is read from the row `source` on."""
+    """Correct v at d steps inward from row (k, j, i); s is read from the row `source`."""
     k, j, i = k + d * inward[0], j + d * inward[1], i + d * inward[2]
     for n in range(count):
         force = weighted_line(s, source[0], source[1], source[2] + n, inward, weights, d, reach)
@@ -56,11 +55,11 @@ def close_velocity(
     vn, vt, vu, snn, snt, snu, density, node_change, half_change, node_reach, half_reach, first, half, shape, inward,
     n, t, u, ratio,
 ):  # fmt: skip
-    r"""Change the derivatives along n near a face from the plain stencil to the closed one, velocities.
+    r"""Replace the interior stencil along n near a face by the closed one, for velocities.
 
-    node_change, half_change (depths, reach): with the sign of the direction; the tuples node_reach and half_reach are
-    as long as their rows. first: (k, j, i) of a corner node of the face; half: that of the half nodes next to the face;
-    shape: (planes, rows, columns) of the face; inward: the step into the grid.
+    node_change, half_change (depths, reach) : with the sign of the direction; the tuples node_reach and half_reach have
+    the length of their rows. first : (k, j, i) of a corner node of the face. half : the same for the half nodes next to
+    the face. shape : (planes, rows, columns) of the face. inward : step into the grid.
     """
     planes, rows, count = shape[0], shape[1], U(shape[2])
     for task in prange(planes * rows):
@@ -83,7 +82,7 @@ def close_stress(
     vn, vt, vu, sxx, syy, szz, snt, snu, law, node_change, half_change, node_reach, half_reach, first, half, shape,
     inward, n, t, u, ratio,
 ):  # fmt: skip
-    r"""Change the derivatives along n near a face from the plain stencil to the closed one, stresses."""
+    r"""Replace the interior stencil along n near a face by the closed one, for stresses."""
     planes, rows, count = shape[0], shape[1], U(shape[2])
     for task in prange(planes * rows):
         rounding = flush_denormals()

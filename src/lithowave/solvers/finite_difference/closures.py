@@ -1,16 +1,16 @@
 r"""Summation-by-parts closures of the staggered Taylor operators.
 
 Next to a face the entries of :math:`Q = H_h G` (a block of rows for half nodes and columns for nodes) and the diagonal
-weights :math:`H_n, H_h` are unknown; beyond, they are those of the plain stencil. That both
+weights :math:`H_n, H_h` are unknown; beyond, they are those of the interior stencil. The condition that both
 
 .. math:: G u = u', \qquad D v = H_n^{-1}(-Q^T - e_0 e^T) v = v'
 
-be exact for polynomials up to degree p is linear in all unknowns. Where the conditions leave freedom, the solution
-nearest to the plain stencil is taken: it lets the largest stable time step stay (nearly) the plain one. (Spending the
-freedom on the speed of Rayleigh waves alone was tried: it spoils the reflection of body waves.) At order 4 the solution
-is unique, H_n = (7/18, 9/8, 1, 71/72) and H_h = (13/12, 7/8, 25/24). Orders 6 and 8 have closures of the same size and
-degree: with a degree of 3 their inner rows have five to ten times the error, which ruins the near field of a shallow
-source (a tenth at four cells), while Rayleigh waves of five points per wavelength gain 0.2%.
+be exact for polynomials up to degree p is linear in all unknowns. If the conditions leave freedom, the solution nearest
+to the interior stencil is used, which (nearly) preserves the largest stable time step. (Optimizing only the velocity of
+Rayleigh waves degrades the reflection of body waves.) At order 4 the solution is unique, H_n = (7/18, 9/8, 1, 71/72)
+and H_h = (13/12, 7/8, 25/24). Orders 6 and 8 have closures of the same size and degree: with a degree of 3 their inner
+rows have five to ten times the error, which degrades the near field of a shallow source (by 10% at four cells), while
+Rayleigh waves of five points per wavelength gain 0.2%.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ SIZES = {2: (1, 1, 1), 4: (4, 3, 2), 6: (4, 3, 2), 8: (4, 3, 2)}
 
 @dataclass(frozen=True)
 class Closure:
-    """Numbers of one closure, in units of the grid step, from the face inward.
+    """Coefficients of one closure, in units of the grid spacing, from the face inward.
 
-    node_weights: H_n of the first nodes. half_weights: H_h of the first half nodes. summation: Q (half nodes, nodes).
+    node_weights : H_n of the first nodes. half_weights : H_h of the first half nodes. summation : Q (half nodes,
+    nodes).
     """
 
     node_weights: np.ndarray
@@ -37,7 +38,7 @@ class Closure:
 
 
 def plain_summation(coefficients: np.ndarray, count: int) -> np.ndarray:
-    """The plain stencil from `count` + 1 nodes to `count` half nodes, samples outside taken as zero."""
+    """Return the interior stencil from `count` + 1 nodes to `count` half nodes, with zero samples outside."""
     summation = np.zeros((count, count + 1))
     for m, c in enumerate(coefficients):
         for row in range(count):
@@ -50,12 +51,12 @@ def plain_summation(coefficients: np.ndarray, count: int) -> np.ndarray:
 
 @lru_cache
 def solve_closure(order: int, coefficients: tuple[float, ...]) -> Closure:
-    """The closure of the Taylor operator of this order, by least squares.
+    """Solve for the closure of the Taylor operator of this order, by least squares.
 
     Raises
     ------
     ArithmeticError
-        if the conditions cannot be met or a weight is not positive (they can, for the operators of this package).
+        if the conditions cannot be met or a weight is not positive (never for the operators of this package).
     """
     nodes, halves, degree = SIZES[order]
     plain = plain_summation(np.array(coefficients), nodes + halves + 2 * order)
@@ -73,7 +74,7 @@ def solve_closure(order: int, coefficients: tuple[float, ...]) -> Closure:
 
 
 def _conditions(nodes: int, halves: int, degree: int, plain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracy conditions as a linear system for (H_n, H_h, Q), polynomials in the distance from the face."""
+    """Return the accuracy conditions as a linear system for (H_n, H_h, Q): polynomials from the face."""
     rows, right_side = [], []
     x_node, x_half = np.arange(plain.shape[1], dtype=float), np.arange(plain.shape[0]) + 0.5
 
@@ -84,13 +85,13 @@ def _conditions(nodes: int, halves: int, degree: int, plain: np.ndarray) -> tupl
         u, v = x_node**q, x_half**q
         slope_half = q * x_half ** max(q - 1, 0)
         slope_node = q * x_node ** max(q - 1, 0)
-        for half in range(halves):  # Q u = H_h u'
+        for half in range(halves):  # Q u = H_h u'.
             row = np.zeros(entry(halves, 0))
             row[[entry(half, node) for node in range(nodes)]] = u[:nodes]
             row[nodes + half] = -slope_half[half]
             rows.append(row)
             right_side.append(-plain[half, nodes:] @ u[nodes:])
-        for node in range(nodes):  # H_n v' + Q^T v = -v(0) e_0, the face being at the low end
+        for node in range(nodes):  # H_n v' + Q^T v = -v(0) e_0, with the face at the low end.
             row = np.zeros(entry(halves, 0))
             row[[entry(half, node) for half in range(halves)]] = v[:halves]
             row[node] = slope_node[node]

@@ -4,15 +4,15 @@ Inside the grid a first derivative half a cell away from its samples is
 
 .. math:: h\, f'(x) \approx \sum_{m=1}^{M} c_m \left[ f(x + (m-\tfrac12)h) - f(x - (m-\tfrac12)h) \right],
 
-with M = order / 2. At a free or rigid face the stencil would reach outside. There the two derivatives, from nodes to
-half nodes (G) and from half nodes to nodes (D), are replaced by a *summation-by-parts* pair: with the diagonal weights
-:math:`H_n` (nodes) and :math:`H_h` (half nodes), both positive,
+with M = order / 2. At a free or rigid face the stencil would reach outside the grid. There the two derivatives, from
+nodes to half nodes (G) and from half nodes to nodes (D), are replaced by a *summation-by-parts* pair: with the diagonal
+weights :math:`H_n` (nodes) and :math:`H_h` (half nodes), both positive,
 
 .. math:: H_h G = Q, \qquad H_n D = -Q^T - e_0 e^T,
 
 counted from the face inward, where e extrapolates to the face. The boundary term vanishes for a free surface (traction
-zero) and for a rigid face (velocity zero), so the discrete energy is conserved exactly, the scheme is stable for every
-material contrast, and reciprocity holds to rounding. `closures.py` finds Q and the weights.
+zero) and for a rigid face (velocity zero), so the discrete energy is conserved exactly, the scheme is stable for any
+material contrast, and reciprocity holds up to round-off. `closures.py` computes Q and the weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPTIMIZED_POINTS_PER_WAVELENGTH = 6.0
 
 
 def taylor_coefficients(order: int) -> np.ndarray:
-    """Coefficients c_m, m = 1..order/2, that make the staggered first derivative exact to the given order."""
+    """Return the coefficients c_m, m = 1..order/2, of the staggered first derivative of this order."""
     distance = np.arange(1, order // 2 + 1) - 0.5
     powers = np.arange(1, order, 2)
     right_side = np.zeros(order // 2)
@@ -38,10 +38,10 @@ def taylor_coefficients(order: int) -> np.ndarray:
 
 
 def optimized_coefficients(points_per_wavelength: float = OPTIMIZED_POINTS_PER_WAVELENGTH) -> np.ndarray:
-    """Two coefficients, second order exact, and exact for waves of the given number of points per wavelength.
+    """Return two coefficients of second order that are exact for waves with this number of points per wavelength.
 
-    Against the Taylor operator of order 4 the error of the phase velocity is some four times smaller at 5 to 6 points
-    per wavelength and larger above 9.
+    Compared with the Taylor operator of order 4, the error of the phase velocity is reduced by a factor of about 4 at 5
+    to 6 points per wavelength and is larger above 9.
     """
     phase = 2.0 * np.pi / points_per_wavelength
     near, far = 2.0 * np.sin(phase / 2), 2.0 * np.sin(3 * phase / 2)
@@ -50,7 +50,7 @@ def optimized_coefficients(points_per_wavelength: float = OPTIMIZED_POINTS_PER_W
 
 
 def interior_coefficients(order: int, kind: str) -> np.ndarray:
-    """Coefficients inside the grid: `kind` is ``taylor`` or (order 4 only) ``optimized``."""
+    """Return the coefficients inside the grid: `kind` is ``taylor`` or (order 4 only) ``optimized``."""
     if kind == "optimized":
         if order != 4:
             raise ValueError("optimized coefficients exist at order 4 only")
@@ -60,11 +60,11 @@ def interior_coefficients(order: int, kind: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FaceClosure:
-    """What a face changes, counted from the face inward.
+    """Changes of the stencils at a face, counted from the face inward.
 
-    node_change (depths, reach): D minus the plain stencil, row d for node d, column e for half node e.
-    half_change (depths, reach): G minus the plain stencil, row d for half node d, column e for node e.
-    node_weights, half_weights: H_n, H_h near the face; 1 beyond.
+    node_change (depths, reach) : D minus the interior stencil, row d for node d, column e for half node e.
+    half_change (depths, reach) : G minus the interior stencil, row d for half node d, column e for node e.
+    node_weights, half_weights : H_n, H_h near the face; 1 beyond.
     """
 
     node_change: np.ndarray
@@ -74,7 +74,7 @@ class FaceClosure:
 
 
 def closed_summation(order: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Q, H_n, H_h for `count` half nodes with a closed face at node 0 and the plain stencil at the far end."""
+    """Return Q, H_n, H_h for `count` half nodes: a closed face at node 0, the interior stencil at the far end."""
     coefficients = taylor_coefficients(order)
     closure = solve_closure(order, tuple(coefficients))
     summation = plain_summation(coefficients, count)
@@ -86,13 +86,13 @@ def closed_summation(order: int, count: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def face_closure(order: int) -> FaceClosure:
-    """The closure of the Taylor operator of this order."""
+    """Return the closure of the Taylor operator of this order."""
     reach = SIZES[order][0] + order
     summation, node_weights, half_weights = closed_summation(order, 2 * reach)
     plain = plain_summation(taylor_coefficients(order), 2 * reach)
     half_change = summation / half_weights[:, None] - plain
     node_change = -summation.T / node_weights[:, None] + plain.T
-    # Far rows repeat the plain stencil; those at the far end of this short line are cut off with them.
+    # Far rows repeat the interior stencil; the rows at the far end of this short line are cut off with them.
     depths = max(_used(change[:reach], axis=1) for change in (node_change, half_change))
     return FaceClosure(
         node_change=np.ascontiguousarray(node_change[:depths, : _used(node_change[:reach], axis=0)]),
@@ -103,13 +103,13 @@ def face_closure(order: int) -> FaceClosure:
 
 
 def _used(matrix: np.ndarray, axis: int) -> int:
-    """Number of rows (axis 1 is looked along) or columns up to the last one that is not zero; at least 1."""
+    """Return the number of rows or columns (axis 0, 1) up to the last nonzero one; at least 1."""
     used = np.flatnonzero((np.abs(matrix) > 1e-12).any(axis=axis))
     return int(used[-1]) + 1 if used.size else 1
 
 
 def derivative_norm(order: int, coefficients: np.ndarray, closed: bool) -> float:
-    """Largest singular value of h d/dx in the weighted norm: 2 sum |c_m| inside, slightly more at a closed face."""
+    """Return the largest singular value of h d/dx in the weighted norm: 2 sum |c_m|, slightly more at a closed face."""
     plain = 2.0 * float(np.abs(coefficients).sum())
     if not closed:
         return plain

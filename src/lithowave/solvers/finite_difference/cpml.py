@@ -17,16 +17,16 @@ import numpy as np
 
 from lithowave.mesh.grid import Grid
 
-VECTOR = 8  # columns of a layer along x are rounded up to this, which lets its short loops run in vectors
+VECTOR = 8  # the width of a layer along x is a multiple of this, so that its short loops are vectorized
 
 
 @dataclass(frozen=True)
 class LayerParameters:
-    """What shapes the layers.
+    """Parameters of the layers.
 
-    reflection : theoretical reflection R of the layer at normal incidence.
+    reflection : theoretical reflection coefficient R of the layer at normal incidence.
     kappa : largest kappa, >= 1.
-    frequency : f_0, Hz, the frequency around which alpha makes the layer a filter; the dominant frequency does well.
+    frequency : f_0, Hz, near which alpha makes the layer a filter; usually the dominant frequency.
     speed : largest vp, m/s.
     """
 
@@ -37,7 +37,7 @@ class LayerParameters:
 
 
 def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_step: float) -> np.ndarray:
-    """b, a and r = 1/kappa - 1, shape (3, n), at depths (m) in the layer; 0 where the depth is not inside (0, L]."""
+    """Return b, a and r = 1/kappa - 1, shape (3, n), at depths (m) in the layer; 0 if a depth is not in (0, L]."""
     inside = (depth > 1e-9 * thickness) & (depth <= thickness * (1 + 1e-9))
     relative = np.where(inside, depth / thickness, 0.0)
     damping = -1.5 * layer.speed * np.log(layer.reflection) / thickness * relative**2
@@ -50,9 +50,9 @@ def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_st
 
 @dataclass(frozen=True)
 class AxisLayers:
-    """The layers at both ends of an axis, one behind the other; each spans the whole cross-section, corners included.
+    """Layers at both ends of an axis, stored contiguously; each spans the entire cross-section, corners included.
 
-    sides : of the layers that there are, 0 low, 1 high. starts : first node of each layer along the axis.
+    sides : sides of the layers, 0 low, 1 high. starts : first node of each layer along the axis.
     half, node : b, a, r at half nodes and nodes: (3, layers, width) along x; (3, layers * depths, 1) along y and z.
     memory : shape of the memory variables of three derivatives: (planes, rows, 3 * layers, width) along x, (planes,
     layers * depths, 3, columns) along y, (layers * depths, rows, 3, columns) along z.
@@ -66,26 +66,26 @@ class AxisLayers:
 
 
 def axis_layers(grid: Grid, axis: int, layer: LayerParameters, time_step: float) -> AxisLayers:
-    """The layers along an axis, as far as they lie in a grid or part of one."""
+    """Return the layers along an axis within a grid or a subdomain."""
     columns, rows, planes = grid.shape
     nodes, whole, first = grid.shape[axis], grid.whole, grid.first[axis]
     ends = whole.shape[axis] - 1
-    found = []  # of the layers that are here: side, cells, nodes of it that are here
+    found = []  # side, number of cells, and local nodes of each layer within this grid
     for side, cells in enumerate(whole.layers[axis]):
-        # A layer at a high side has one node more, the innermost, of depth 0: its half node has depth 1/2. Both sides
-        # are given that length.
+        # A layer at a high side has one additional node, the innermost, of depth 0: its half node has depth 1/2. Both
+        # sides use that length.
         inside = min(nodes, cells + 1 - first if side == 0 else first + nodes - (ends - cells))
         if cells and inside > 1 - side:
             found.append((side, cells, inside))
     depths = max((inside for _, _, inside in found), default=1)
     if axis == 0:
-        # Whole vectors; the points added have a profile of zeros: nothing happens to them.
+        # Widths are multiples of the vector length; the padding has a profile of zeros and therefore no effect.
         depths = min(-(-depths // VECTOR) * VECTOR, nodes)
     starts, lines = [], []
     for side, cells, _ in found:
         starts.append(0 if side == 0 else nodes - depths)
         position = first + starts[-1] + np.arange(depths, dtype=float)
-        # Depths of nodes and half nodes; the last half node at a high side is beyond the last node: outside, so zero.
+        # Depths of nodes and half nodes; the last half node at a high side is beyond the last node, hence zero.
         node_depth = cells - position if side == 0 else position - (ends - cells)
         half_depth = node_depth - 0.5 if side == 0 else node_depth + 0.5
         both = np.stack([half_depth, node_depth]) * grid.spacing

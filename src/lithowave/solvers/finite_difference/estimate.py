@@ -1,4 +1,4 @@
-"""The memory of a run with finite differences, estimated before anything is made."""
+"""Memory of a finite-difference run, estimated before any allocation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What neighbouring ranks of a finite-difference run exchange, and what a rank does before and while it does.
+"""Halo exchange between neighboring ranks of a finite-difference run.
 
-Velocities are sent in 2 M ghost layers (M = order / 2), one message a step; the stresses in the inner M of them are
-computed on both sides (communication reduction of AWP-ODC; here the neighbours at edges and corners have messages of
-their own, so that all travel at the same time).
+Velocities are sent in 2 M ghost layers (M = order / 2), one message per step; the stresses in the inner M of them are
+computed redundantly on both sides (communication reduction of AWP-ODC; here the neighbors at edges and corners have
+separate messages, so that all are in flight at the same time).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.blocks import Blocks
-from lithowave.mesh.grid import Grid, Ranges
+from lithowave.mesh.blocks import BlockPartition
+from lithowave.mesh.grid import Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
 from lithowave.solvers.finite_difference.tiles import common
 
@@ -22,39 +22,39 @@ Step = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Division:
-    """A rank's part of a grid.
+class Subdomain:
+    """Subdomain of a rank.
 
-    blocks : of all ranks. rank : this one. reach : M, the layers of ghosts that the rank computes, too.
+    blocks : partition of all ranks. rank : this rank. reach : M, the ghost layers that the rank also computes.
     """
 
-    blocks: Blocks
+    blocks: BlockPartition
     rank: int
     reach: int
 
     @property
-    def own(self) -> Ranges:
-        """Nodes of the whole grid that are this rank's."""
+    def own(self) -> NodeRanges:
+        """Nodes of the global grid that this rank owns."""
         return self.blocks.own(self.rank)
 
     def grid(self) -> Grid:
-        """The points that the rank computes: its own and ghosts."""
-        return self.blocks.grid.part(self.blocks.widened(self.rank, self.reach))
+        """Return the grid of the points that the rank computes: its own and ghosts."""
+        return self.blocks.grid.part(self.blocks.with_ghost_layers(self.rank, self.reach))
 
-    def local(self, ranges: Ranges) -> list[tuple[int, int]]:
-        """Ranges of the whole grid counted from the first point of this rank's grid."""
-        firsts = self.blocks.widened(self.rank, self.reach)
+    def local(self, ranges: NodeRanges) -> list[tuple[int, int]]:
+        """Return ranges of the global grid relative to the first point of this rank's grid."""
+        firsts = self.blocks.with_ghost_layers(self.rank, self.reach)
         return [(first - start, end - start) for (first, end), (start, _) in zip(ranges, firsts, strict=True)]
 
     def velocities(self) -> list[tuple[int, int]]:
-        """The points of this rank's grid at which it computes velocities: along x ghosts, too, so that rows of memory
-        stay whole; what comes from their owners replaces them."""
+        """Return the points of this rank's grid at which it computes velocities: along x including ghosts, so that rows
+        of memory stay contiguous; the values received from their owners replace them."""
         columns = (0, self.grid().shape[0])
         return [columns, *self.local(self.own)[1:]]
 
     def inner(self, width: int, unit: int) -> list[tuple[int, int]]:
-        """Own points that lie further than `width` from those of other ranks, in this rank's grid, along x in whole
-        units of columns; may be empty."""
+        """Return the own points farther than `width` from those of other ranks, in this rank's grid, along x in
+        multiples of `unit` columns; may be empty."""
         found = []
         for axis, (first, end) in enumerate(self.own):
             low = first + (width if first > 0 else 0)
@@ -68,48 +68,48 @@ class Division:
 
     @property
     def sent_width(self) -> int:
-        """Layers of own points that neighbours need of velocities."""
+        """Number of layers of own velocities that neighbors need."""
         return 2 * self.reach
 
-    def boxes_sent(self) -> Iterator[tuple[int, Step, Ranges]]:
-        """Neighbours, the direction to each, and the own nodes of the whole grid that it needs."""
+    def boxes_sent(self) -> Iterator[tuple[int, Step, NodeRanges]]:
+        """Yield each neighbor, the direction to it, and the own nodes of the global grid that it needs."""
         for neighbor, step in self.blocks.neighbors(self.rank):
-            yield neighbor, step, common(self.own, self.blocks.widened(neighbor, self.sent_width))
+            yield neighbor, step, common(self.own, self.blocks.with_ghost_layers(neighbor, self.sent_width))
 
-    def boxes_received(self) -> Iterator[tuple[int, Step, Ranges]]:
-        """Neighbours, the direction from each to here, and the nodes that come."""
-        wanted = self.blocks.widened(self.rank, self.sent_width)
+    def boxes_received(self) -> Iterator[tuple[int, Step, NodeRanges]]:
+        """Yield each neighbor, the direction from it to this rank, and the nodes received from it."""
+        wanted = self.blocks.with_ghost_layers(self.rank, self.sent_width)
         for neighbor, step in self.blocks.neighbors(self.rank):
             yield neighbor, tuple(-one for one in step), common(self.blocks.own(neighbor), wanted)
 
     def sent_values(self) -> int:
-        """Numbers that this rank sends in a step."""
+        """Return the number of values that this rank sends per step."""
         boxes = [box for _, _, box in self.boxes_sent()]
         return len(VELOCITIES) * sum(int(np.prod([end - first for first, end in box])) for box in boxes)
 
 
 class FieldMessage:
-    """Velocities for the neighbours, packed by a kernel.
+    """Message with the velocities for the neighbors, packed by a kernel.
 
     Parameters
     ----------
-    halo : of the run. kernels : of the solver. division : which boxes go where. strides : of
-    the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
+    halo : halo exchange of the run. kernels : kernels of the solver. subdomain : boxes and their neighbors. strides :
+    strides of the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
     """
 
-    def __init__(self, halo: Any, kernels: Any, division: Division, strides: Sequence[int], width: int) -> None:
-        self.kernels, self.division, self.strides, self.width = kernels, division, strides, width
-        sent, sends = self._table(division.boxes_sent())
-        received, receives = self._table(division.boxes_received())
+    def __init__(self, halo: Any, kernels: Any, subdomain: Subdomain, strides: Sequence[int], width: int) -> None:
+        self.kernels, self.subdomain, self.strides, self.width = kernels, subdomain, strides, width
+        sent, sends = self._table(subdomain.boxes_sent())
+        received, receives = self._table(subdomain.boxes_received())
         self.message = halo.message(sends, receives)
         upload = halo.backend.upload
         self._sent, self._received = upload(sent, np.int64), upload(received, np.int64)
 
-    def _table(self, boxes: Iterator[tuple[int, Step, Ranges]]) -> tuple[np.ndarray, dict[int, int]]:
-        """Of `pack`: a row for each field and box; and how many numbers go to each neighbour."""
+    def _table(self, boxes: Iterator[tuple[int, Step, NodeRanges]]) -> tuple[np.ndarray, dict[int, int]]:
+        """Return the table of `pack`, a row per field and box, and the number of values for each neighbor."""
         rows, counts, at = [], {}, 0
         for neighbor, _, ranges in boxes:
-            (x, x_end), (y, y_end), (z, z_end) = self.division.local(ranges)
+            (x, x_end), (y, y_end), (z, z_end) = self.subdomain.local(ranges)
             first = sum((start + self.width) * stride for start, stride in zip((x, y, z), self.strides, strict=True))
             size = (z_end - z) * (y_end - y) * (x_end - x)
             for name in VELOCITIES:
@@ -120,9 +120,9 @@ class FieldMessage:
         return np.array(rows, np.int64).reshape(-1, 8), counts
 
     def start(self, fields: dict[str, Any]) -> None:
-        """Send what is in the fields when all work asked for so far is done."""
+        """Send the present values of the fields after all work enqueued so far."""
         self.message.start(lambda: self.kernels.pack(tuple(fields.values()), self._sent, self.message.outgoing))
 
     def finish(self, fields: dict[str, Any]) -> None:
-        """Work asked for from now on finds what the neighbours sent."""
+        """Make the received values available to work enqueued from now on."""
         self.message.finish(lambda: self.kernels.unpack(tuple(fields.values()), self._received, self.message.incoming))

@@ -1,4 +1,4 @@
-"""What the solver needs on a face: the arguments of the closure kernels, and the volumes of the points next to it."""
+"""Arguments of the closure kernels at a face, and the volumes of the points next to it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.coefficients import FaceClosure
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
-TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u that go with the normal n
+TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u for the normal n
 
 
 def unsigned(steps: Sequence[int]) -> tuple[np.uint64, ...]:
-    """Steps as the kernels take them; a negative one wraps around, as unsigned addition wants."""
+    """Return steps as unsigned integers for the kernels; a negative step wraps around, as in unsigned addition."""
     return tuple(np.uint64(step % 2**64) for step in steps)
 
 
 @dataclass(frozen=True)
 class ClosedFace:
-    """A free or rigid face.
+    """Free or rigid face.
 
     axis : its normal. plane : array index of its nodes along that axis. first, half, shape, inward, node_change,
     half_change : arguments of `close_velocity` and `close_stress`.
@@ -39,11 +39,11 @@ class ClosedFace:
 
 
 def closed_faces(
-    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[Ranges] = ()
+    grid: Grid, faces: dict[str, str], closure: FaceClosure, halo: int, boxes: Sequence[NodeRanges] = ()
 ) -> list[ClosedFace]:
-    """The free and rigid faces of a grid, or of a part of one, as far as they lie in some boxes (all if none is given).
+    """Return the free and rigid faces of a grid or subdomain within some boxes (default: everywhere).
 
-    A box that has a part of a face must be thicker than the closure.
+    A box that contains a section of a face must be thicker than the closure.
     """
     found = []
     for axis, letter in enumerate(AXES):
@@ -58,9 +58,9 @@ def closed_faces(
 
 
 def _closed_face(
-    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: Ranges
+    axis: int, kind: str, sign: int, plane: int, closure: FaceClosure, halo: int, box: NodeRanges
 ) -> ClosedFace:
-    """The part of a face that lies in a box; sign : direction into the grid."""
+    """Return the section of a face within a box; sign : direction into the grid."""
     node = halo + plane
     first = [halo + begin for begin, _ in box[::-1]]
     half = list(first)
@@ -76,7 +76,7 @@ def _closed_face(
 
 
 def line_volumes(grid: Grid, faces: dict[str, str], closure: FaceClosure) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each axis the quadrature weights of nodes and half nodes in grid steps: 1 but next to closed faces."""
+    """Return the quadrature weights of nodes and half nodes along each axis: 1 except at closed faces."""
     volumes = []
     for axis, letter in enumerate(AXES):
         nodes, halves = np.ones(grid.shape[axis]), np.ones(grid.shape[axis])

@@ -1,8 +1,8 @@
-"""The table of the arrays of the staggered grid: the one place that lists them.
+"""Table of all arrays of the staggered grid.
 
-Kernel arguments, allocation, numbers of bytes, memory estimates, checkpoints and benchmarks follow from this table. The
-law (`law.py` and `law.cuh`) computes the stresses from the arrays whose role is ``modulus`` or ``memory``; see "Adding
-a constitutive law" in CONTRIBUTING.md.
+Kernel arguments, allocation, memory estimates, checkpoints and benchmarks follow from this table. The law (`law.py` and
+`law.cuh`) computes the stresses from the arrays whose role is ``modulus`` or ``memory``; see "Adding a constitutive
+law" in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Scale = Literal["linear", "logarithmic"]
 
 @dataclass(frozen=True)
 class Field:
-    """An array of the grid.
+    """Array of the grid.
 
     Parameters
     ----------
-    name : of the array in kernels, checkpoints and messages.
+    name : name of the array in kernels, checkpoints and messages.
     role : ``velocity``, ``stress``: state of the scheme; ``memory``: further state, which only the law reads and
         changes; ``modulus``: material of the law; ``density``: material of the momentum equation.
     stagger : half cells towards +x, +y, +z at which the values are located.
     outside : value of material beyond the last nodes of the grid; None for the value of the nearest node.
-    scale : of the integers of 16 bits in which ``compute.moduli: compact`` stores material.
+    scale : scale of the 16-bit integers in which ``compute.moduli: compact`` stores material.
     neighbors : whether the law reads the next nodes along x, y and z in addition to the node itself.
     report : name of the quantization error in run.json.
     """
@@ -39,7 +39,7 @@ class Field:
     report: str = ""
 
 
-# Outside the grid density and 1/mu are immense, so that the velocities and stresses at half nodes there stay zero
+# Outside the grid density and 1/mu are immense, so that the velocities and stresses at half nodes there remain zero
 # (1e-16 of the others). They are finite because a compiler may compute reciprocals by Newton's iteration, which yields
 # NaN for infinity.
 TABLE = (
@@ -68,9 +68,9 @@ STRESSES = names("stress")
 FIELDS = VELOCITIES + STRESSES
 MEMORY = names("memory")
 MODULI = names("modulus")
-LAW = MODULI + MEMORY  # the arrays of the law
+LAW = MODULI + MEMORY  # arrays of the constitutive law
 MATERIAL = tuple(field for field in TABLE if field.role in ("density", "modulus"))
-STATE_COUNT = len(FIELDS) + len(MEMORY)  # arrays that change in a step
+STATE_COUNT = len(FIELDS) + len(MEMORY)  # arrays that change in each step
 STAGGER = {field.name: field.stagger for field in TABLE}
 
 

@@ -1,4 +1,4 @@
-"""`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, made once for the arrays of a run."""
+"""`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, created once per run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from lithowave.solvers.finite_difference.packing import (
 )
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
-    Arrangement,
-    Ranges,
-    Shape,
+    LayerRanges,
+    TileLayout,
+    TileShape,
     around,
-    arrangement,
     chunk_planes,
     common,
     inner_box,
     tile_box,
+    tile_layout,
     worthwhile,
 )
 
@@ -41,60 +41,61 @@ RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box of a field that comes with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
-    whether it has the rows of the stencil ("tall"), one more row ("more") or the tile's own."""
+class CopyBox:
+    """Box of a field that is copied with each plane: columns (0: the tile's, 1: one more, 2: with both margins), and
+    rows ("tall": those of the stencil, "more": one more, otherwise the tile's)."""
 
     field: str
     columns: int = 0
     rows: str = ""
 
 
-def material_boxes(role: str) -> list[Box]:
+def material_boxes(role: str) -> list[CopyBox]:
     """Return the boxes of the material arrays with this role, in the order of the table."""
     fields = (field for field in MATERIAL if field.role == role)
-    return [Box(field.name, 1, "more") if field.neighbors else Box(field.name) for field in fields]
+    return [CopyBox(field.name, 1, "more") if field.neighbors else CopyBox(field.name) for field in fields]
 
 
 # In the order of the maps in update_ring.cu.
 RING_BOXES = {
     "update_velocity": (
-        Box("sxx", 2), Box("sxy", 2, "tall"), Box("syy", 0, "tall"), Box("sxz", 2), Box("syz", 0, "tall"), Box("szz"),
-        Box("vx"), Box("vy"), Box("vz"), *material_boxes("density"),
+        CopyBox("sxx", 2), CopyBox("sxy", 2, "tall"), CopyBox("syy", 0, "tall"), CopyBox("sxz", 2),
+        CopyBox("syz", 0, "tall"), CopyBox("szz"),
+        CopyBox("vx"), CopyBox("vy"), CopyBox("vz"), *material_boxes("density"),
     ),
     "update_stress": (
-        Box("vx", 2, "tall"), Box("vy", 2, "tall"), Box("vz", 2, "tall"), Box("sxx"), Box("syy"), Box("szz"),
-        Box("sxy"), Box("sxz"), Box("syz"), *material_boxes("modulus"),
+        CopyBox("vx", 2, "tall"), CopyBox("vy", 2, "tall"), CopyBox("vz", 2, "tall"), CopyBox("sxx"), CopyBox("syy"),
+        CopyBox("szz"), CopyBox("sxy"), CopyBox("sxz"), CopyBox("syz"), *material_boxes("modulus"),
     ),
 }  # fmt: skip
 
 
-def box_size(box: Box, tile: Shape, order: int, item: int) -> tuple[int, int]:
-    """Columns and rows of a box of elements of so many bytes."""
+def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
+    """Return the columns and rows of a box whose elements have `item` bytes."""
     columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
     return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
 
 
 def ring_margin(order: int, item: int) -> int:
-    """Columns that come on either side of a tile: those of the stencil, in whole units of 16 bytes."""
+    """Return the columns copied on either side of a tile: those of the stencil, in multiples of 16 bytes."""
     aligned = 16 // item
     return -(-(order // 2) // aligned) * aligned
 
 
 def index_type(field: Any) -> str:
-    """Of places in a field: more than 2^32 elements need 64 bits."""
+    """Return the type of indices into a field: more than 2^32 elements require 64 bits."""
     return "unsigned" if field.shape[0] * element_strides(field)[0] < 2**32 else "unsigned long long"
 
 
 def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
-    """`Coefficients` of stencil.cuh."""
+    """Return `Coefficients` of stencil.cuh."""
     return blob(np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(dtype).tobytes())
 
 
 def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False) -> np.ndarray:
-    """A map of boxes of this size that begins at the first column of points, so that zeros stand for the halo.
+    """Return a tensor map of boxes of this size that begins at the first column of points, with zeros for the halo.
 
-    beyond : columns behind the last one are needed, as of the material.
+    beyond : True if columns after the last one are needed, as for the material.
     """
     return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size)
 
@@ -102,20 +103,20 @@ def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyon
 class GridUpdate:
     """`update_velocity` or `update_stress` over the tiles of some boxes of the grid.
 
-    What a launch needs beyond its arguments (tiles, maps) is made at the first call for these arrays and kept, so that
-    a later call may be captured in a graph.
+    The tiles and tensor maps of a launch are created at the first call for these arrays and cached, so that a later
+    call can be captured in a graph.
     """
 
     def __init__(self, backend: Any, kernel: str, order: int, scales: Scales) -> None:
         self.backend, self.kernel, self.order, self.scales = backend, kernel, order, scales
         self.material_item = 2 if scales else backend.dtype.itemsize
-        self._kept: dict[tuple, tuple[Arrangement, dict[str, Any]]] = {}
+        self._kept: dict[tuple, tuple[TileLayout, dict[str, Any]]] = {}
 
     def __call__(self, *arguments: Any) -> None:
         self.into({}, *arguments)
 
     def into(self, outputs: dict[str, Any], *arguments: Any) -> None:
-        """As a call, but results go to `outputs`; what they are made of stays."""
+        """Perform the call, but write the results to `outputs` and leave the inputs unchanged."""
         named = named_arguments(ARGUMENTS, self.kernel, arguments)
         boxes = named.pop("boxes")
         key = (boxes.tobytes(), *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
@@ -128,21 +129,21 @@ class GridUpdate:
         program = self.backend.program(PACKAGE, RING_FILE if how.slots else DIRECT_FILE, defines)
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
-    def shared_bytes(self, how: Arrangement, shape: Shape, item: int) -> int:
-        """Shared memory of a block: the slots, each array of them on 128 bytes, and two barriers for each."""
+    def shared_bytes(self, how: TileLayout, shape: TileShape, item: int) -> int:
+        """Return the shared memory of a block: slots, with arrays aligned to 128 bytes, and two barriers per slot."""
         material = {field.name for field in MATERIAL}
         items = {box: self.material_item if box.field in material else item for box in RING_BOXES[self.kernel]}
         sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
         return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
-    def _arrange(self, named: dict[str, Any], boxes: np.ndarray) -> tuple[Arrangement, dict[str, Any]]:
+    def _arrange(self, named: dict[str, Any], boxes: np.ndarray) -> tuple[TileLayout, dict[str, Any]]:
         field, halo = named["vx"], self.order // 2
         shape = tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
             axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
         }
         layered = any(one.used for one in ranges.values())
-        how = arrangement(self.backend.precision, self.order, layered) if self.backend.copy_engine else DIRECT
+        how = tile_layout(self.backend.precision, self.order, layered) if self.backend.copy_engine else DIRECT
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -157,8 +158,8 @@ class GridUpdate:
             kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
         return how, kept
 
-    def _tiles(self, how: Arrangement, ranges: list[Ranges], boxes: np.ndarray) -> np.ndarray:
-        """In the order of memory: blocks at work at the same time share halos in the cache."""
+    def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray) -> np.ndarray:
+        """Return the tiles in memory order: concurrent blocks share halos in the cache."""
         inner = inner_box(ranges, how.edge.columns)
         inside, outside = [], []
         for box in boxes.reshape(-1, 3, 2).tolist():
@@ -177,7 +178,7 @@ class GridUpdate:
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
-    def _maps(self, shape: Shape, named: dict[str, Any]) -> np.ndarray:
+    def _maps(self, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
         found = []
         arrays = named | dict(zip(MODULI, named.get("law", ()), strict=False))
         for box in RING_BOXES[self.kernel]:

@@ -1,7 +1,7 @@
-"""Updates of the whole grid on the CPU: rows of `rows.py` in tiles that stay in the cache, tiles over the threads.
+"""CPU updates of the whole grid: rows of `rows.py` in tiles that stay in the cache, tiles distributed to the threads.
 
-The absorbing layers are done here, row by row, while the row is in the cache. They *add* to the interior update what
-the layer changes, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
+The absorbing layers are updated here, row by row, while the row is in the cache. They *add* their change to the
+interior update, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
 separate code.
 """
 
@@ -27,9 +27,9 @@ TILE_ROWS, FEWEST_ROWS = 24, 8
 
 @exact_row
 def tiling(rows, planes, threads):
-    """Parts in y and in z, a multiple of the threads in all: some TILE_ROWS rows a tile, the planes whole if possible.
+    """Return the number of tiles in y and z, in total a multiple of the threads: about TILE_ROWS rows per tile.
 
-    The layers make the outer rows and planes dearer; tiles that are whole in z share those of the bottom evenly.
+    The layers make the outer rows and planes more expensive; tiles that span z share those of the bottom equally.
     """
     slabs = 1
     while threads > slabs * max(1, rows // FEWEST_ROWS) and slabs < planes // FEWEST_ROWS:
@@ -41,8 +41,8 @@ def tiling(rows, planes, threads):
 
 @exact_row
 def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
-    """Bounds (planes, rows) of a task: rows cut into `tiles`, so that a tile's planes stay in the cache, planes into
-    `slabs`."""
+    """Return the bounds (planes, rows) of a task: rows are split into `tiles`, so that a tile's planes stay in the
+    cache, planes into `slabs`."""
     rows, planes = y_end - y, z_end - z
     slab = task // tiles
     tile = task - slab * tiles
@@ -53,14 +53,14 @@ def tile_bounds(task, tiles, slabs, z, z_end, y, y_end):
 
 @exact_row
 def columns_of_layer(start, width, x, x_end):
-    """Which columns of a layer along x (first, end) lie between the columns x and x_end of the grid."""
+    """Return the columns (first, end) of a layer along x between the columns x and x_end of the grid."""
     first, end = max(x, start), min(x_end, start + width)
     return first - start, max(first, end) - start
 
 
 @exact_row
 def layer_depths(profile, starts):
-    """Depths of one layer: those of the profile are of all layers along the axis."""
+    """Return the number of depths of one layer: the profile contains all layers along the axis."""
     return U(profile.shape[1] // max(starts.size, 1))
 
 
@@ -69,10 +69,10 @@ def update_velocity(
     vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""v += dt / rho div sigma at every point of some boxes; ratio = dt / h.
+    r"""Add dt / rho div sigma to v at every point of some boxes; ratio = dt / h.
 
-    boxes (n, 6) : first and end of the points along x, y, z; they do not overlap. The absorbing layers along each axis:
-    memory, profiles at half nodes and nodes, and first nodes, as `cpml.AxisLayers` describes them.
+    boxes (n, 6) : first and end of the points along x, y, z; they do not overlap. Arguments of the absorbing layers
+    along each axis: memory, profiles at half nodes and nodes, and first nodes, as described in `cpml.AxisLayers`.
     """
     begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
@@ -98,7 +98,7 @@ def update_velocity(
                             x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
                         )  # fmt: skip
                     for side in range(y_sides):
-                        depth = q - y_start[side]  # wraps around to a huge number ahead of the layer
+                        depth = q - y_start[side]  # wraps around to a huge number before the layer
                         if depth < y_depths:
                             depth += side * y_depths
                             absorb_velocity_row(
@@ -121,9 +121,9 @@ def update_stress(
     vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz, threads, boxes,
     x_memory, x_half, x_node, x_start, y_memory, y_half, y_node, y_start, z_memory, z_half, z_node, z_start,
 ):  # fmt: skip
-    r"""sigma += dt C : e with the strain rate e and the law C of `law.py`; ratio = dt / h.
+    r"""Add dt C : e to sigma, with the strain rate e and the constitutive relation C of `law.py`; ratio = dt / h.
 
-    law : its arrays. The other arguments are those of `update_velocity`.
+    law : arrays of the law. The other arguments are those of `update_velocity`.
     """
     begin = U(len(cx))
     x_sides, y_sides, z_sides = U(x_start.size), U(y_start.size), U(z_start.size)
@@ -169,9 +169,9 @@ def update_stress(
 
 @exact_parallel
 def free_surface(plane, sxx, syy, szz, law, ratio):
-    r"""Make szz zero on a plane of nodes by the vertical strain rate that does so.
+    r"""Set szz to zero on a plane of nodes by a change of the vertical strain rate.
 
-    The update has used some d(vz)/dz there; the change of it that makes szz zero changes sxx and syy, too.
+    The update has used an estimate of d(vz)/dz; the change that makes szz zero also changes sxx and syy.
     """
     rows, columns = szz.shape[1], szz.shape[2]
     k = U(plane)

@@ -1,4 +1,4 @@
-"""How the kernels are launched on a CUDA device.
+"""Launches of the kernels on a CUDA device.
 
 The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 """
@@ -23,14 +23,14 @@ from lithowave.solvers.finite_difference.packing import (
     pack_scales,
 )
 from lithowave.solvers.finite_difference.passes import possible
-from lithowave.solvers.finite_difference.tiles import DIRECT, arrangement
+from lithowave.solvers.finite_difference.tiles import DIRECT, tile_layout
 
 BLOCK = (32, 8)
-COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks for a box that goes to another rank
+COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Everything that a run may compile: file, defines, least compute capability."""
+    """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, compact in (("single", 0), ("single", 1), ("double", 0)):
         for order in (2, 4, 6, 8):
             real = "float" if precision == "single" else "double"
@@ -39,7 +39,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
                 yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
-                yield RING_FILE, common | arrangement(precision, order, layered).defines(), (9, 0)
+                yield RING_FILE, common | tile_layout(precision, order, layered).defines(), (9, 0)
             if possible(precision, order):
                 yield ONE_PASS_FILE, common | PASS.defines(), (9, 0)
 
@@ -62,7 +62,7 @@ class SmallKernels(KernelLauncher):
         self.launch("boundary_kernels.cu", kernel, (columns, rows), named, BLOCK)
 
     def _material(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Structures of the material arguments of a call."""
+        """Return the structures of the material arguments of a call."""
         if "law" in named:
             return {"law": pack_law(named["law"], self.scales)}
         return {"density_scale": pack_scales(self.scales, "density")}
@@ -100,7 +100,7 @@ class SmallKernels(KernelLauncher):
         self._copy("unpack", arguments)
 
     def _copy(self, kernel: str, arguments: tuple[Any, ...]) -> None:
-        """A row of blocks for each box; few of them, so that other work finds room beside them."""
+        """Launch a row of blocks per box; few blocks, so that other work can run concurrently."""
         named = self.named(kernel, arguments)
         boxes, size = named["table"].shape[0], named["buffer"].size
         if boxes:
@@ -120,7 +120,7 @@ class SmallKernels(KernelLauncher):
         self.launch("point_kernels.cu", "count_step", (1,), {"row": row}, (1,))
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a point."""
+        """See `point_kernels.sample`; one warp per point."""
         named = self.named("sample", arguments)
         count = named["begin"].size - 1
         named |= {"fields": pack_fields(named["fields"]), "count": count}
@@ -149,16 +149,16 @@ class SmallKernels(KernelLauncher):
         self.launch("point_kernels.cu", "surface_peaks", (columns, rows), named, BLOCK)
 
     def largest_magnitude(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_magnitude`; a warp has one of the numbers."""
+        """See `point_kernels.largest_magnitude`; one warp per value of `out`."""
         named = self.named("largest_magnitude", arguments)
         named["count"] = named["vx"].shape[0] * element_strides(named["vx"])[0]
         self.launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named)
 
 
 def make_kernels(backend: Any, order: int, scales: Scales = None) -> SimpleNamespace:
-    """The kernels of the finite differences on a CUDA device, to be called as those on the CPU.
+    """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
-    scales : of the codes of the material, where it is in codes.
+    scales : scales of the material codes, if the material is stored in codes.
     """
     found = SmallKernels(backend, order, scales).by_name()
     found |= {name: GridUpdate(backend, name, order, scales) for name in ("update_velocity", "update_stress")}

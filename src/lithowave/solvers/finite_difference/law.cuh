@@ -1,20 +1,20 @@
-// The constitutive law of the finite differences: the only place that computes stresses from strain rates. See law.py,
-// its version for the CPU.
+// Constitutive law of the finite differences: the only code that computes stresses from strain rates. See law.py for
+// the CPU version.
 //
-// Isotropic elasticity: sigma += dt (lambda tr(e) I + 2 mu e), with lambda and 1/mu at nodes, and the harmonic mean of mu at
-// four nodes for shear stresses. Strain rates are multiplied by the grid spacing h; ratio = dt / h. Everything that makes a
-// stress (interior, absorbing layers, closures, free surface) calls `add_normal_stress` and `shear_stress`.
+// Isotropic elasticity: sigma += dt (lambda tr(e) I + 2 mu e), with lambda and 1/mu at nodes, and the harmonic mean of
+// mu at four nodes for shear stresses. Strain rates are multiplied by the grid spacing h; ratio = dt / h. All code that
+// computes stresses (interior, absorbing layers, closures, free surface) calls `add_normal_stress` and `shear_stress`.
 #pragma once
 
 #include "stencil.cuh"
 
-// The moduli that the stresses at one node and at the half nodes beyond it need. 1/mu : at the node, and its sums over the
-// four nodes around the half nodes of sxy, sxz and syz.
+// Moduli for the stresses at one node and at the half nodes beyond it. 1/mu : at the node, and its sums over the four
+// nodes around the half nodes of sxy, sxz and syz.
 struct Moduli {
     real lam, compliance, compliance_xy, compliance_xz, compliance_yz;
 };
 
-// The arrays of the law in the order of the table in fields.py, then the scales of their codes.
+// Arrays of the law in the order of the table in fields.py, then the scales of their codes.
 struct Law {
     const modulus_t *lam, *compliance;
     Scale lam_scale, compliance_scale;
@@ -23,18 +23,18 @@ struct Law {
     __device__ __forceinline__ real compliance_value(modulus_t code) const {
         return logarithmic_value(code, compliance_scale, real(1e10));
     }
-    // The sum of 1/mu over the four nodes around p + (a + b) / 2.
+    // Return the sum of 1/mu over the four nodes around p + (a + b) / 2.
     template <class Place>
     __device__ __forceinline__ real compliance_square(Place p, Place a, Place b) const {
         const auto at = [&](Place place) { return compliance_value(compliance[place]); };
         return at(p) + at(p + a) + (at(p + b) + at(p + a + b));
     }
-    // The moduli of normal stresses at node p.
+    // Return the moduli of normal stresses at node p.
     template <class Place>
     __device__ __forceinline__ Moduli node(Place p) const {
         return {lam_value(lam[p]), compliance_value(compliance[p]), 0, 0, 0};
     }
-    // All moduli of node p, from memory.
+    // Read all moduli of node p from memory.
     __device__ __forceinline__ Moduli all(place_t p, place_t row, place_t plane) const {
         const place_t one = 1;
         return {lam_value(lam[p]), compliance_value(compliance[p]), compliance_square(p, one, row),
@@ -52,7 +52,7 @@ __device__ __forceinline__ void add_normal_stress(
     szz += fma(twice_mu, ezz, pressure);
 }
 
-// The stress of twice a shear strain rate; compliance : the sum of 1/mu over four nodes.
+// Return the stress of twice a shear strain rate; compliance : sum of 1/mu over four nodes.
 __device__ __forceinline__ real shear_stress(real compliance, real ratio, real rate) {
     const real twice = ratio + ratio;
     return (twice + twice) / compliance * rate;
@@ -65,21 +65,21 @@ __device__ __forceinline__ void add_uniaxial_stress(
     add_normal_stress(m, ratio, axis == 0 ? rate : 0, axis == 1 ? rate : 0, axis == 2 ? rate : 0, sxx, syy, szz);
 }
 
-// The vertical strain rate that makes szz zero.
+// Return the vertical strain rate that makes szz zero.
 __device__ __forceinline__ real releasing_rate(const Moduli& m, real ratio, real szz) {
     return -szz / (ratio * (m.lam + 2 / m.compliance));
 }
 
 // -------------------------------------------------------------------- for blocks that march upward, plane after plane
 
-// Maps of the moduli for the copy engine.
+// Tensor maps of the moduli for the copy engine.
 template <class Map>
 struct LawMaps {
     Map lam, compliance;
 };
 
-// The moduli of one plane in shared memory, for a tile of X x Y columns. Arrays that the law reads at neighboring nodes
-// too (`neighbors` in the table) have one more row and column, and are loaded one plane ahead.
+// Moduli of one plane in shared memory, for a tile of X x Y columns. Arrays that the law also reads at neighboring
+// nodes (`neighbors` in the table) have one more row and column, and are loaded one plane ahead.
 template <int X, int Y>
 struct LawSlot {
     static constexpr int WIDE = X + 16 / sizeof(modulus_t);  // copies begin and end at multiples of 16 bytes
@@ -90,7 +90,7 @@ struct LawSlot {
     static __device__ __forceinline__ unsigned bytes(bool finishing) {
         return sizeof(compliance) + (finishing ? sizeof(lam) : 0);
     }
-    // Load what plane m needs; x, y, m count from the origin of the maps.
+    // Load the data of plane m; x, y, m are relative to the origin of the maps.
     template <class Maps, class Barrier>
     __device__ __forceinline__ void load(const Maps& maps, int x, int y, int m, bool finishing, Barrier& full) {
         copy_box(compliance, maps.compliance, x, y, m + 1, full);
@@ -98,11 +98,11 @@ struct LawSlot {
     }
 };
 
-// What a column keeps of the moduli of the plane to be finished.
+// Moduli that a column stores for the next plane to be finished.
 struct LawColumn {
     real compliance = 1, compliance_x = 1, compliance_y = 1, compliance_xy = 1;
 
-    // The moduli of the plane to be finished; afterwards the column has those of the plane above, which the slot holds.
+    // Return the moduli of the plane to be finished and store those of the plane above, which the slot holds.
     template <class Slot>
     __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const Law& law) {
         const modulus_t* up = &slot.compliance[row][column];

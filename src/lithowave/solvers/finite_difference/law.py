@@ -1,4 +1,4 @@
-r"""The constitutive law of the finite differences on the CPU: the only place that computes stresses from strain rates.
+r"""Constitutive law of the finite differences on the CPU: the only code that computes stresses from strain rates.
 
 Isotropic elasticity,
 

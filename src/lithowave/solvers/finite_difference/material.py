@@ -1,4 +1,4 @@
-"""The material arrays of one rank on its device."""
+"""Material arrays of one rank on its device."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 class GridMaterial:
-    """The arrays of the table of fields that hold material, and those that belong to the law alone.
+    """Arrays of the table of fields that contain material or belong only to the law.
 
-    arrays : by name. memory : state of the law, by name. law : the arrays that kernels pass to the law. quantizations :
-    by name; empty unless the material is stored in codes.
+    arrays : material arrays by name. memory : state of the law, by name. law : arrays that kernels pass to the law.
+    quantizations : quantizations by name; empty unless the material is stored in codes.
 
     Parameters
     ----------
-    plan : grid and storage. simulation : the material; None for a uniform medium. ranks : agree on the quantization.
+    plan : grid and storage. simulation : material; None for a uniform medium. ranks : ranks that agree on the
+    quantization.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class GridMaterial:
     ) -> None:
         def planes() -> Iterator[Planes]:
             if simulation is None:
-                return uniform_planes(plan.survey, plan.grid, plan.halo)
+                return uniform_planes(plan.extremes, plan.grid, plan.halo)
             return medium_planes(simulation, plan.grid, plan.halo)
 
         self.backend = backend
@@ -49,13 +50,13 @@ class GridMaterial:
 
     @property
     def scales(self) -> dict[str, tuple[float, float]] | None:
-        """(low, step) of the codes of each array; None if the arrays hold values."""
+        """Scales (low, step) of the codes of each array; None if the arrays hold values."""
         if not self.stores_codes:
             return None
         return {name: (code.low, code.step) for name, code in self.quantizations.items()}
 
     def errors(self) -> dict[str, float]:
-        """Return the largest error of each array due to its storage, by the name in run.json."""
+        """Return the maximum error of each array due to its storage, by the name in run.json."""
         return {field.report: self.quantizations[field.name].error() for field in MATERIAL if self.quantizations}
 
     def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Short measurements of the finite-difference kernels: for predictions (`check`) and for `bench`."""
+"""Short measurements of the finite-difference kernels for `check` and `bench`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import typical_time
 from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, Survey
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, MaterialExtremes
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
@@ -21,7 +21,7 @@ MOST_RECEIVERS = 256
 
 
 def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
-    """Small random fields, in one plane out of so many: zeros and denormal numbers have speeds of their own."""
+    """Fill every n-th plane with small random fields: zeros and denormal numbers change the speed."""
     generator = np.random.default_rng(1)
     plane = 1e-3 * generator.standard_normal(solver.plan.padded_shape()[1:], dtype=np.float32)
     for field in solver.fields_by_name.values():
@@ -30,9 +30,9 @@ def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
 
 
 def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> float:
-    """Predicted time of the loop, s: a few steps on a smaller grid with and without its layers, scaled.
+    """Predict the time of the loop, s: scale a few steps on a smaller grid with and without its layers.
 
-    Interior points and memory variables of the layers are scaled apart, since a small grid has more layer.
+    Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
     """
     small = _smaller(plan, _sample_points(plan, backend))
     bare = _without_layers(small)
@@ -45,7 +45,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
 
 
 def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
-    """Seconds of a step, and of a record of so many receivers."""
+    """Return the seconds of a step, and of a record of this many receivers."""
     solver = FiniteDifferenceSolver(plan, None, backend)
     fill_with_noise(solver)
     step, record = typical_time(lambda: solver.advance(0), backend), 0.0
@@ -60,13 +60,13 @@ def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tup
 
 
 def _sample_points(plan: FiniteDifferencePlan, backend: Any) -> int:
-    """Points that are enough for this device and take at most a third of its free memory."""
+    """Return a number of points that is representative of this device and needs at most a third of its free memory."""
     room = backend.free_memory() // 3
     return max(1, min(backend.sample_points, room * plan.point_count // plan.memory_bytes(backend)))
 
 
 def _smaller(plan: FiniteDifferencePlan, ceiling: int) -> FiniteDifferencePlan:
-    """The same kind of grid with about `ceiling` points, cut in z first: rows keep their length."""
+    """Return the same kind of grid with about `ceiling` points, reduced in z first: rows retain their length."""
     nx, ny, nz = plan.grid.shape
     depth = max(60, round(0.38 * ceiling ** (1 / 3)))
     nx = min(nx, max(400, round(ceiling ** (1 / 3))))
@@ -86,7 +86,7 @@ def _without_layers(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:
 def synthetic_plan(
     shape: tuple[int, int, int], order: int, precision: str, cells: int = 0, free_top: bool = False
 ) -> FiniteDifferencePlan:
-    """A plan for measurements: a grid of this shape, `cells` of absorbing layer inside it on five faces."""
+    """Return a plan for measurements: a grid of this shape, with `cells` of absorbing layer on five faces."""
     spacing, vp, vs = 100.0, 5000.0, 2900.0
     pair = (cells, cells)
     grid = Grid(spacing, shape, (0.0, 0.0, 0.0), (pair, pair, (cells, 0 if free_top else cells)))
@@ -101,7 +101,7 @@ def synthetic_plan(
         coefficients=(coefficients,) * 3,
         faces=faces,
         layer=LayerParameters(1e-4, 1.0, 2.0, vp),
-        survey=Survey(vp, "the whole grid", vs, "the whole grid"),
+        extremes=MaterialExtremes(vp, "the entire grid", vs, "the entire grid"),
         max_frequency=None,
         value_bytes=4 if precision == "single" else 8,
     )

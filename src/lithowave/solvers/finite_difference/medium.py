@@ -1,4 +1,4 @@
-"""The material on the grid: the values of the arrays that `fields.TABLE` lists as moduli and density."""
+"""Material on the grid: the values of the arrays that `fields.TABLE` lists as moduli and density."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lithowave.solvers.finite_difference.fields import MATERIAL
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.finite_difference.plan import Survey
+    from lithowave.solvers.finite_difference.plan import MaterialExtremes
 
-READING_REACH = 16  # nodes beyond a part of a grid that weights of its sources and receivers may take
+READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and receivers may use
 
 Planes = dict[str, np.ndarray]  # values of one plane (y, x) by name of the array
 
@@ -35,7 +35,7 @@ def speeds(values: dict[str, float]) -> tuple[float, float]:
 def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[Planes]:
     """Yield the material of each plane, the halo included: cell averages (harmonic moduli, arithmetic density).
 
-    Inside absorbing layers and the halo the value of the nearest point of the domain is taken.
+    Absorbing layers and the halo have the value of the nearest point of the domain.
     """
     domain = simulation.domain
     x, y, z = (
@@ -54,25 +54,25 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[Pla
             )
             plane, previous = material_values(kappa, mu, rho), depth
         values = tuple(float(np.asarray(value).flat[0]) for value in plane.values()) if uniform else None
-        # Most planes of a layered medium are the one before; those beyond the last node are not.
+        # Most planes of a layered medium equal the previous one, except those beyond the last node.
         if not (uniform and values == before and k < last):
             made, before = close_far_ends(grid, halo, k, plane), values
         yield made
 
 
-def uniform_planes(survey: Survey, grid: Grid, halo: int) -> Iterator[Planes]:
-    """Yield a uniform medium with the extreme velocities of a survey, for measurements of speed."""
+def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int) -> Iterator[Planes]:
+    """Yield a uniform medium with the extreme velocities of a model, for performance measurements."""
     rho = 2500.0
-    mu = rho * survey.slowest**2
+    mu = rho * extremes.slowest**2
     last = far_end(grid, halo, 2)
-    values = material_values(rho * survey.fastest**2 - 4.0 / 3.0 * mu, mu, rho)
+    values = material_values(rho * extremes.fastest**2 - 4.0 / 3.0 * mu, mu, rho)
     inside, beyond = (close_far_ends(grid, halo, k, values) for k in (0, last))
     for k in range(grid.shape[2] + 2 * halo):
         yield inside if k < last else beyond
 
 
 def far_end(grid: Grid, halo: int, axis: int) -> int:
-    """Index in padded arrays behind the last node of the whole grid along an axis."""
+    """Return the index in padded arrays after the last node of the global grid along an axis."""
     return halo + grid.whole.shape[axis] - grid.first[axis]
 
 
@@ -91,13 +91,13 @@ def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike]) 
     }
 
 
-def surface_ratio(simulation: Simulation | None, survey: Survey, grid: Grid) -> Callable[..., np.ndarray]:
-    """Return lambda / (lambda + 2 mu) on the uppermost plane as a function of the numbers of nodes along x and y.
+def surface_ratio(simulation: Simulation | None, extremes: MaterialExtremes, grid: Grid) -> Callable[..., np.ndarray]:
+    """Return lambda / (lambda + 2 mu) on the uppermost plane as a function of the node counts along x and y.
 
-    The function returns (rows, columns), for the nodes of a part of a grid and `READING_REACH` around it.
+    The function returns (rows, columns), for the nodes of a subdomain and `READING_REACH` around it.
     """
     if simulation is None:  # see `uniform_planes`
-        ratio = np.array(1.0 - 2.0 * (survey.slowest / survey.fastest) ** 2)
+        ratio = np.array(1.0 - 2.0 * (extremes.slowest / extremes.fastest) ** 2)
         return lambda columns, rows: np.broadcast_to(ratio, (len(rows), len(columns)))
     domain, firsts = simulation.domain, [first - READING_REACH for first in grid.first[:2]]
     x, y = (

@@ -1,14 +1,15 @@
 // Velocity and the stress after it in one pass over memory, for devices with a bulk tensor copy engine.
 //
-// From the velocities of one time and the stresses half a step later the pass makes both of the next step, in other
-// arrays: 21 numbers a point move instead of the 30 of two passes. A block owns OUT_X x OUT_Y columns and computes the
-// velocities of REACH more columns on every side for itself, since their owners may not have them yet. A plane of
-// velocities stays in shared memory until the stresses REACH planes below it are finished.
+// The pass reads the velocities of one time and the stresses half a step later, and writes both for the next step to
+// other arrays: it moves 21 values per point instead of the 30 of two passes. A block owns OUT_X x OUT_Y columns and
+// also computes the velocities of REACH more columns on every side, since their owners may not have them yet. A plane
+// of velocities stays in shared memory until the stresses REACH planes below it are finished.
 //
-// Blocks are as many as the device holds at once and take one tile after the other. They must not drift apart in z, or
-// halos are forgotten by the cache before the neighbours read them: a block may be SLACK planes ahead of the last one.
+// The number of blocks is the number that the device runs concurrently; each takes tiles sequentially. They must not
+// drift apart in z, or the cache evicts halos before the neighbors read them: a block may be SLACK planes ahead of the
+// last one.
 //
-// Only for points that no layer and no face changes, as far as REACH around them.
+// Only for points that no layer and no face changes within a distance of REACH.
 
 #include "hopper.cuh"
 #include "law.cuh"
@@ -22,16 +23,16 @@ constexpr int WIDE = OUT_X + 2 * MARGIN, TALLER = TALL + WINDOW - 1;
 static_assert(2 * REACH <= MARGIN, "the boxes would be too narrow");
 
 constexpr int MAIN_THREADS = OUT_X * TALL / ROWS, SIDE_THREADS = 2 * REACH * TALL / ROWS;
-constexpr int WORKERS = (MAIN_THREADS + SIDE_THREADS + 31) / 32;  // warps; one more feeds the ring
-constexpr int VELOCITY_LAG = REACH - 1, STRESS_LAG = WINDOW - 1;  // planes behind the newest that are finished
-constexpr int PLANES_KEPT = 2 * REACH;                            // of velocities, in shared memory
+constexpr int WORKERS = (MAIN_THREADS + SIDE_THREADS + 31) / 32;  // warps; one more fills the ring
+constexpr int VELOCITY_LAG = REACH - 1, STRESS_LAG = WINDOW - 1;  // planes after the newest one that are finished
+constexpr int PLANES_KEPT = 2 * REACH;                            // velocities, in shared memory
 
 struct Maps {
     TensorMap sxx, sxy, syy, sxz, syz, szz, vx, vy, vz, density;
     LawMaps<TensorMap> law;
 };
 
-// What comes with plane k; p = k - VELOCITY_LAG is the plane of velocities, m = k - STRESS_LAG that of stresses.
+// Data copied with plane k; p = k - VELOCITY_LAG is the plane of velocities, m = k - STRESS_LAG that of stresses.
 struct Slot {
     alignas(128) real sxx[TALL][WIDE];
     alignas(128) real sxy[TALLER][WIDE];
@@ -65,16 +66,16 @@ struct Slot {
     }
 };
 
-// A block's shared memory.
+// Shared memory of a block.
 struct Shared {
     Slot slots[STAGES];
     alignas(128) real velocity[PLANES_KEPT][3][TALL][BROAD];
-    alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy that wait for the stresses to be finished
+    alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy, kept until the stresses are finished
     Barrier full[STAGES], empty[STAGES];
-    Barrier written[REACH];  // every warp has written its velocities, in turn
+    Barrier written[REACH];  // every warp has written its velocities, alternately
 };
 
-// The place of a thread in the wider tile: whole warps for the tile's own columns, the columns beside it in the last.
+// Position of a thread in the wider tile: full warps for the tile's columns, the columns next to it in the last ones.
 struct Place {
     int column, row;
 
@@ -89,7 +90,7 @@ struct Place {
     }
 };
 
-// One column: the past of stresses and velocities along it, and what waits.
+// One column: previous stresses and velocities along it, and pending values.
 struct PassColumn {
     Column sxz, syz, szz, vx, vy, vz;
     Delay<VELOCITY_LAG> force_z;
@@ -98,7 +99,7 @@ struct PassColumn {
     bool inside, own;  // inside the grid, of the tile itself
 };
 
-// The warp that feeds the ring, one thread of it, and waits for blocks that are behind.
+// The warp that fills the ring (one of its threads), and waits for blocks that are late.
 __device__ __forceinline__ void feed(
     Shared& shared, const Maps& maps, const Tile& tile, unsigned& turn, unsigned* reached, int planes,
     unsigned blocks)
@@ -114,7 +115,7 @@ __device__ __forceinline__ void feed(
         }
         shared.slots[slot].load(maps, tile, first + n, shared.full[slot]);
     }
-    for (int n = max(0, count - STAGES); n < planes; n++) atomicAdd(reached + n, 1u);  // a shorter tile holds nobody up
+    for (int n = max(0, count - STAGES); n < planes; n++) atomicAdd(reached + n, 1u);  // a shorter tile delays no block
 }
 
 __device__ __forceinline__ void march(
@@ -143,7 +144,7 @@ __device__ __forceinline__ void march(
         shared.full[turn % STAGES].wait((turn / STAGES) & 1);
         if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
         const Slot& slot = shared.slots[turn % STAGES];
-        // Turns count on from tile to tile, so that no warp overwrites what another still reads.
+        // The turn counter continues from tile to tile, so that no warp overwrites values that another still reads.
         const int kept = turn % PLANES_KEPT, below = (turn - REACH) % PLANES_KEPT, history = turn % REACH;
         const bool computing = p >= 0 && p < layout.planes, writing = p >= tile.z && p < tile.z_end;
         real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS], old_xz[ROWS], old_yz[ROWS], old_zz[ROWS];
@@ -219,8 +220,8 @@ __device__ __forceinline__ void march(
     }
 }
 
-// v += dt / rho div sigma, then sigma += dt C : e with the new v and the law C, from the arrays of the maps into the
-// others. reached[wave][plane] counts the blocks that have done a plane; zero before the launch.
+// Update v += dt / rho div sigma, then sigma += dt C : e with the new v and the law C, from the arrays of the maps into
+// the other arrays. reached[wave][plane] counts the blocks that have finished a plane; zero before the launch.
 extern "C" __global__ void __launch_bounds__(32 * (WORKERS + 1), 1)
 one_pass(
     const __grid_constant__ Maps maps, const Tile* tiles, const __grid_constant__ Layout layout,
@@ -247,7 +248,7 @@ one_pass(
     }
 }
 
-// Before a pass.
+// Reset before a pass.
 extern "C" __global__ void clear_counts(unsigned* reached, int count)
 {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-"""The launch of `one_pass.cu`: velocity and stress in one pass, inside a box that no layer and no face touches."""
+"""Launch of `one_pass.cu`: velocity and stress in one pass, inside a box that no layer and no face touches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL
 from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
 from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
-from lithowave.solvers.finite_difference.tiles import Boxes, Shape, pieces, tile_box
+from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
-# In the order of `Maps` in one_pass.cu; rows beyond those of the tile with its velocities.
+# In the order of `Maps` in one_pass.cu; additional rows beyond those of the tile with its velocities.
 MAPS = (
     ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
 )  # fmt: skip
@@ -23,7 +23,7 @@ MAPS = (
 
 @dataclass(frozen=True)
 class PassShape:
-    """A tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
+    """Tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
 
     columns: int
     rows: int
@@ -32,7 +32,7 @@ class PassShape:
     slack: int
 
     def defines(self) -> dict[str, int]:
-        """What the source is compiled with."""
+        """Return the definitions for compiling the source."""
         return {
             "OUT_X": self.columns, "OUT_Y": self.rows, "ROWS": self.rows_of_thread, "STAGES": self.slots,
             "SLACK": self.slack,
@@ -43,7 +43,7 @@ PASS = PassShape(32, 22, 2, 3, 4)
 
 
 class OnePass:
-    """Velocity and stress of a box from one set of fields into another."""
+    """Update of the velocity and stress of a box from one set of fields into another."""
 
     def __init__(self, backend: Any, order: int, scales: Scales = None, shape: PassShape = PASS) -> None:
         self.backend, self.order, self.reach, self.shape, self.scales = backend, order, order // 2, shape, scales
@@ -61,7 +61,7 @@ class OnePass:
         coefficients: Any,
         box: Boxes,
     ) -> None:
-        """From velocities and the stresses after them in `old` to those of the next step in `new`."""
+        """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
             self._kept[key] = self._arrange(old, material, law, coefficients, box)
@@ -77,16 +77,16 @@ class OnePass:
 
     @property
     def _processors(self) -> int:
-        """Multiprocessors that blocks may keep: some may be wanted for what goes on beside."""
+        """Return the multiprocessors available to blocks: some may be reserved for concurrent work."""
         return self.backend.multiprocessors - self.backend.spared_multiprocessors
 
     def _threads(self) -> int:
-        """Whole warps for the tile with the velocities around it, and one that feeds the ring."""
+        """Return the threads of a block: warps for the tile with its velocities, and one that fills the ring."""
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
         return 32 * (-(-wide // self.shape.rows_of_thread // 32) + 1)
 
     def _boxes(self) -> dict[str, tuple[int, int]]:
-        """Columns and rows that come of each array."""
+        """Return the columns and rows of each array that are copied."""
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
         for field in MATERIAL:
@@ -98,7 +98,7 @@ class OnePass:
         return boxes
 
     def _shared_bytes(self) -> int:
-        """`Shared` of one_pass.cu."""
+        """Return the size of `Shared` of one_pass.cu."""
 
         item = self.backend.dtype.itemsize
 
@@ -141,9 +141,9 @@ class OnePass:
         }
 
     def _tiles(self, box: Boxes) -> np.ndarray:
-        """Tiles that leave few devices' processors idle in the last round; blocks take them in turn."""
+        """Return tiles that leave few processors idle in the last round; blocks take tiles sequentially."""
         planes = box[2][1] - box[2][0]
-        across = len(tile_box([*box[:2], (0, 1)], Shape(self.shape.columns, self.shape.rows), 1, False))
+        across = len(tile_box([*box[:2], (0, 1)], TileShape(self.shape.columns, self.shape.rows), 1, False))
 
         def cost(parts: int) -> float:
             rounds = -(-across * parts // self._processors)
@@ -151,4 +151,4 @@ class OnePass:
 
         parts = min(range(1, max(1, planes // 64) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
-        return tile_box(box, Shape(self.shape.columns, self.shape.rows), chunk, False)
+        return tile_box(box, TileShape(self.shape.columns, self.shape.rows), chunk, False)

@@ -1,4 +1,4 @@
-"""Arguments of the GPU kernels that are structures by value, packed as the CUDA sources declare them."""
+"""GPU kernel arguments that are structures passed by value, packed as the CUDA sources declare them."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.finite_difference.fields import MODULI
-from lithowave.solvers.finite_difference.tiles import Ranges
+from lithowave.solvers.finite_difference.tiles import LayerRanges
 
-# (low, step) of the codes of each material array; None if the arrays hold values.
+# Scales (low, step) of the codes of each material array; None if the arrays hold values.
 Scales = dict[str, tuple[float, float]] | None
 
 
 def address(array: Any) -> int:
-    """Where an array begins in the memory of its device."""
+    """Return the address of an array in device memory."""
     return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
 
 
 def element_strides(array: Any) -> tuple[int, ...]:
-    """Steps in elements along the axes of an array."""
+    """Return the strides of an array in elements."""
     return tuple(step // array.itemsize for step in array.strides)
 
 
 def blob(packed: bytes) -> np.ndarray:
-    """Bytes as the launch wants a structure by value."""
+    """Return bytes as an array that the launch passes as a structure by value."""
     return np.frombuffer(packed, np.uint8)
 
 
 def pack_layout(field: Any, halo: int) -> np.ndarray:
-    """`Layout` of stencil.cuh."""
+    """Return `Layout` of stencil.cuh."""
     planes, rows, columns = (count - 2 * halo for count in field.shape)
     plane, pitch, _ = element_strides(field)
     return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
 
 
-def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> Ranges:
-    """Where the layers along an axis do something."""
+def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> LayerRanges:
+    """Return the nonzero ranges of the layers along an axis."""
     starts = tuple(int(start) for start in backend.download(named[f"{axis}_start"]))
     if not starts:
-        return Ranges(nodes, 0, (), ())
+        return LayerRanges(nodes, 0, (), ())
     half, node = (backend.download(named[f"{axis}_{part}"]).reshape(3, len(starts), -1) for part in ("half", "node"))
     used = []
     for side, start in enumerate(starts):
         nonzero = np.flatnonzero((half[:, side] != 0).any(axis=0) | (node[:, side] != 0).any(axis=0))
         used.append((start + int(nonzero[0]), start + int(nonzero[-1]) + 1))
-    return Ranges(nodes, half.shape[2], starts, tuple(used))
+    return LayerRanges(nodes, half.shape[2], starts, tuple(used))
 
 
-def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
-    """`LayerSet` of layers.cuh."""
+def pack_layers(named: dict[str, Any], ranges: dict[str, LayerRanges]) -> np.ndarray:
+    """Return `LayerSet` of layers.cuh."""
     packed = b""
     for axis, found in ranges.items():
         pointers = (address(named[f"{axis}_{part}"]) for part in ("memory", "half", "node"))
@@ -66,28 +66,28 @@ def pack_layers(named: dict[str, Any], ranges: dict[str, Ranges]) -> np.ndarray:
 
 
 def pack_scales(scales: Scales, *names: str) -> np.ndarray:
-    """`Scale` of stencil.cuh for each of these material arrays; zeros unless they hold codes."""
+    """Return `Scale` of stencil.cuh for each of these material arrays; zeros unless they hold codes."""
     values = [float(value) for name in names for value in (scales[name] if scales else (0.0, 0.0))]
     return blob(struct.pack(f"{len(values)}f", *values))
 
 
 def pack_law(law: Sequence[Any], scales: Scales) -> np.ndarray:
-    """`Law` of law.cuh: the arrays in the order of `fields.LAW`, then the scales of the moduli."""
+    """Return `Law` of law.cuh: the arrays in the order of `fields.LAW`, then the scales of the moduli."""
     return np.concatenate([pack_fields(law), pack_scales(scales, *MODULI)])
 
 
 def pack_fields(fields: Sequence[Any]) -> np.ndarray:
-    """A structure of pointers to arrays, as `Fields` of point_kernels.cu."""
+    """Return a structure of pointers to arrays, as `Fields` of point_kernels.cu."""
     return blob(struct.pack(f"{len(fields)}Q", *map(address, fields)))
 
 
 def signed(step: Any) -> int:
-    """A step that may have wrapped around as an unsigned number."""
+    """Return a step that may have wrapped around as an unsigned integer."""
     return (int(step) + 2**63) % 2**64 - 2**63
 
 
 def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int]]:
-    """`Face` of boundary_kernels.cu, and the rows and columns of the face."""
+    """Return `Face` of boundary_kernels.cu, and the rows and columns of the face."""
     strides = element_strides(field)
 
     def offset(steps: Any) -> int:

@@ -1,11 +1,11 @@
-"""What the ranks of a run would do, for the dry run."""
+"""Workload of each rank, for the dry run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lithowave.solvers.common.workload import RankWorkload
-from lithowave.solvers.finite_difference.division import shares
+from lithowave.solvers.finite_difference.grid_partition import shares
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The finite-difference discretization of an experiment: grid, time step and what limits it, memory."""
+"""Finite-difference discretization: grid, time step and its limit, memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
-from lithowave.mesh.grid import AXES, Grid, build_grid
-from lithowave.mesh.grid import Ranges as GridRanges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
@@ -21,9 +20,9 @@ from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
-from lithowave.solvers.finite_difference.division import make_division
-from lithowave.solvers.finite_difference.exchange import Division
+from lithowave.solvers.finite_difference.exchange import Subdomain
 from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY, STATE_COUNT
+from lithowave.solvers.finite_difference.grid_partition import make_subdomain
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
@@ -31,15 +30,15 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-PLANES = 20  # of numbers in double precision, while a plane of the medium is averaged
-# Numbers of the field, places and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
-# thrice that with stress.
+PLANES = 20  # double-precision arrays in use while a plane of the medium is averaged
+# Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
+# three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
 
 
 @dataclass(frozen=True)
-class Survey:
-    """Extremes of the material and where they are: the largest vp limits the time step, the smallest vs the grid."""
+class MaterialExtremes:
+    """Extremes of the material and their locations: the largest vp limits the time step, the smallest vs the grid."""
 
     fastest: float
     fastest_place: str
@@ -49,11 +48,11 @@ class Survey:
 
 @dataclass(frozen=True)
 class FiniteDifferencePlan:
-    """Everything decided before an array is allocated.
+    """Discretization parameters, fixed before any array is allocated.
 
-    grid : of this rank, ghost points included. faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
-    coefficients : (x, y, z) stencils. passes : over the grid in a step, ``one`` or ``two``. division : how the ranks
-    share the grid; None for one rank.
+    grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
+    ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
+    subdomain : subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -62,16 +61,16 @@ class FiniteDifferencePlan:
     coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
     faces: dict[str, str]
     layer: LayerParameters
-    survey: Survey
+    extremes: MaterialExtremes
     max_frequency: float | None
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
-    division: Division | None = None
+    subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
     memory_hint: ClassVar[str] = (
-        "A coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs less"
+        "Use a coarser grid (solver.max_frequency, points_per_wavelength), a smaller domain or single precision"
     )
 
     @property
@@ -86,17 +85,17 @@ class FiniteDifferencePlan:
 
     @property
     def point_count(self) -> int:
-        """Points of the whole grid, absorbing layers included."""
+        """Points of the global grid, absorbing layers included."""
         return self.grid.whole.point_count
 
     @property
-    def own(self) -> GridRanges:
-        """Nodes of the whole grid that are this rank's."""
-        return self.division.own if self.division else [(0, count) for count in self.grid.shape]
+    def own(self) -> NodeRanges:
+        """Nodes of the global grid that this rank owns."""
+        return self.subdomain.own if self.subdomain else [(0, count) for count in self.grid.shape]
 
     @property
     def halo(self) -> int:
-        """Cells around the grid that a stencil reaches."""
+        """Width of the halo around the grid, in cells."""
         return self.order // 2
 
     def padded_shape(self) -> tuple[int, int, int]:
@@ -110,7 +109,7 @@ class FiniteDifferencePlan:
         return sum(2 * math.prod(one.memory) for one in layers)
 
     def memory_bytes(self, backend: Any = None) -> int:
-        """Bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
+        """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
         state = len(FIELDS) * (2 if self.passes == "one" else 1) + len(MEMORY)
@@ -119,34 +118,34 @@ class FiniteDifferencePlan:
         return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
 
     def plan_bytes(self) -> int:
-        """A grid needs no arrays."""
+        """Return zero: a grid needs no arrays."""
         return 0
 
     def state_bytes(self) -> int:
-        """Bytes of the fields and the absorbing layers: what a checkpoint holds."""
+        """Return the bytes of a checkpoint: the fields and the absorbing layers."""
         return self.value_bytes * (STATE_COUNT * math.prod(self.padded_shape()) + self.layer_values())
 
     def setup_bytes(self) -> int:
-        """Bytes of the planes of the medium that are at work at one time."""
+        """Return the bytes of the planes of the medium that exist at the same time."""
         return PLANES * 8 * math.prod(self.padded_shape()[1:])
 
     def sampling_bytes(self, simulation: Simulation) -> int:
-        """Bytes of the weights and places of the receivers."""
+        """Return the bytes of the weights and indices of the receivers."""
         per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
         return per_receiver * len(simulation.acquisition.receivers)
 
     def snapshot_point_count(self, selection: Any) -> int:
-        """Points of one snapshot of a selection."""
+        """Return the points of one snapshot of a selection."""
         return math.prod(select_snapshot_grid(self.grid.whole, selection).shape)
 
     def points_per_wavelength(self) -> float | None:
-        """Grid steps in the shortest wavelength at max_frequency."""
-        return self.survey.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
+        """Return the grid points per shortest S wavelength at max_frequency."""
+        return self.extremes.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.grid.whole
-        parts = {"parts": list(self.division.blocks.counts)} if self.division else {}
+        parts = {"parts": list(self.subdomain.blocks.counts)} if self.subdomain else {}
         return parts | {
             "method": "finite_difference",
             "order": self.order,
@@ -159,9 +158,9 @@ class FiniteDifferencePlan:
             "faces": self.faces,
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
-            "time_step_limited_by": {"vp_m_s": self.survey.fastest, "place": self.survey.fastest_place},
+            "time_step_limited_by": {"vp_m_s": self.extremes.fastest, "place": self.extremes.fastest_place},
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": self.survey.slowest, "place": self.survey.slowest_place},
+            "points_per_wavelength_at": {"vs_m_s": self.extremes.slowest, "place": self.extremes.slowest_place},
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
             "memory_bytes": self.memory_bytes(),
@@ -173,7 +172,7 @@ class FiniteDifferencePlan:
         return [
             ("method", f"finite difference, order {self.order}"),
             ("grid", f"{' x '.join(map(str, self.grid.whole.shape))} = {self.point_count:,} points, "
-                     f"{summary['degrees_of_freedom']:,} unknowns; step {self.grid.spacing:g} m"),
+                     f"{summary['degrees_of_freedom']:,} unknowns; spacing {self.grid.spacing:g} m"),
             face_line(summary),
             resolution_line(summary),
             *time_lines(summary),
@@ -205,8 +204,8 @@ def plan(
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
-    survey = survey_material(simulation)
-    spacing = _spacing(simulation, survey.slowest)
+    extremes = find_material_extremes(simulation)
+    spacing = _spacing(simulation, extremes.slowest)
     cells = simulation.boundaries.layer.cells
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
@@ -216,12 +215,12 @@ def plan(
     _refuse_misfit_faces(grid, simulation, faces)
     closed = [any(faces[f"{axis}_{side}"] != "absorbing" for side in ("min", "max")) for axis in AXES]
     inside = interior_coefficients(solver.order, solver.coefficients)
-    # A closed face needs the operator that its closure was made for.
+    # A closed face needs the operator for which its closure was derived.
     coefficients = tuple(taylor_coefficients(solver.order) if is_closed else inside for is_closed in closed)
     norms = [
         derivative_norm(solver.order, c, is_closed) for c, is_closed in zip(coefficients, closed, strict=True)
     ]
-    limit = 2.0 * spacing / (survey.fastest * math.sqrt(sum(norm**2 for norm in norms)))
+    limit = 2.0 * spacing / (extremes.fastest * math.sqrt(sum(norm**2 for norm in norms)))
     schedule = make_schedule(
         limit,
         simulation.duration,
@@ -232,36 +231,36 @@ def plan(
     layer = LayerParameters(
         reflection=simulation.boundaries.layer.reflection,
         kappa=simulation.boundaries.layer.kappa,
-        frequency=_layer_frequency(simulation, survey, spacing),
-        speed=survey.fastest,
+        frequency=_layer_frequency(simulation, extremes, spacing),
+        speed=extremes.fastest,
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     made = FiniteDifferencePlan(
-        grid, schedule, solver.order, coefficients, faces, layer, survey, solver.max_frequency, value_bytes,
+        grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli,
     )  # fmt: skip
     if ranks.size > 1:
-        division = make_division(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
-        made = replace(made, grid=division.grid(), division=division)
+        subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
+        made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
     return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
 
 
 def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, previous: str | None) -> str:
-    """Return the number of passes; a run that is resumed keeps that of `previous` unless the simulation states one."""
+    """Return the number of passes; a resumed run uses that of `previous` unless the simulation states one."""
     forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
     requested = previous if previous and plan.passes == "auto" else plan.passes
     box, reason = pass_box(replace(plan, passes=requested), backend, forces)
-    substitute = simulation.compute.backend not in ("auto", backend.name)  # of a device that this machine lacks
+    substitute = simulation.compute.backend not in ("auto", backend.name)  # planned for another device
     if box is None and plan.passes == "one" and not substitute:
-        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "Allowed: auto, two")
+        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "allowed: auto, two")
     return "two" if box is None else "one"
 
 
-def survey_material(simulation: Simulation) -> Survey:
+def find_material_extremes(simulation: Simulation) -> MaterialExtremes:
     """Find the fastest vp and the slowest vs of the domain."""
     extremes = simulation.material_extremes
     places = simulation.material.extreme_places(simulation.domain)
-    return Survey(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
+    return MaterialExtremes(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
 
 
 def _spacing(simulation: Simulation, slowest: float) -> float:
@@ -270,19 +269,19 @@ def _spacing(simulation: Simulation, slowest: float) -> float:
         return solver.spacing
     points = solver.points_per_wavelength or RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
     largest = slowest / solver.max_frequency / points
-    # The largest step that is at most this and divides the depth extent, so that the bottom is where it was asked for.
+    # The largest spacing that is at most this and divides the depth extent: the bottom is at the requested depth.
     depth = simulation.domain.z[1] - simulation.domain.z[0]
     return depth / math.ceil(depth / largest - 1e-9)
 
 
-def _layer_frequency(simulation: Simulation, survey: Survey, spacing: float) -> float:
-    """f_0 of the layers: what the user says, else half of max_frequency, else that of 12 points per wavelength."""
+def _layer_frequency(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> float:
+    """Return f_0 of the layers: the user's value, half of max_frequency, or that of 12 points per wavelength."""
     given = simulation.boundaries.layer.frequency
     if given is not None:
         return given
     if simulation.solver.max_frequency is not None:
         return 0.5 * simulation.solver.max_frequency
-    return survey.slowest / (12.0 * spacing)
+    return extremes.slowest / (12.0 * spacing)
 
 
 def _refuse_free_sides(faces: dict[str, str]) -> None:
@@ -291,25 +290,25 @@ def _refuse_free_sides(faces: dict[str, str]) -> None:
             raise InputError(
                 f"boundaries.{'bottom' if face == 'z_min' else face}",
                 "free is not available on this face with finite_difference",
-                "Allowed here: absorbing, rigid; free on top only",
+                "allowed: absorbing, rigid; free on top only",
             )
 
 
 def _refuse_small_grid(grid: Grid, order: int) -> None:
-    """Closures of opposite faces must not meet, and interpolation needs its points."""
-    fewest = max(2 * SIZES[order][0] + 2, 2 * HALF_WIDTH)
+    """Require that closures of opposite faces do not meet, and that interpolation has its points."""
+    minimum = max(2 * SIZES[order][0] + 2, 2 * HALF_WIDTH)
     for axis, letter in enumerate(AXES):
-        if grid.shape[axis] < fewest:
+        if grid.shape[axis] < minimum:
             raise InputError(
                 f"domain.{letter}",
-                f"the extent holds {grid.shape[axis]} grid points at a step of {grid.spacing:g} m",
-                f"order {order} needs at least {fewest}",
-                "a larger domain, or a smaller step (solver.max_frequency, points_per_wavelength or spacing)",
+                f"the extent has {grid.shape[axis]} grid points at a spacing of {grid.spacing:g} m",
+                f"order {order} needs at least {minimum}",
+                "use a larger domain or a smaller spacing (solver.max_frequency, points_per_wavelength or spacing)",
             )
 
 
 def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, str]) -> None:
-    """Rigid faces at the far ends (x_max, y_max, z_min) must fall on grid points."""
+    """Require that rigid faces at the far ends (x_max, y_max, z_min) coincide with grid points."""
     ends = {"x_max": simulation.domain.x, "y_max": simulation.domain.y, "z_min": simulation.domain.z}
     for face, (low, high) in ends.items():
         steps = (high - low) / grid.spacing
@@ -317,9 +316,9 @@ def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, st
             better = (high - low) / math.ceil(steps)
             raise InputError(
                 f"boundaries.{face}",
-                f"the rigid face lies between grid points: {high - low:g} m is {steps:.4g} grid steps of "
+                f"the rigid face lies between grid points: {high - low:g} m is {steps:.4g} times the spacing of "
                 f"{grid.spacing:g} m",
-                "The extent must be a whole number of grid steps",
-                f"solver.spacing: {better:.9g} would do",
+                "allowed: integer multiples of the grid spacing",
+                f"set solver.spacing to {better:.9g}",
             )
 

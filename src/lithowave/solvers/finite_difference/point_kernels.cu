@@ -1,4 +1,4 @@
-// Sources, receivers, snapshots, surface peaks and the instability watch.
+// Sources, receivers, snapshots, surface peaks and the instability check.
 
 #include "points.cuh"
 #include "stencil.cuh"
@@ -22,7 +22,7 @@ extern "C" __global__ void inject(
     field[target[n]] = static_cast<real>(field[target[n]] + total);
 }
 
-// Boxes of fields to a buffer, or (OUT false) back. table : rows of 8, see point_kernels.py; a row of blocks has a row of it.
+// Copy boxes of fields to a buffer, or (OUT false) back. table : rows of 8, one per block row; see point_kernels.py.
 template <bool OUT>
 __device__ __forceinline__ void copy_boxes(const Fields& fields, const long long* table, real* buffer) {
     const long long* row = table + blockIdx.y * 8;
@@ -45,11 +45,11 @@ extern "C" __global__ void unpack(const __grid_constant__ Fields fields, const l
     copy_boxes<false>(fields, table, buffer);
 }
 
-// One row further in a table: of amplitudes, of records.
+// Advance by one row in a table of amplitudes or records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// out[slot[0], n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]: n counts the points of the first
-// component, then those of the second, and so on. A warp has one n.
+// out[slot[0], n] = sum of weight * field[index] over the entries begin[n] .. begin[n + 1]; n is the index of the point
+// of the first component, then of the second, and so on. One warp per n.
 extern "C" __global__ void sample(
     const __grid_constant__ Fields fields, const long long* number, const long long* index, const double* weight,
     const long long* begin, double* out, const long long* slot, int count)
@@ -63,7 +63,7 @@ extern "C" __global__ void sample(
     if (lane == 0) out[slot[0] * count + n] = total;
 }
 
-// Linear interpolation of a field to the points of a raster, component `component` of `components` in out.
+// Linear interpolation of a field to the points of a snapshot grid, component `component` of `components` in out.
 extern "C" __global__ void interpolate(
     const real* field, const long long* z_below, const real* z_weight, const long long* y_below, const real* y_weight,
     const long long* x_below, const real* x_weight, real* out, int planes, int rows, int columns, int components,
@@ -83,8 +83,8 @@ extern "C" __global__ void interpolate(
     out[point * components + component] = line[0] * (1 - x) + line[1] * x;
 }
 
-// A horizontal velocity f at a node: the mean of half nodes along `along`, corrected by the gradient of the divergence;
-// g : the other horizontal velocity, whose half nodes lie along `across`.
+// Horizontal velocity f at a node: the mean of half nodes along `along`, corrected by the gradient of the divergence; g
+// : the other horizontal velocity, with half nodes along `across`.
 __device__ __forceinline__ real horizontal_velocity(
     const real* f, const real* g, long long along, long long across, const real* stencil)
 {
@@ -115,12 +115,12 @@ extern "C" __global__ void surface_peaks(
     const real v = displacement[size + place] += time_step * north;
     const real w = displacement[2 * size + place] += time_step * up;
     raise_peaks(peak_velocity, place, size, east, north, up);
-    // The integral at the time of v is half a step of v short.
+    // The integral at the time of v lacks half a step of v.
     raise_peaks(peak_displacement, place, size, u - half * time_step * east, v - half * time_step * north,
                 w - half * time_step * up);
 }
 
-// The largest magnitudes of three fields, one of each warp of the launch, to be compared by the host.
+// Largest magnitudes of three fields, one per warp of the launch, which the host compares.
 extern "C" __global__ void largest_magnitude(
     const real* vx, const real* vy, const real* vz, real* out, long long count)
 {

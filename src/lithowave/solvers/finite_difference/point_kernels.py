@@ -1,7 +1,7 @@
-"""Kernels of sources, receivers, surface peaks and the instability watch: few points, any field.
+"""Kernels of sources, receivers, surface peaks and the instability check: few points, any field.
 
-`fields` is the tuple of velocities and stresses, which come flattened. The contribution of a point is a list of (index,
-weight); all points of a kind share one list, with the number of the point that each entry belongs to.
+`fields` is the tuple of flattened velocities and stresses. The contribution of a point is a list of (index, weight);
+all points of a kind share one list, with the index of the point that owns each entry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
 def inject(fields, number, target, begin, weight, owner, amplitude, row):
-    """Field number[n] at target[n] += sum of weight * amplitude[row[0], owner], entries begin[n] .. begin[n + 1]."""
+    """Add weight * amplitude[row[0], owner] of the entries begin[n] .. begin[n + 1] to field number[n] at target[n]."""
     for n in range(target.size):
         total = 0.0
         for entry in range(begin[n], begin[n + 1]):
@@ -31,10 +31,10 @@ def inject(fields, number, target, begin, weight, owner, amplitude, row):
 
 @parallel
 def pack(fields, table, buffer):
-    """Copy boxes of fields into a buffer, one behind the other.
+    """Copy boxes of fields into a contiguous buffer.
 
-    table (n, 8) : number of the field, place of the box's first element in the flattened field, planes, rows and
-    columns of the box, where it begins in the buffer, and steps from plane to plane and from row to row in the field.
+    table (n, 8) : index of the field, index of the box's first element in the flattened field, planes, rows and columns
+    of the box, its offset in the buffer, and strides from plane to plane and from row to row in the field.
     """
     for n in prange(table.shape[0]):
         field = fields[table[n, 0]].reshape(-1)
@@ -65,10 +65,10 @@ def unpack(fields, table, buffer):
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 def sample(fields, number, index, weight, begin, out, slot):
-    """out[slot[0], c, p] = sum of weight * field number[entry] over the entries begin[n] .. begin[n + 1], where n = c *
-    points + p.
+    """Set out[slot[0], c, p] to the sum of weight * field number[entry] over the entries begin[n] .. begin[n + 1],
+    where n = c * points + p.
 
-    number, index : of the field, and of the point in the flattened field. out : (capacity, components, points).
+    number, index : indices of the field, and of the point in the flattened field. out : (capacity, components, points).
     """
     points = out.shape[2]
     for n in prange(begin.size - 1):
@@ -81,7 +81,7 @@ def sample(fields, number, index, weight, begin, out, slot):
 
 @exact_parallel
 def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, out, component):
-    """out[q, r, s, component] = field, linear between the nodes below and above along z, y and x."""
+    """Set out[q, r, s, component] to the field, linear between the nodes below and above along z, y and x."""
     one = field.dtype.type(1)
     for task in prange(z_below.size * y_below.size):
         q = task // y_below.size
@@ -99,7 +99,7 @@ def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, 
 
 @exact_row
 def raise_peaks(peaks, r, s, east, north, up):
-    """Raise the horizontal, vertical and total peak at (r, s) to what this vector has."""
+    """Raise the horizontal, vertical and total peak at (r, s) to those of this vector."""
     horizontal = east * east + north * north
     peaks[0, r, s] = max(peaks[0, r, s], np.sqrt(horizontal))
     peaks[1, r, s] = max(peaks[1, r, s], abs(up))
@@ -110,13 +110,13 @@ def raise_peaks(peaks, r, s, east, north, up):
 def surface_peaks(
     vx, vy, vz, plane, halo, slope, far, gain, stencil, time_step, displacement, peak_velocity, peak_displacement
 ):  # fmt: skip
-    r"""Peaks of |v| and |u| at the nodes of one plane: (3, rows, columns), horizontal, vertical, total.
+    r"""Update the peaks of |v| and |u| at the nodes of one plane: (3, rows, columns), horizontal, vertical, total.
 
-    Velocities are those of `surface_reading`. slope, far (rows, columns) : 3/8 r and 1, or 1/2 r and 0 near a source.
-    gain (rows, columns) : of vertical velocities. stencil : two coefficients of the first derivative, two weights of
-    the mean of half nodes (their distance 1/2, then 3/2), and the gain of horizontal velocities; what is multiplied by
-    zero may lie in another row. displacement (3, rows, columns) is the running trapezoidal integral, to which v dt is
-    added.
+    Velocities are read as in `surface_reading`. slope, far (rows, columns) : 3/8 r and 1, or 1/2 r and 0 near a source.
+    gain (rows, columns) : correction of vertical velocities. stencil : two coefficients of the first derivative, two
+    weights of the mean of half nodes (at distances 1/2 and 3/2), and the gain of horizontal velocities; values
+    multiplied by zero may be in another row. displacement (3, rows, columns) is the running trapezoidal integral, to
+    which v dt is added.
     """
     rows, columns = displacement.shape[1], displacement.shape[2]
     half, eighth = vx.dtype.type(0.5), vx.dtype.type(0.125)
@@ -140,7 +140,7 @@ def surface_peaks(
             displacement[1, r, s] += time_step * north
             displacement[2, r, s] += time_step * up
             raise_peaks(peak_velocity, r, s, east, north, up)
-            # The integral at the time of v is half a step of v short.
+            # The integral at the time of v lacks half a step of v.
             u, v, w = displacement[0, r, s], displacement[1, r, s], displacement[2, r, s]
             u -= half * time_step * east
             v -= half * time_step * north
@@ -150,7 +150,7 @@ def surface_peaks(
 
 @parallel
 def largest_magnitude(vx, vy, vz, out):
-    """Largest |f| of three fields in as many parts as `out` has; not a finite number where one of them is not."""
+    """Compute the largest |f| of three fields in as many sections as `out` has; not finite if any value is not."""
     parts = out.size
     for number in prange(out.size):
         zero = out.dtype.type(0)
@@ -161,6 +161,6 @@ def largest_magnitude(vx, vy, vz, out):
                 for i in range(U(vx.shape[2])):
                     x, y, z = vx[k, j, i], vy[k, j, i], vz[k, j, i]
                     most = max(most, abs(x), abs(y), abs(z))
-                    # 0 but for infinity and NaN, which a comparison may overlook.
+                    # Zero except for infinity and NaN, which a comparison may miss.
                     poison += zero * (x + y + z)
         out[number] = most + poison

@@ -1,4 +1,4 @@
-"""Sources and receivers as the kernels take them: lists of grid points with weights, in the memory of the device."""
+"""Lists of the grid points and weights of sources and receivers, in device memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Ranges
+from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.records import Records
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
@@ -15,16 +15,16 @@ from lithowave.solvers.finite_difference.points import PointStencil
 
 
 class SourceList:
-    """Sources of one kind: which grid points they change, and by how much for each unit of amplitude.
+    """Sources of one kind: the grid points that they change, and the change per unit of amplitude.
 
-    Entries that change the same point of the same field stand together, so that a thread can add them in order.
+    Entries that change the same point of the same field are contiguous, so that a thread can add them in order.
 
     Parameters
     ----------
-    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment
-    or force times time step. scale : a factor for points of a field, or None. amplitudes : of time. boxes : of points
-    (first, end along x, y, z), counted from the first one of the arrays: only those in one of them are changed; None
-    for all.
+    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment or
+    force times time step. scale : factor for points of a field, or None. amplitudes : amplitudes as functions of time.
+    boxes : boxes of points (first, end along x, y, z), relative to the first one of the arrays; only points in them are
+    changed; None for all.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class SourceList:
         strengths: np.ndarray,
         scale: Callable[[str, np.ndarray], np.ndarray] | None,
         amplitudes: SourceAmplitudes,
-        boxes: Sequence[Ranges] | None = None,
+        boxes: Sequence[NodeRanges] | None = None,
     ) -> None:
         number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
         if boxes is not None:
@@ -63,7 +63,7 @@ class SourceList:
         return np.repeat(number, counts), np.repeat(target, counts), weight, owner
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the fields and before the row."""
+        """Arguments of `inject` between the fields and the row."""
         return *self._lists, self.table.array
 
 
@@ -74,7 +74,7 @@ def _entries(
     strengths: np.ndarray,
     scale: Callable[[str, np.ndarray], np.ndarray] | None,
 ) -> tuple[np.ndarray, ...]:
-    """Field number, place in the field, weight and source of every entry."""
+    """Return the field index, the index in the field, the weight and the source of every entry."""
     none = np.zeros(0, np.int64)
     parts: list[tuple[np.ndarray, ...]] = [(none, none, np.zeros(0), none)]
     for component, name in enumerate(names):
@@ -92,13 +92,13 @@ def _entries(
 
 
 class ReceiverList:
-    """Receivers and their records.
+    """Receivers and their recorded values.
 
-    Of several ranks each has the receivers that may read nodes of it; what they read there adds up. numbers : of these.
+    Each rank has the receivers that may read its nodes; the contributions of the ranks add up. numbers : their indices.
 
     Parameters
     ----------
-    positions : (n, 3), m. clearance : cells from each to the nearest source; None where there are no sources.
+    positions : (n, 3), m. clearance : cells from each to the nearest source; None without sources.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ReceiverList:
         self.clearance = None if clearance is None else clearance[self.numbers]
 
     def start(self, capacity: int, stress: bool) -> None:
-        """Make the lists, and room for `capacity` records."""
+        """Create the lists, and space for `capacity` records."""
         names = VELOCITIES + (STRESSES if stress else ())
         weights = [self.stencil.receivers(name, self.positions, self.clearance) for name in names]
         sizes = np.concatenate([np.diff(one.begin) for one in weights])
@@ -129,7 +129,7 @@ class ReceiverList:
 
 
 def split_records(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Velocity (count, n_receivers, 3) and, if there is one, stress (count, n_receivers, 6)."""
+    """Return velocity (count, n_receivers, 3) and, if present, stress (count, n_receivers, 6)."""
     block = np.moveaxis(parts["records"], 1, 2)
     found = {"velocity": block[..., :3].copy()}
     return found | ({"stress": block[..., 3:].copy()} if block.shape[-1] > 3 else {})

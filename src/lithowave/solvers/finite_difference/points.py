@@ -3,12 +3,12 @@ r"""Points off the grid: weights that spread a source over the grid and read a r
 Along each axis the weights are a sinc in a Kaiser window of 8 points (Hicks 2002, Geophysics 67, 156-165, r = 4,
 b = 6.31), with the smallest change that makes polynomials up to degree 3 exact. Within six cells of a free or rigid
 face they are those of polynomials through 6 or 4 points: the window of a source would reach into the near field of the
-face, and weights that are moved inward as a whole become large and read the near field of a source. A value that is
-known to vanish on a face counts as one of the points.
+face, and weights that are shifted inward become large and read the near field of a source. A value that is known to
+vanish on a face counts as one of the points.
 
-How velocities are read at a free surface is told in `surface_reading.py`. A force uses the weights of a receiver
-divided by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers
-exact adjoints of each other: reciprocity holds to rounding, at the surface too.
+`surface_reading.py` describes how velocities are read at a free surface. A force uses the weights of a receiver divided
+by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers exact
+adjoints of each other: reciprocity holds up to round-off, also at the surface.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Grid, Ranges
+from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
 from lithowave.solvers.finite_difference.surface_reading import (
     DEEP,
@@ -37,7 +37,7 @@ NEAR_FACE = 6.0  # cells from a closed face within which the weights are polynom
 
 @dataclass(frozen=True)
 class PointWeights:
-    """Weights of many points: of the flattened field number `field` at `index`, of point p from begin[p]."""
+    """Weights of many points: values of the flattened field number `field` at `index`, of point p from begin[p]."""
 
     field: np.ndarray
     index: np.ndarray
@@ -46,16 +46,16 @@ class PointWeights:
 
     @property
     def owner(self) -> np.ndarray:
-        """The point that each entry belongs to."""
+        """Index of the point that owns each entry."""
         return np.repeat(np.arange(self.begin.size - 1), np.diff(self.begin))
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What is at the two ends of a line of points.
+    """Properties of the two ends of a line of points.
 
-    half : 1 if the points are half nodes, whose faces lie half a cell beyond the first and the last. closed : whether
-    the ends are free or rigid faces. zero : whether the field is known to vanish there.
+    half : 1 if the points are half nodes, whose faces are half a cell beyond the first and the last. closed : True for
+    ends at free or rigid faces. zero : True for ends where the field is known to vanish.
     """
 
     half: int = 0
@@ -88,10 +88,10 @@ def line_weights(position: float, first: int, last: int, ends: Ends = OPEN) -> t
 def _weights_near_face(
     position: float, last: int, half: int, depth: float, zero: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of a polynomial through some of the points 0 .. last, and of the face if the field is zero there.
+    """Return weights of a polynomial through some of the points 0 .. last, and of the face if the field vanishes there.
 
-    Half nodes have 6 points, which serve sources of shear stress best at all depths; nodes have 4 within `DEEP` cells
-    of the face, since those near the face act on it with the exponential of their own depth.
+    Half nodes have 6 points, which represent sources of shear stress best at all depths; nodes have 4 within `DEEP`
+    cells of the face, since those near the face act on it with the exponential of their own depth.
     """
     if zero and half:
         index, weight = polynomial_weights(position, np.concatenate([[-0.5], np.arange(last + 1)]), 4)
@@ -101,7 +101,7 @@ def _weights_near_face(
 
 
 def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the windowed sinc; at an absorbing end the window is moved inward and exact up to degree 5."""
+    """Return weights of the windowed sinc; shifted inward at an absorbing end and then exact up to degree 5."""
     start = int(np.floor(position)) - HALF_WIDTH + 1
     moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
     index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
@@ -110,7 +110,7 @@ def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, n
     envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
     weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
     degree = min(3 if moved == start else 5, index.size - 1)
-    # Least change in the norm that lets near points change most: w += E A^T (A E A^T)^-1 (e_0 - A w).
+    # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
     freedom = 1.0 / (1.0 + distance**2) ** 2
     powers = (distance / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
     missing = -powers @ weight
@@ -120,18 +120,18 @@ def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, n
 
 
 class PointStencil:
-    """Builds weights for fields on a grid, or on a part of one: then for the nodes alone that are there.
+    """Weights for fields on a grid or subdomain (there only for its nodes).
 
     Parameters
     ----------
-    grid : the grid, or the part that the field arrays are of.
+    grid : the grid or subdomain of the field arrays.
     halo : cells around it in the field arrays.
-    line_volume : for each axis (weights of nodes, weights of half nodes) of the whole grid in grid steps: 1 but at
-        closed faces.
-    strides : steps in elements along x, y and z in the field arrays.
-    faces : kind of each face of the whole grid, ``x_min`` .. ``z_max``.
-    surface : how velocities are read at the free surface, at the top; None without one.
-    own : nodes of the whole grid from which receivers are read, those that no other rank reads; None for all.
+    line_volume : for each axis (weights of nodes, weights of half nodes) of the global grid in grid spacings: 1 except
+    at closed faces.
+    strides : strides in elements along x, y and z in the field arrays.
+    faces : kind of each face of the global grid, ``x_min`` .. ``z_max``.
+    surface : method of reading velocities at the free surface, at the top; None without one.
+    own : nodes of the global grid that only this rank reads for receivers; None for all.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class PointStencil:
         strides: tuple[int, int, int],
         faces: dict[str, str],
         surface: FreeSurface | None = None,
-        own: Ranges | None = None,
+        own: NodeRanges | None = None,
     ) -> None:
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
         self.faces, self.surface = faces, surface
@@ -152,7 +152,7 @@ class PointStencil:
     def receivers(self, field: str, positions: np.ndarray, clearance: np.ndarray | None = None) -> PointWeights:
         """Return weights that read a field at positions (n, 3), m.
 
-        clearance : cells from each position to the nearest source; None where there are no sources.
+        clearance : cells from each position to the nearest source; None without sources.
         """
         cells = np.full(len(positions), np.inf) if clearance is None else clearance
         blocks = (self._reading(field, *pair) for pair in zip(positions, cells, strict=True))
@@ -161,36 +161,36 @@ class PointStencil:
     def sources(self, field: str, positions: np.ndarray) -> PointWeights:
         """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
-        A force on a velocity acts on what a receiver of it reads; a moment on the stress alone.
+        A force on a velocity acts on the points that a receiver reads; a moment acts only on the stress.
         """
         spread = self._reading if field[0] == "v" else self._spreading
         return self._joined((spread(field, position) for position in positions), self.present, as_source=True)
 
     def may_read(self, position: np.ndarray) -> bool:
-        """Return whether a receiver may read own nodes of this part: whether they are within its reach."""
+        """True if a receiver at this position may read own nodes of this subdomain."""
         reach = 2 * HALF_WIDTH + self.halo + 1
         places = (self.grid.whole.index(axis, position[axis]) for axis in range(3))
         return all(first - reach <= place < end + reach for place, (first, end) in zip(places, self.own, strict=True))
 
     def nodes(self, index: np.ndarray) -> np.ndarray:
-        """Nodes (entries, 3) of the whole grid, along x, y and z, at indices in a flattened field."""
+        """Return the nodes (entries, 3) of the global grid, along x, y and z, at indices in a flattened field."""
         _, pitch, plane = self.strides
         local = np.stack([index % plane % pitch, index % plane // pitch, index // plane], axis=-1)
         return local - self.halo + np.array(self.grid.first)
 
     def volumes(self, field: str, nodes: np.ndarray) -> np.ndarray:
-        """Volumes (entries,), m^3, that a field's points at nodes (entries, 3) stand for."""
+        """Return the volumes (entries,), m^3, of a field's points at nodes (entries, 3)."""
         lines = [volumes[half] for volumes, half in zip(self.line_volume, STAGGER[field], strict=True)]
         parts = [line[nodes[:, axis]] for axis, line in enumerate(lines)]
         return np.prod(parts, axis=0) * self.grid.whole.spacing**3
 
     def is_own(self, nodes: np.ndarray) -> np.ndarray:
-        """Whether nodes (entries, 3) are those that no other rank has."""
+        """True for nodes (entries, 3) that only this rank owns."""
         low, end = np.array(self.own).T
         return ((nodes >= low) & (nodes < end)).all(axis=1)
 
-    def lie_in(self, index: np.ndarray, boxes: Sequence[Ranges]) -> np.ndarray:
-        """Which places in a flattened field are points of one of some boxes (first, end along x, y, z)."""
+    def lie_in(self, index: np.ndarray, boxes: Sequence[NodeRanges]) -> np.ndarray:
+        """Select the indices in a flattened field that are points of one of some boxes (first, end along x, y, z)."""
         _, pitch, plane = self.strides
         places = (index % plane % pitch, index % plane // pitch, index // plane)
         found = np.zeros(index.shape, bool)
@@ -202,7 +202,7 @@ class PointStencil:
         return found
 
     def _reading(self, field: str, position: np.ndarray, clearance: float = np.inf) -> list[Block]:
-        """The blocks of weights that read a field at a position, m."""
+        """Return the blocks of weights that read a field at a position, m."""
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
         surface, top = self.surface, self.grid.whole.shape[2] - 1
         if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
@@ -214,7 +214,7 @@ class PointStencil:
         return [block, *read_horizontal(surface, block, top)]
 
     def _spreading(self, field: str, position: np.ndarray) -> list[Block]:
-        """The block of weights of a moment. That a stress vanishes on a face is of no use to a source of it."""
+        """Return the block of weights of a moment, which does not use that a stress vanishes on a face."""
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
         return [self._block(field, place, known_zeros=False)]
 
@@ -222,7 +222,7 @@ class PointStencil:
         return outer(field, *(self._line(field, axis, place, known_zeros) for axis in range(3)))
 
     def _line(self, field: str, axis: int, place: np.ndarray, known_zeros: bool) -> tuple[int, np.ndarray]:
-        """First index and weights along an axis, for a place in grid steps from node 0."""
+        """Return the first index and weights along an axis, for a position in grid spacings from node 0."""
         half = STAGGER[field][axis]
         kinds = [self.faces[f"{AXES[axis]}_{side}"] for side in ("min", "max")]
         vanishing = "rigid" if field[0] == "v" else "free"  # velocities, or tractions, at half nodes next to the face
@@ -235,8 +235,8 @@ class PointStencil:
         index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends)
         return int(index[0]), weight
 
-    def _joined(self, points: Iterator[list[Block]], ranges: Ranges, as_source: bool) -> PointWeights:
-        """The entries of the blocks of all points that lie in these ranges of nodes; those of sources per volume."""
+    def _joined(self, points: Iterator[list[Block]], ranges: NodeRanges, as_source: bool) -> PointWeights:
+        """Concatenate the entries of the blocks of all points in these ranges of nodes; those of sources per volume."""
         fields, indices, weights, begin = [], [], [], [0]
         for blocks in points:
             for block in blocks:
@@ -250,8 +250,8 @@ class PointStencil:
         )]  # fmt: skip
         return PointWeights(*joined, np.array(begin, np.int64))
 
-    def _entries(self, block: Block, ranges: Ranges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Places in the flattened field and weights of a block's entries that are not zero."""
+    def _entries(self, block: Block, ranges: NodeRanges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices in the flattened field and the nonzero weights of a block."""
         index, weight = np.zeros(1, np.int64), block.weight
         for axis in (2, 1, 0):
             half = STAGGER[block.field][axis]

@@ -1,7 +1,7 @@
-r"""Material stored in integers of 16 bits: less memory traffic, at a stated error.
+r"""Material stored in 16-bit integers, which reduces memory traffic and has a stated error.
 
 A linear scale stores low + step * code (density and lambda), a logarithmic one two to the power of that (1/mu), so that
-low velocities keep their relative precision beside high ones:
+low velocities retain their relative precision next to high ones:
 
 .. math:: |\delta\rho| \le \tfrac12 \frac{\rho_{max} - \rho_{min}}{65534}, \qquad
     |\delta\lambda| \le \tfrac12 \frac{\lambda_{max} - \lambda_{min}}{65534}, \qquad
@@ -27,10 +27,10 @@ LAST = 65535
 
 @dataclass(frozen=True)
 class Quantization:
-    """The codes of one material array.
+    """Codes of one material array.
 
-    low, step : in single precision, as on the device. logarithmic : whether they count powers of two. outside : the
-    value of the last code; infinite if there is none.
+    low, step : in single precision, as on the device. logarithmic : True if the codes are exponents of two. outside :
+    value of the last code; infinite without such a value.
     """
 
     low: np.float32
@@ -39,7 +39,7 @@ class Quantization:
     outside: float
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """Return codes of 16 bits."""
+        """Return 16-bit codes."""
         inside = np.where(values < self.outside, values, 1.0)
         line = np.log2(inside) if self.logarithmic else inside
         steps = (line - float(self.low)) / float(self.step) if self.step else np.zeros(np.shape(line))
@@ -58,7 +58,7 @@ class Quantization:
 
 
 def quantize(planes: Iterable[dict[str, np.ndarray]], ranks: Ranks = SINGLE_RANK) -> dict[str, Quantization]:
-    """Return the quantization of each material array, whose codes span the values of these planes on all ranks."""
+    """Return the quantization of each material array, with codes that span the values of these planes on all ranks."""
     limits = np.array([math.inf if field.outside is None else field.outside for field in MATERIAL])
     lows, highs = np.full(len(MATERIAL), np.inf), np.full(len(MATERIAL), -np.inf)
     for plane in planes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Ranges
+from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
@@ -22,8 +22,8 @@ from lithowave.solvers.finite_difference.tiles import around
 class Region:
     """Boxes of points.
 
-    boxes : argument of `update_velocity` and `update_stress`. closed : the parts of free and rigid faces in them, each
-    with the arrays of its closure. sources : that change points in them, of one kind.
+    boxes : argument of `update_velocity` and `update_stress`. closed : the sections of free and rigid faces in them,
+    each with the arrays of its closure. sources : sources of one kind that change points in them.
     """
 
     boxes: np.ndarray
@@ -32,21 +32,21 @@ class Region:
 
     @property
     def free_planes(self) -> list[int]:
-        """Planes of nodes on the free surface."""
+        """Indices of the planes of nodes on the free surface."""
         return sorted({face.plane for face, _ in self.closed if face.kind == "free"})
 
     def rigid_faces(self) -> list[ClosedFace]:
-        """Parts of rigid faces."""
+        """Sections of rigid faces."""
         return [face for face, _ in self.closed if face.kind == "rigid"]
 
 
-def box_table(boxes: Sequence[Ranges]) -> np.ndarray:
-    """Boxes as the kernels take them, (n, 6)."""
+def box_table(boxes: Sequence[NodeRanges]) -> np.ndarray:
+    """Return boxes as the kernels read them, (n, 6)."""
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(plan: Any, backend: Any, boxes: Sequence[Ranges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
-    """Return the closed faces in some boxes of a grid, with their changes and tuples as long as these reach."""
+def closures(plan: Any, backend: Any, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+    """Return the closed faces in some boxes of a grid, with their changes and tuples of their lengths."""
     upload = backend.upload
     return [
         (
@@ -61,14 +61,14 @@ def closures(plan: Any, backend: Any, boxes: Sequence[Ranges]) -> list[tuple[Clo
 
 
 class StepRegions:
-    """The regions of a step.
+    """Regions of a step.
 
-    stress, velocity : all points at which they are computed. outer_velocity, inner_velocity : those that other ranks
-    need, and the rest; for more than one rank only.
+    stress, velocity : all points at which they are computed. outer_velocity, inner_velocity : the points that other
+    ranks need, and the rest; only with several ranks.
 
     Parameters
     ----------
-    plan, backend, stencil, material : of the rank. sources : point sources of the run.
+    plan, backend, stencil, material : objects of the rank. sources : point sources of the run.
     """
 
     def __init__(self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any]) -> None:
@@ -77,40 +77,40 @@ class StepRegions:
         self._forces = [source for source in sources if source.force is not None]
         self._lists: list[SourceList] = []
         whole = [(0, count) for count in plan.grid.shape]
-        division = plan.division
+        subdomain = plan.subdomain
         self.stress = self._region([whole], stress=True)
-        if division is None:
+        if subdomain is None:
             self.velocity = self._region([whole], stress=False)
             return
-        velocities = division.velocities()
+        velocities = subdomain.velocities()
         self.velocity = self._region([velocities], stress=False)
-        inner = division.inner(division.sent_width, backend.aligned_columns)
+        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns)
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
 
     @property
     def act(self) -> bool:
-        """True if there are sources here."""
+        """True if there are sources in this subdomain."""
         return any(one.count for one in self._lists)
 
     def tables(self) -> list[AmplitudeTable]:
-        """Return the tables of amplitudes of all sources here."""
+        """Return the amplitude tables of all sources in this subdomain."""
         return [one.table for one in self._lists if one.count]
 
-    def _region(self, boxes: Sequence[Ranges], stress: bool) -> Region:
+    def _region(self, boxes: Sequence[NodeRanges], stress: bool) -> Region:
         sources = self._moment_list(boxes) if stress else self._force_list(boxes)
         self._lists.append(sources)
         return Region(box_table(boxes), closures(self._plan, self._backend, boxes) if boxes else [], sources)
 
-    def _moment_list(self, boxes: Sequence[Ranges]) -> SourceList:
-        """Weights include moment, volume and time step."""
+    def _moment_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
+        """Return the moments; weights include moment, volume and time step."""
         step = self._plan.schedule.time_step
         rates = SourceAmplitudes([source.time_function.rate for source in self._moments], step, 0.0)
         strengths = -step * np.array([source.moment for source in self._moments], float).reshape(-1, 6)
         return SourceList(self._backend, self._stencil, STRESSES, self._moments, strengths, None, rates, boxes)
 
-    def _force_list(self, boxes: Sequence[Ranges]) -> SourceList:
-        """Weights include force, volume, time step and buoyancy."""
+    def _force_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
+        """Return the forces; weights include force, volume, time step and buoyancy."""
         step = self._plan.schedule.time_step
         amplitudes = SourceAmplitudes([source.time_function.amplitude for source in self._forces], step, 0.5)
         strengths = step * np.array([source.force for source in self._forces], float).reshape(-1, 3)
@@ -122,5 +122,5 @@ class StepRegions:
         return self._material.buoyancy(name, index, self._stencil.strides)
 
 
-def _if_any(box: Ranges) -> list[Ranges]:
+def _if_any(box: NodeRanges) -> list[NodeRanges]:
     return [box] if all(first < end for first, end in box) else []

@@ -1,14 +1,14 @@
 r"""One row of points of each finite-difference update, for the CPU: the readable specification.
 
-Fields are arrays ``f[k, j, i]`` (z, y, x; x contiguous) with a halo of M = order / 2 cells of zeros on every side.
+Fields are arrays ``f[k, j, i]`` (z, y, x; x contiguous) with a zero halo of M = order / 2 cells on every side.
 Staggering: normal stresses, lambda, density and 1/mu at nodes (i, j, k); vx half a cell towards +x, vy towards +y, vz
 towards +z; sxy half a cell towards +x and +y, and so on.
 
 `lithowave.backends.loops` explains what makes Numba vectorize these loops. The coefficients are a tuple, so each order
 is compiled separately with its stencil unrolled. An *axis* is the unit step (k, j, i) along it.
 
-The law of the stresses is in `law.py`. Half nodes beyond the last node of a direction are outside: density and 1/mu are
-immense there (`fields.py`), so that the fields at them stay zero without a test.
+The constitutive relation is in `law.py`. Half nodes beyond the last node of a direction are outside: density and 1/mu
+are immense there (`fields.py`), so that the fields at them remain zero without a test.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ZERO, ONE, TWO, THREE = U(0), U(1), U(2), U(3)
 
 @exact_row
 def add_backward(total, f, k, j, i, axis, c):
-    """total + h df/dn at (k, j, i) of a field half a cell beyond: sum over m of c_m (f[n + m] - f[n - 1 - m])."""
+    """Return total + h df/dn at (k, j, i), f half a cell beyond: sum over m of c_m (f[n + m] - f[n - 1 - m])."""
     for m in range(U(len(c))):
         o = m + ONE
         ahead = f[k + m * axis[0], j + m * axis[1], i + m * axis[2]]
@@ -39,25 +39,25 @@ def add_backward(total, f, k, j, i, axis, c):
 
 @exact_row
 def add_forward(total, f, k, j, i, axis, c):
-    """total + h df/dn half a cell beyond (k, j, i): sum over m of c_m (f[n + 1 + m] - f[n - m])."""
+    """Return total + h df/dn half a cell beyond (k, j, i): sum over m of c_m (f[n + 1 + m] - f[n - m])."""
     return add_backward(total, f, k + axis[0], j + axis[1], i + axis[2], axis, c)
 
 
 @exact_row
 def backward(f, k, j, i, axis, c):
-    """h df/dn as in `add_backward`, alone."""
+    """Return h df/dn as in `add_backward`."""
     return add_backward(f.dtype.type(0), f, k, j, i, axis, c)
 
 
 @exact_row
 def forward(f, k, j, i, axis, c):
-    """h df/dn as in `add_forward`, alone."""
+    """Return h df/dn as in `add_forward`."""
     return add_forward(f.dtype.type(0), f, k, j, i, axis, c)
 
 
 @exact_row
 def velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz):
-    """v += dt / rho div sigma."""
+    """Add dt / rho div sigma to v."""
     for i in range(begin, end):
         force = add_backward(forward(sxx, k, j, i, X, cx), sxy, k, j, i, Y, cy)
         add_velocity(vx, density, k, j, i, X, ratio, add_backward(force, sxz, k, j, i, Z, cz))
@@ -69,7 +69,7 @@ def velocity_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, den
 
 @exact_row
 def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz):
-    """sigma += dt C : e, with the strain rate e = (grad v + grad v^T) / 2 and the law C."""
+    """Add dt C : e to sigma, with the strain rate e = (grad v + grad v^T) / 2 and the constitutive relation C."""
     for i in range(begin, end):
         exx, eyy, ezz = (
             backward(vx, k, j, i, X, cx), backward(vy, k, j, i, Y, cy), backward(vz, k, j, i, Z, cz)
@@ -92,7 +92,7 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, 
 
 @exact_row
 def absorbed(memory, p, q, m, s, profile, depth, at, change):
-    """Return what a layer changes in derivative m, whose interior value is `change`, and update its psi."""
+    """Return the change of derivative m by a layer, given the interior value `change`, and update psi."""
     psi = multiply_add(profile[1, depth, at], change, profile[0, depth, at] * memory[p, q, m, s])
     memory[p, q, m, s] = psi
     return multiply_add(profile[2, depth, at], change, psi)
@@ -103,7 +103,7 @@ def absorb_velocity_row(
     k, j, begin, first, end, n, t, u, vn, vt, vu, snn, snt, snu, density, memory, m, p, q, half, node, depth, step,
     ratio, c,
 ):  # fmt: skip
-    """Add what the layer changes in vn, vt and vu: the derivatives of snn (half nodes), snt and snu (nodes)."""
+    """Add the changes by the layer in vn, vt and vu: the derivatives of snn (half nodes), snt and snu (nodes)."""
     for s in range(first, end):
         i, at = begin + s, s * step
         change = absorbed(memory, p, q, m, s, half, depth, at, forward(snn, k, j, i, n, c))
@@ -119,7 +119,7 @@ def absorb_stress_row(
     k, j, begin, first, end, n, t, u, vn, vt, vu, sxx, syy, szz, snt, snu, law, memory, m, p, q, half, node, depth,
     step, ratio, c,
 ):  # fmt: skip
-    """Add what the layer changes in the stresses: the derivatives of vn (nodes), vt and vu (half nodes)."""
+    """Add the changes by the layer in the stresses: the derivatives of vn (nodes), vt and vu (half nodes)."""
     for s in range(first, end):
         i, at = begin + s, s * step
         change = absorbed(memory, p, q, m, s, node, depth, at, backward(vn, k, j, i, n, c))

@@ -1,6 +1,6 @@
-"""The order of a step: two passes over one set of fields, or one pass from one set into another.
+"""Order of a step: two passes over one set of fields, or one pass from one set into another.
 
-Both leave the same numbers, to rounding. One pass moves 21 numbers a point instead of 30, but takes nine more arrays.
+Both give the same values up to round-off. One pass moves 21 values per point instead of 30, but needs nine more arrays.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ Box = Sequence[tuple[int, int]]
 class TwoPasses:
     """Stress, then velocity, in place.
 
-    Where ranks exchange messages, the points that others need come first, and the rest is done while they travel.
+    If ranks exchange messages, the points that others need are updated first, the rest while the messages are in
+    flight.
 
-    turn : which of several sets of fields holds the velocities; here there is one.
+    turn : index of the set of fields that holds the velocities; always 0 here.
     """
 
     turn = 0
 
     def __init__(self, step: Step, message: FieldMessage | None) -> None:
         self.fields = step.new_fields()
-        self._stages = [step.backend.repeated(stage) for stage in self._stages_of(step)]
+        self._stages = [step.backend.capture_graph(stage) for stage in self._stages_of(step)]
         self._message = message
 
     def _stages_of(self, step: Step) -> list[Callable[[], None]]:
-        """Return what is done before a message is sent, and while it is in flight."""
+        """Return the work before a message is sent, and the work while it is in flight."""
         f, regions = self.fields, step.regions
 
         def all_at_once() -> None:
@@ -52,7 +53,7 @@ class TwoPasses:
             step.advance_velocity(f, regions.inner_velocity)
             step.count_step()
 
-        return [all_at_once] if step.plan.division is None else [until_velocities_are_sent, rest]
+        return [all_at_once] if step.plan.subdomain is None else [until_velocities_are_sent, rest]
 
     def advance(self) -> None:
         """Advance one step."""
@@ -68,32 +69,32 @@ class TwoPasses:
 
 
 class OnePassScheme:
-    """Inside a box, velocity and the stress after it in one pass from one set of fields into the other.
+    """Velocity and then stress inside a box in one pass from one set of fields into the other.
 
-    With v at t_n in set `old`, the stresses of t_n + dt / 2 are there already inside the box: the pass before made
-    them. Around the box they come from those of t_n - dt / 2, which are still in the other set. At the end of a step
-    the new velocities are in one set and the stresses half a step before them in the other, so that records, snapshots
-    and checkpoints see what they see with two passes. What other ranks need lies around the box, and travels while the
-    inside is done.
+    With v at t_n in set `old`, the stresses of t_n + dt / 2 are already there inside the box: the previous pass
+    computed them. Around the box they are computed from those of t_n - dt / 2, which are still in the other set. At the
+    end of a step the new velocities are in one set and the stresses half a step before them in the other, so that
+    records, snapshots and checkpoints read the same values as with two passes. The points that other ranks need are
+    around the box, and their messages are in flight while the inside is updated.
     """
 
     def __init__(self, step: Step, message: FieldMessage | None, box: Box) -> None:
         self._step, self._message = step, message
         self._sets = (step.new_fields(), step.new_fields())
-        self.turn = 0  # which of the two views of the fields is the present one
-        self._ahead = False  # whether the stresses inside the box are half a step ahead of the velocities
+        self.turn = 0  # index of the present view of the fields
+        self._ahead = False  # True if the stresses inside the box are half a step ahead of the velocities
         regions, shape = step.regions, [(0, count) for count in step.plan.grid.shape]
         stress = replace(regions.stress, boxes=box_table(around(box, shape)))
         self._inside = box_table([box])
-        velocities = shape if step.plan.division is None else step.plan.division.velocities()
+        velocities = shape if step.plan.subdomain is None else step.plan.subdomain.velocities()
         velocity = replace(regions.velocity, boxes=box_table(around(box, velocities)))
         turns = [(self._sets[turn], self._sets[1 - turn]) for turn in range(2)]
-        repeated = step.backend.repeated
+        capture = step.backend.capture_graph
         if message:
-            self._around = [repeated(partial(advance_around, step, stress, velocity, *sets)) for sets in turns]
-            self._steps = [repeated(partial(advance_inside, step, box, *sets)) for sets in turns]
+            self._around = [capture(partial(advance_around, step, stress, velocity, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_inside, step, box, *sets)) for sets in turns]
         else:
-            self._steps = [repeated(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
+            self._steps = [capture(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
         self._views = tuple(_view(*sets) for sets in turns)
 
     @property

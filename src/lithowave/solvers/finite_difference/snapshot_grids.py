@@ -1,4 +1,4 @@
-"""Fields for pictures: velocity and stress brought to the nodes of the grid, on planes and volumes."""
+"""Velocity and stress interpolated to the nodes of planes and volumes, for snapshots."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lithowave.solvers.interface import SnapshotGrid
 
 
 def select_snapshot_grid(grid: Grid, selection: Any) -> SnapshotGrid:
-    """The nodes of the domain (layers left out) that a snapshot selection stands for.
+    """Return the nodes of the domain (without layers) for a snapshot selection.
 
-    A plane lies at the coordinate asked for, between nodes if need be; a stride takes each n-th node along the others.
+    A plane is at the requested coordinate, also between nodes; a stride selects each n-th node along the other axes.
     """
     stride = selection.stride
     origin, spacing, shape = [], [], []
@@ -34,12 +34,12 @@ def select_snapshot_grid(grid: Grid, selection: Any) -> SnapshotGrid:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The fields that velocity, stress or pressure is made of."""
+    """Return the fields from which velocity, stress or pressure is computed."""
     return {"velocity": VELOCITIES, "stress": STRESSES, "pressure": ("sxx", "syy", "szz")}[name]
 
 
 def local_snapshot_grid(plan: Any, snapshot: SnapshotGrid) -> list[tuple[int, int]]:
-    """Points (first, end) along x, y, z of a snapshot grid that lie next to the nodes of this rank."""
+    """Return the points (first, end) along x, y, z of a snapshot grid that are next to the nodes of this rank."""
     found = []
     for axis, (first, end) in enumerate(plan.own):
         nodes = plan.grid.whole.shape[axis]
@@ -49,23 +49,23 @@ def local_snapshot_grid(plan: Any, snapshot: SnapshotGrid) -> list[tuple[int, in
 
 
 def own_points(snapshot: SnapshotGrid, ranges: list[tuple[int, int]]) -> np.ndarray:
-    """Numbers, x fastest, of a part of a snapshot grid's points."""
+    """Return the indices, x fastest, of the points of a snapshot grid within these ranges."""
     x, y, z = (np.arange(first, end) for first, end in ranges)
     nx, ny, _ = snapshot.shape
     return ((z[:, None, None] * ny + y[:, None]) * nx + x).ravel()
 
 
 def _positions(grid: Grid, snapshot: SnapshotGrid, axis: int) -> np.ndarray:
-    """Of the points of a snapshot grid along an axis, in grid steps from node 0 of the whole grid."""
+    """Return the points of a snapshot grid along an axis, in grid spacings from node 0 of the global grid."""
     steps = np.arange(snapshot.shape[axis]) * (snapshot.spacing[axis] / grid.spacing)
     return grid.index(axis, snapshot.origin[axis]) + steps
 
 
 def snapshot_lines(plan: Any, field: str, snapshot: SnapshotGrid) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For z, y and x: indices into a field's array of the points below those of a snapshot grid that are this rank's,
-    and the weights of the next.
+    """Return for z, y and x the indices into a field's array of the nodes below this rank's points of a snapshot grid,
+    and the weights of the next nodes.
 
-    Linear interpolation from the staggered points: good for pictures (second order), not for waveforms.
+    Linear interpolation from the staggered points: accurate enough for images (second order), not for waveforms.
     """
     lines, ranges, whole = [], local_snapshot_grid(plan, snapshot), plan.grid.whole
     for axis in (2, 1, 0):
@@ -78,8 +78,8 @@ def snapshot_lines(plan: Any, field: str, snapshot: SnapshotGrid) -> list[tuple[
 
 @dataclass(frozen=True)
 class SurfacePart:
-    """The nodes of the surface that a rank has: rows and columns of its grid; points : their numbers in the interior of
-    the whole surface, x fastest."""
+    """Surface nodes of a rank: rows and columns of its grid; points : their indices in the interior of the global
+    surface, x fastest."""
 
     rows: slice
     columns: slice
@@ -87,7 +87,7 @@ class SurfacePart:
 
 
 def surface_part(plan: Any, here: bool) -> SurfacePart:
-    """The surface nodes of a rank, layers left out; here : whether its own nodes reach the surface at all."""
+    """Return the surface nodes of a rank, without layers; here : True if its own nodes reach the surface."""
     whole, found = plan.grid.whole, []
     for axis in range(2):
         inside, (first, end) = whole.interior(axis), plan.own[axis]
@@ -100,6 +100,6 @@ def surface_part(plan: Any, here: bool) -> SurfacePart:
 
 
 def finish_fields(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What a snapshot keeps, (points, components): pressure is minus the mean of the normal stresses."""
+    """Return the fields of a snapshot, (points, components): pressure is minus the mean of the normal stresses."""
     flat = {name: array.reshape(-1, array.shape[-1]) for name, array in parts.items()}
     return {name: -array.mean(axis=-1) if name == "pressure" else array for name, array in flat.items()}

@@ -1,4 +1,4 @@
-"""The finite-difference solver: arrays of one run, and one step of it."""
+"""Finite-difference solver: the arrays of one run, and its time step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lithowave.solvers.finite_difference.snapshot_grids import (
     surface_part,
 )
 from lithowave.solvers.finite_difference.source_sums import add_sources
-from lithowave.solvers.finite_difference.state import Stored
+from lithowave.solvers.finite_difference.state import CheckpointArrays
 from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
@@ -62,7 +62,7 @@ class FiniteDifferenceSolver:
     Parameters
     ----------
     plan : grid, time step, stencils. simulation : sources, receivers, material; None for a uniform medium without
-    either, to measure kernels. backend : where the arrays live. halo : messages to other ranks; None for one rank.
+    either, to measure kernels. backend : owner of the arrays. halo : halo exchange with other ranks; None for one rank.
     """
 
     staggered = True
@@ -76,8 +76,8 @@ class FiniteDifferenceSolver:
         receivers = () if simulation is None else simulation.acquisition.receivers
         self.stencil = self._make_stencil(simulation)
         self.step = Step(plan, backend, self.material, self.stencil, sources)
-        message = plan.division and FieldMessage(
-            self.halo, self.step.kernels, plan.division, self.stencil.strides, plan.halo
+        message = plan.subdomain and FieldMessage(
+            self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
         )
         forces = [source.position for source in sources if source.force is not None]
         self.scheme = make_scheme(self.step, message, forces)
@@ -93,13 +93,13 @@ class FiniteDifferenceSolver:
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratio = surface_ratio(simulation, plan.survey, self.grid)
+            ratio = surface_ratio(simulation, plan.extremes, self.grid)
             surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
-        own = plan.division.own if plan.division else None
+        own = plan.subdomain.own if plan.subdomain else None
         return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
-        """Cells from each position (n, 3), m, to the nearest source, as far as they count at the surface."""
+        """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""
         h, sources = self.grid.spacing, self._source_positions
         order, found = np.argsort(positions[:, 0]), np.full(len(positions), np.inf)
         sorted_x = positions[order, 0]
@@ -111,7 +111,7 @@ class FiniteDifferenceSolver:
 
     @property
     def kernels(self) -> Any:
-        """The kernels of the device."""
+        """Kernels of the device."""
         return self.step.kernels
 
     # ------------------------------------------------------------------------------------------------ the step
@@ -139,7 +139,7 @@ class FiniteDifferenceSolver:
         step.close_velocity(f, step.regions.velocity)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
-        """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver has all of it."""
+        """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver owns it."""
         found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
         add_sources(found, self, sources)
         nearest = np.rint((self.receivers.positions - whole.origin) / whole.spacing).astype(np.int64)
@@ -219,9 +219,9 @@ class FiniteDifferenceSolver:
         self._surface = self._surface_tables(ny, nx)
 
     def _surface_tables(self, rows: int, columns: int) -> tuple[Any, ...]:
-        """What `surface_peaks` reads velocities with: slope, far, gain and stencil.
+        """Return the arguments with which `surface_peaks` reads velocities: slope, far, gain and stencil.
 
-        Without a free surface, where no half node has a special place, vz is extrapolated from the two below the plane.
+        Without a free surface, where no half node is special, vz is extrapolated from the two below the plane.
         """
         surface, upload = self.stencil.surface, self.backend.upload
         if surface is None:
@@ -239,12 +239,12 @@ class FiniteDifferenceSolver:
 
     @property
     def _has_surface(self) -> bool:
-        """Whether the plane on which peaks are kept is this rank's."""
+        """True if this rank owns nodes of the plane on which peaks are computed."""
         whole, own = self.grid.whole, self.plan.own
         return own[2][0] <= whole.shape[2] - 1 - whole.layers[2][1] < own[2][1]
 
     def update_peaks(self) -> None:
-        """Take the present velocities into the peaks; once for each step."""
+        """Update the peaks with the present velocities; called once per step."""
         if self._has_surface:
             self._programs.run(("peaks", self.scheme.turn), self._peak_launches)
 
@@ -289,19 +289,19 @@ class FiniteDifferenceSolver:
 
     # ------------------------------------------------------------------------------------------------ the state
 
-    def _stored_parts(self) -> Stored:
+    def _checkpoint_arrays(self) -> CheckpointArrays:
         fields = self.fields_by_name | self.material.memory
-        return Stored(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
+        return CheckpointArrays(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().pieces(self.backend.download)
+        return self._checkpoint_arrays().sections(self.backend.download)
 
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._stored_parts().places()
+        return self._checkpoint_arrays().selections()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        self._stored_parts().bring_back(state, self.backend.assign)
+        self._checkpoint_arrays().restore(state, self.backend.assign)
         self.scheme.restored()

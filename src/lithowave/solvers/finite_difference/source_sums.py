@@ -1,8 +1,8 @@
 """Forces and moment tensors that the weights of sources at grid points represent.
 
-The weights of a moment tensor sum to it with the volumes of the grid points, everywhere: the polynomials of `points`
-reproduce constants. The weights of a force are those of a receiver of velocity, which sum to one unless points are left
-out because the velocity vanishes there, near rigid faces and at the outer end of absorbing layers.
+The weights of a moment tensor times the volumes of the grid points sum to it everywhere: the polynomials of `points`
+reproduce constants. The weights of a force are those of a velocity receiver, which sum to one unless points are omitted
+because the velocity vanishes there, near rigid faces and at the outer end of absorbing layers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, STRESSES
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
-REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be left out
+REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be omitted
 
 
 def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
@@ -45,7 +45,7 @@ def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
 
 
 def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
-    """Whether a rigid face holds a field, a velocity, at nodes (entries, 3)."""
+    """True for nodes (entries, 3) where a rigid face sets a velocity field to zero."""
     found = np.zeros(len(nodes), bool)
     for axis, letter in enumerate(AXES):
         for side, end in (("min", 0), ("max", stencil.grid.whole.shape[axis] - 1)):
@@ -55,7 +55,7 @@ def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
 
 
 def _near_end(stencil: PointStencil, position: Any) -> bool:
-    """Whether weights of a force may have been left out at an end of the grid."""
+    """True if weights of a force may have been omitted at an end of the grid."""
     whole = stencil.grid.whole
     for axis, letter in enumerate(AXES):
         place = whole.index(axis, position[axis])

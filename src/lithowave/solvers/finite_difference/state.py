@@ -1,4 +1,4 @@
-"""The state of a finite-difference run, or of one rank's part of it, by places in the whole grid."""
+"""State of a finite-difference run, or of one rank's subdomain, addressed by nodes of the global grid."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import AXES, Ranges
+from lithowave.mesh.grid import AXES, NodeRanges
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, Selection
 from lithowave.solvers.finite_difference.cpml import AxisLayers
 
 
 @dataclass(frozen=True)
-class Array:
-    """A stretch of a device's array.
+class ArraySlice:
+    """Slice of a device array.
 
-    name : of the array of the whole run. part : the stretch, a view. axes : order that brings its z, y, x (or y, x) to
-    the front. ranges : nodes of the whole grid along x, y, z (or x, y). whole : shape of the array of the run along its
-    first axes.
+    name : name of the array of the entire run. part : the slice, a view. axes : order that moves its z, y, x (or y, x)
+    to the front. ranges : nodes of the global grid along x, y, z (or x, y). whole : shape of the array of the run along
+    its first axes.
     """
 
     name: str
     part: Any
     axes: tuple[int, ...]
-    ranges: Ranges
+    ranges: NodeRanges
     whole: tuple[int, ...]
 
     @property
     def box(self) -> Hyperslab:
-        """Where it belongs."""
+        """Hyperslab of the slice in the array of the run."""
         first = tuple(first for first, _ in self.ranges[::-1])
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
-class Stored:
-    """All arrays that a checkpoint holds.
+class CheckpointArrays:
+    """All arrays of a checkpoint.
 
     Parameters
     ----------
-    plan : grid, and which of its nodes are this rank's own. layers : along the axes. fields, memory, peaks : of the
-    solver, on the device.
+    plan : grid and own nodes of this rank. layers : layers along the axes. fields, memory, peaks : arrays of the solver
+    on the device.
     """
 
     def __init__(
@@ -55,38 +55,38 @@ class Stored:
         self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
         self.whole = plan.grid.whole.shape[::-1]
 
-    def pieces(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
-        """What this rank alone has."""
+    def sections(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
+        """Return the sections that only this rank owns."""
         return {
             array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
             for array in self._arrays(self.plan.own)
         }
 
-    def places(self) -> dict[str, Selection]:
-        """Everything that this rank keeps, ghosts included."""
-        return {array.name: array.box for array in self._arrays(self._kept())}
+    def selections(self) -> dict[str, Selection]:
+        """Return the selections of everything that this rank stores, ghosts included."""
+        return {array.name: array.box for array in self._arrays(self._with_halo())}
 
-    def bring_back(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
-        """Put values at `places` back into the arrays."""
-        for array in self._arrays(self._kept()):
+    def restore(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
+        """Copy the values of `selections` into the arrays."""
+        for array in self._arrays(self._with_halo()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
 
-    def _kept(self) -> Ranges:
-        """Nodes of the rank's grid and those of the halo around it that other ranks have."""
+    def _with_halo(self) -> NodeRanges:
+        """Return the nodes of the rank's grid and those of the halo around it that other ranks own."""
         grid, halo = self.plan.grid, self.plan.halo
         return [
             (max(0, first - halo), min(nodes, first + count + halo))
             for first, count, nodes in zip(grid.first, grid.shape, grid.whole.shape, strict=True)
         ]
 
-    def _arrays(self, ranges: Ranges) -> Iterator[Array]:
-        """The stretches of all arrays at nodes of these ranges of the whole grid."""
+    def _arrays(self, ranges: NodeRanges) -> Iterator[ArraySlice]:
+        """Yield the slices of all arrays at nodes of these ranges of the global grid."""
         halo, first = self.plan.halo, self.plan.grid.first
         x, y, z = (
             slice(low - start + halo, end - start + halo) for (low, end), start in zip(ranges, first, strict=True)
         )
         for name, field in self.fields.items():
-            yield Array(f"field/{name}", field[z, y, x], (0, 1, 2), ranges, self.whole)
+            yield ArraySlice(f"field/{name}", field[z, y, x], (0, 1, 2), ranges, self.whole)
         grid = self.plan.grid
         inside = [
             (max(low, start), min(end, start + count))
@@ -98,10 +98,10 @@ class Stored:
         for name, array in self.peaks.items():
             if array.size:
                 x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
-                yield Array(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
+                yield ArraySlice(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
-    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: Ranges) -> Iterator[Array]:
-        """Memory of the layers of one axis, each side for itself."""
+    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: NodeRanges) -> Iterator[ArraySlice]:
+        """Yield the memory variables of the layers of one axis, each side separately."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
             depths = found.memory[3] if axis == 0 else found.memory[2 - axis] // len(found.sides)
@@ -118,5 +118,5 @@ class Stored:
                 1: (at[2], behind, slice(None), at[0]),
                 2: (behind, at[1], slice(None), at[0]),
             }[axis]
-            axes = (0, 1, 3, 2)  # the derivative behind z, y, x
-            yield Array(f"{name}/{side}", array[index], axes, here, self.whole)
+            axes = (0, 1, 3, 2)  # the derivative after z, y, x
+            yield ArraySlice(f"{name}/{side}", array[index], axes, here, self.whole)

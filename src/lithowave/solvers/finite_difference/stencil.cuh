@@ -1,11 +1,12 @@
-// What the update kernels share: numbers, staggered derivatives, tiles of the grid.
+// Definitions shared by the update kernels: types, staggered derivatives, tiles of the grid.
 //
-// Fields are f[k][j][i] (z, y, x; x contiguous) with a halo of REACH cells on every side; rows are PITCH and planes PLANE
-// elements apart. Points of the grid are counted without the halo. REAL and ORDER come from the command line.
+// Fields are f[k][j][i] (z, y, x; x contiguous) with a halo of REACH cells on every side; PITCH and PLANE are the
+// strides of rows and planes in elements. Indices of points exclude the halo. REAL and ORDER are defined on the command
+// line.
 #pragma once
 
 typedef REAL real;
-typedef INDEX place_t;  // of an element: unsigned, 32 bits where they suffice
+typedef INDEX place_t;  // index of an element: unsigned, 32 bits if they suffice
 
 constexpr int REACH = ORDER / 2;
 constexpr int WINDOW = 2 * REACH;  // values in a derivative
@@ -15,7 +16,7 @@ struct Coefficients {
     real x[REACH], y[REACH], z[REACH];
 };
 
-// The layout of all padded arrays of a run.
+// Layout of all padded arrays of a run.
 struct Layout {
     int columns, rows, planes;  // points of the grid
     int pitch;
@@ -27,8 +28,8 @@ struct Layout {
     }
 };
 
-// Material: values, or (COMPACT) codes of 16 bits. A linear scale is low + step * code, a logarithmic one two to the power
-// of that; the last code is `outside`, the value beyond the far ends of the grid (fields.py, quantization.py).
+// Material: values, or (COMPACT) codes of 16 bits. A linear scale is low + step * code, a logarithmic one two to the
+// power of that; the last code is `outside`, the value beyond the far ends of the grid (fields.py, quantization.py).
 #if COMPACT
 typedef unsigned short modulus_t;
 #else
@@ -59,14 +60,14 @@ __device__ __forceinline__ real density_value(modulus_t code, const Scale& scale
     return linear_value(code, scale, real(1e20));
 }
 
-// A box of points that one block updates: from (x, y, z) up to, not including, (x_end, y_end, z_end).
+// Box of points that one block updates: from (x, y, z) up to, not including, (x_end, y_end, z_end).
 struct Tile {
     int x, y, z, x_end, y_end, z_end;
-    int layered;  // whether it touches an absorbing layer
+    int layered;  // nonzero if it touches an absorbing layer
     int spare;
 };
 
-// h df/dn half a cell beyond f: sum over m of c_m (f[m + 1] - f[-m]).
+// Return h df/dn half a cell beyond f: sum over m of c_m (f[m + 1] - f[-m]).
 __device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, int stride) {
     real difference = 0;
 #pragma unroll
@@ -74,7 +75,7 @@ __device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, i
     return difference;
 }
 
-// h df/dn at f of a field that lies half a cell beyond: sum over m of c_m (f[m] - f[-1 - m]).
+// Return h df/dn at f of a field half a cell beyond: sum over m of c_m (f[m] - f[-1 - m]).
 __device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, int stride) {
     real difference = 0;
 #pragma unroll
@@ -82,7 +83,7 @@ __device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, 
     return difference;
 }
 
-// The same at element p of an array, in the arithmetic of places: shorter than that of pointers.
+// Same at element p of an array, with index arithmetic: cheaper than pointer arithmetic.
 __device__ __forceinline__ real forward(const real (&c)[REACH], const real* f, place_t p, place_t stride) {
     real difference = 0;
 #pragma unroll
@@ -96,7 +97,7 @@ __device__ __forceinline__ real backward(const real (&c)[REACH], const real* f, 
     return difference;
 }
 
-// The last values along a column, for a derivative along z while a block marches upward.
+// Last values along a column, for a derivative along z while a block marches upward.
 struct Column {
     real value[WINDOW];
 
@@ -105,12 +106,12 @@ struct Column {
         for (int n = 0; n < WINDOW - 1; n++) value[n] = value[n + 1];
         value[WINDOW - 1] = newest;
     }
-    // Fill the places of the newest `count` values from memory, the newest at f.
+    // Fill the newest `count` entries from memory, the newest at f.
     __device__ __forceinline__ void fill(const real* f, long long plane, int count) {
 #pragma unroll
         for (int n = 0; n < WINDOW; n++) value[n] = n >= WINDOW - count ? f[(n - WINDOW + 1) * plane] : real(0);
     }
-    // h df/dz in the middle of the window.
+    // Return h df/dz in the middle of the window.
     __device__ __forceinline__ real derivative(const real (&c)[REACH]) const {
         real difference = 0;
 #pragma unroll
@@ -119,12 +120,12 @@ struct Column {
     }
 };
 
-// Values that wait COUNT planes.
+// Values delayed by COUNT planes.
 template <int COUNT>
 struct Delay {
     real value[COUNT];
 
-    // Take the newest and give the one of COUNT planes before.
+    // Store the newest value and return that of COUNT planes before.
     __device__ __forceinline__ real exchange(real newest) {
         const real oldest = value[0];
 #pragma unroll

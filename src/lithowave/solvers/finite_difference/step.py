@@ -1,4 +1,4 @@
-"""The two halves of a step on one rank: what all schemes do with a set of fields in a region of the grid."""
+"""Two halves of a step on one rank, applied to a set of fields in a region of the grid."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Fields = dict[str, Any]
 class Step:
     """Kernels, material, absorbing layers, faces and sources of one rank.
 
-    kernels : of the device. layers, memory, profiles : of the absorbing layers along x, y, z. regions : sections of the
-    grid, with their faces and sources. row : of the present step in the tables of source amplitudes.
+    kernels : kernels of the device. layers, memory, profiles : absorbing layers along x, y, z. regions : sections of
+    the grid, with their faces and sources. row : index of the present step in the tables of source amplitudes.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Step:
         """Apply closures, sources and rigid faces to the velocities."""
         self.close_velocity(f, region)
         self.inject(region.sources, f)
-        for face in region.rigid_faces():  # the closure makes the normal velocity zero, this the tangential one
+        for face in region.rigid_faces():  # the closure makes the normal velocity zero, this the tangential velocity
             tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
             self.kernels.zero_on_face(*tangential, face.first, face.shape)
 
@@ -116,7 +116,7 @@ class Step:
         )  # fmt: skip
 
     def inject(self, sources: SourceList, f: Fields) -> None:
-        """Add what sources change at this step."""
+        """Add the contributions of sources at this step."""
         if sources.count:
             self.kernels.inject(tuple(f.values()), *sources.arguments(), self.row.array)
 

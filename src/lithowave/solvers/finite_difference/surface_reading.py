@@ -1,6 +1,6 @@
-r"""How velocities are read at a free surface, from grid points at it and below.
+r"""Velocities at a free surface, read from grid points on it and below.
 
-Half nodes of vz lie half a cell below the surface. That the traction vanishes there gives the slope of vz,
+Half nodes of vz are half a cell below the surface. The vanishing traction gives the slope of vz there,
 
 .. math:: \partial_z v_z = -r\,(\partial_x v_x + \partial_y v_y), \qquad r = \lambda / (\lambda + 2\mu),
 
@@ -8,19 +8,18 @@ so that a polynomial through two half nodes reads vz from points within a cell a
 
 .. math:: v_z(0) = \tfrac98 v_z(-\tfrac12) - \tfrac18 v_z(-\tfrac32) - \tfrac38 h r\,(\partial_x v_x + \partial_y v_y),
 
-where weights of eight half nodes would reach into the near field of a shallow source.
+where the weights of eight half nodes would reach into the near field of a shallow source.
 
-The closures of the stencils (`closures.py`) make waves and static fields at the surface too small by about
-(k h)^2 / 15 and (k h)^2 / 20, with k the horizontal wavenumber. This was found by comparison with a grid six times
+The closures of the stencils (`closures.py`) underestimate waves and static fields at the surface by about (k h)^2 / 15
+and (k h)^2 / 20, with k the horizontal wavenumber. These factors follow from comparison with a grid that is six times
 finer, for P and S waves and static fields of wavelengths down to six cells and vp/vs from 1.75 to 4; orders 4, 6 and 8
-differ little. It is corrected by
+differ little. The correction is
 
 .. math:: v_h \mathrel{-}= \tfrac{h^2}{15} \nabla_h (\nabla_h \cdot v_h), \qquad
     v_z \mathrel{-}= \tfrac{h^2}{20} \nabla_h^2 v_z .
 
-The field of a source a few cells away is not resolved below the surface, so that less is read there: the correction of
-vz is reduced (`Gains`), and within `NEAR_SOURCE` cells only the uppermost half nodes are read,
-v_z(0) = v_z(-1/2) - h r (d_x v_x + d_y v_y) / 2.
+The field of a source a few cells away is not resolved below the surface, so that fewer points are used there: the
+correction of vz is reduced (`Gains`), and within `NEAR_SOURCE` cells only the uppermost half nodes are read,
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ import numpy as np
 from lithowave.solvers.finite_difference.fields import STAGGER
 
 NEAR_SOURCE = 3.0  # cells
-DEEP = 4.0  # cells from which on vz is read from 6 points along z instead of 4
-HERMITE = (9.0 / 8.0, -1.0 / 8.0, -3.0 / 8.0)  # of the first and second half node and of h times the slope upwards
+DEEP = 4.0  # cells from which vz is read from 6 points along z instead of 4
+HERMITE = (9.0 / 8.0, -1.0 / 8.0, -3.0 / 8.0)  # of the first two half nodes and of h times the upward slope
 LINEAR = (1.0, 0.0, -1.0 / 2.0)
 
 Line = tuple[int, np.ndarray]  # first index and weights
@@ -51,10 +50,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Gains:
-    """How much velocities at the surface are corrected.
+    """Strength of the correction of velocities at the surface.
 
-    horizontal, vertical : factors of h^2. start : cells from a source up to which vz is not corrected; two cells
-    further it is corrected in full.
+    horizontal, vertical : factors of h^2. start : cells from a source up to which vz is not corrected; the correction
+    is complete two cells further.
     """
 
     horizontal: float
@@ -62,11 +61,11 @@ class Gains:
     start: float
 
     def vertical_at(self, clearance: np.ndarray | float) -> np.ndarray | float:
-        """Return the factor of vz at so many cells from the nearest source."""
+        """Return the factor of vz at these distances, in cells, from the nearest source."""
         return self.vertical * np.clip((clearance - self.start) / 2.0, 0.0, 1.0)
 
 
-# At order 2 dispersion outweighs what is corrected. Orders 6 and 8 are better with a little more near a source.
+# At order 2 dispersion is larger than the correction. Orders 6 and 8 use a slightly larger distance.
 GAINS = {
     2: Gains(0.0, 0.0, 0.0),
     4: Gains(1 / 15, 1 / 20, 2.5),
@@ -78,10 +77,10 @@ FULL_GAIN = 4.5  # cells from a source beyond which nothing depends on it
 
 @dataclass(frozen=True)
 class FreeSurface:
-    """What is needed to read velocities at the free surface.
+    """Data for reading velocities at the free surface.
 
-    ratio : function of the numbers of nodes along x and y that returns lambda / (lambda + 2 mu) there, (rows, columns).
-    coefficients : of the stencil. shape : nodes of the whole grid along x and y.
+    ratio : function of the node indices along x and y that returns lambda / (lambda + 2 mu) there, (rows, columns).
+    coefficients : coefficients of the stencil. shape : nodes of the global grid along x and y.
     """
 
     ratio: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -96,7 +95,7 @@ def outer(field: str, x: Line, y: Line, z: Line) -> Block:
 
 
 def polynomial_weights(position: float, points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices and weights of the polynomial through the `count` of some rising points nearest to a position."""
+    """Return indices and weights of the polynomial through the `count` ascending points nearest to a position."""
     count = min(count, len(points))
     start = int(np.searchsorted(points, position, side="right")) - (count + 1) // 2
     index = np.arange(count) + min(max(start, 0), len(points) - count)
@@ -107,9 +106,9 @@ def polynomial_weights(position: float, points: np.ndarray, count: int) -> tuple
 
 
 def read_horizontal(surface: FreeSurface, block: Block, top: int) -> list[Block]:
-    """Return what corrects the weights of vx or vy on the plane of the surface, the last one of nodes.
+    """Return the corrections of the weights of vx or vy on the plane of the surface, the last one of nodes.
 
-    -h^2 gain d_x (d_x vx + d_y vy) of vx; vy likewise.
+    For vx: -h^2 gain d_x (d_x vx + d_y vy); vy likewise.
     """
     plane, gain = top - block.first[2], surface.gains.horizontal
     if gain == 0.0 or not 0 <= plane < len(block.weight):
@@ -149,7 +148,7 @@ def read_vertical(surface: FreeSurface, lines: list[Line], depth: float, top: in
 def _surface_value(
     surface: FreeSurface, lines: list[Line], weight: np.ndarray, top: int, clearance: float
 ) -> list[Block]:
-    """The blocks that read vz on the surface; weight : (rows, columns) of the nodes there."""
+    """Return the blocks that read vz on the surface; weight : (rows, columns) of the nodes there."""
     (x, _), (y, _) = lines
     first, second, slope = LINEAR if clearance < NEAR_SOURCE else HERMITE
     blocks = [Block("vz", (x, y, top - 1), first * weight[None])]
@@ -175,8 +174,8 @@ def _surface_value(
 def derivative_matrix(nodes: np.ndarray, coefficients: np.ndarray, count: int) -> np.ndarray:
     """Return h d/dn at some contiguous nodes of a line of `count`, (nodes, half nodes from reach before the first one).
 
-    Where the stencil does not fit, next to a face, two half nodes serve, and on a rigid face, where the normal velocity
-    vanishes, one.
+    Where the stencil does not fit, next to a face, two half nodes are used, and on a rigid face, where the normal
+    velocity vanishes, one.
     """
     reach = len(coefficients)
     matrix = np.zeros((len(nodes), len(nodes) + 2 * reach - 1))
@@ -192,13 +191,13 @@ def derivative_matrix(nodes: np.ndarray, coefficients: np.ndarray, count: int) -
 
 
 def _convolved(weight: np.ndarray, rows: list[float], columns: list[float]) -> np.ndarray:
-    """Weights (rows, columns) convolved with a line along each axis; larger by their lengths less one."""
+    """Return weights (rows, columns) convolved with a line along each axis; larger by their lengths less one."""
     found = np.apply_along_axis(np.convolve, 0, weight, rows)
     return np.apply_along_axis(np.convolve, 1, found, columns)
 
 
 def _has_room(surface: FreeSurface, field: str, first: tuple[int, ...], weight: np.ndarray) -> bool:
-    """Whether the corrections, which reach one point further, stay on the grid."""
+    """True if the corrections, which reach one point further, remain on the grid."""
     return all(
         first[axis] > 0 and first[axis] + weight.shape[1 - axis] < surface.shape[axis] - STAGGER[field][axis] - 1
         for axis in range(2)

@@ -1,4 +1,4 @@
-"""How the GPU kernels of the whole grid are arranged: shapes of tiles, and which tiles cover the grid."""
+"""Tiles of the GPU kernels of the grid: their shapes, and the tiles that cover the grid."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Boxes = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Ranges:
-    """The layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles
-    and the range of nodes where they are not zero."""
+class LayerRanges:
+    """Layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles and
+    the range of nodes where they are nonzero."""
 
     nodes: int
     depths: int
@@ -25,8 +25,8 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A tile of columns, and the rows of it that a thread has."""
+class TileShape:
+    """Columns and rows of a tile, and the rows per thread."""
 
     columns: int
     rows: int
@@ -39,18 +39,18 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Arrangement:
-    """How an update goes over the grid: tiles inside and tiles that touch a layer, with as many threads each; the slots
-    of the ring (0: no ring); the most planes of a tile; blocks that a multiprocessor is to hold."""
+class TileLayout:
+    """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
+    slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor."""
 
-    inside: Shape
-    edge: Shape
+    inside: TileShape
+    edge: TileShape
     slots: int
     chunk: int
     blocks: int = 1
 
     def defines(self) -> dict[str, int]:
-        """What the source is compiled with."""
+        """Return the definitions for compiling the source."""
         tile = {"TILE_X": self.inside.columns, "TILE_Y": self.inside.rows}
         if not self.slots:
             return tile | {"BLOCKS": self.blocks}
@@ -58,51 +58,51 @@ class Arrangement:
         return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
 
 
-# Measured on an H200; see docs/gpu.md. Neighbours that march through more planes drift apart and lose the cache. With
-# layers, whose tiles wait for memory more often, two blocks share a multiprocessor where registers allow it.
+# Measured on an H200; see docs/gpu.md. Neighbors that march through more planes drift apart and lose the cache. With
+# layers, whose tiles wait for memory more often, two blocks share a multiprocessor if registers allow it.
 RING = {
-    ("single", 2): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
-    ("single", 4): Arrangement(Shape(64, 32, 4), Shape(32, 16), 2, 64),
-    ("single", 6): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
-    ("single", 8): Arrangement(Shape(128, 8, 2), Shape(32, 16), 3, 64),
-    ("double", 2): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
-    ("double", 4): Arrangement(Shape(128, 8, 4), Shape(32, 8), 2, 64),
-    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
-    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 64),
+    ("single", 2): TileLayout(TileShape(64, 32, 4), TileShape(32, 16), 2, 64),
+    ("single", 4): TileLayout(TileShape(64, 32, 4), TileShape(32, 16), 2, 64),
+    ("single", 6): TileLayout(TileShape(128, 8, 2), TileShape(32, 16), 3, 64),
+    ("single", 8): TileLayout(TileShape(128, 8, 2), TileShape(32, 16), 3, 64),
+    ("double", 2): TileLayout(TileShape(128, 8, 4), TileShape(32, 8), 2, 64),
+    ("double", 4): TileLayout(TileShape(128, 8, 4), TileShape(32, 8), 2, 64),
+    ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 64),
+    ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 64),
 }
 LAYERED_RING = {
-    ("single", 2): Arrangement(Shape(64, 8, 2), Shape(32, 8), 3, 32, 2),
-    ("single", 4): Arrangement(Shape(64, 8, 2), Shape(32, 8), 3, 32, 2),
-    ("single", 6): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 32),
-    ("single", 8): Arrangement(Shape(64, 16, 2), Shape(32, 16), 3, 32),
-    ("double", 2): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
-    ("double", 4): Arrangement(Shape(64, 16, 4), Shape(64, 8, 2), 2, 32),
-    ("double", 6): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
-    ("double", 8): Arrangement(Shape(64, 8), Shape(64, 8), 3, 32),
+    ("single", 2): TileLayout(TileShape(64, 8, 2), TileShape(32, 8), 3, 32, 2),
+    ("single", 4): TileLayout(TileShape(64, 8, 2), TileShape(32, 8), 3, 32, 2),
+    ("single", 6): TileLayout(TileShape(64, 16, 2), TileShape(32, 16), 3, 32),
+    ("single", 8): TileLayout(TileShape(64, 16, 2), TileShape(32, 16), 3, 32),
+    ("double", 2): TileLayout(TileShape(64, 16, 4), TileShape(64, 8, 2), 2, 32),
+    ("double", 4): TileLayout(TileShape(64, 16, 4), TileShape(64, 8, 2), 2, 32),
+    ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
+    ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
-FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many as a stencil has
-DIRECT = Arrangement(Shape(32, 8), Shape(32, 8), 0, 32, 4)
+FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
+DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
 
 
 def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: int) -> int:
-    """Planes that a block marches through, so that the last round of blocks leaves few processors idle."""
+    """Return the planes that a block marches through, so that the last round of blocks leaves few processors idle."""
     fewest = -(-planes // largest)
 
     def cost(parts: int) -> tuple[float, int]:
         chunk = -(-planes // parts)
         rounds = math.ceil(max(1, columns_of_tiles) * -(-planes // chunk) / processors)
-        return rounds * (chunk + 8), parts  # 8: filling the ring and the columns takes some planes' time
+        return rounds * (chunk + 8), parts  # 8: filling the ring and the columns takes the time of some planes
 
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def arrangement(precision: str, order: int, layered: bool) -> Arrangement:
-    """For devices with a copy engine."""
+def tile_layout(precision: str, order: int, layered: bool) -> TileLayout:
+    """Return the layout for devices with a copy engine."""
     return (LAYERED_RING if layered else RING)[precision, order]
 
 
 def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int, int]]:
-    """Ranges of at most `size` nodes, as even as possible or whole but for the last."""
+    """Return ranges of at most `size` nodes, as equal as possible (`even`) or full except for the last."""
     if not even:
         return [(start, min(start + size, end)) for start in range(first, end, size)]
     count = -(-(end - first) // size)
@@ -110,8 +110,8 @@ def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int
     return list(itertools.pairwise(edges))
 
 
-def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: bool) -> np.ndarray:
-    """`Tile`s that cover a box of (first, end) along x, y, z; x fastest. Whole tiles along x: rows stay aligned."""
+def tile_box(box: Sequence[tuple[int, int]], shape: TileShape, chunk: int, layered: bool) -> np.ndarray:
+    """Return `Tile`s that cover a box of (first, end), x fastest; full tiles along x keep rows aligned."""
     sizes = ((shape.columns, False), (shape.rows, True), (chunk, True))
     ranges = [
         np.array(pieces(*sides, *size), int).reshape(-1, 2) for sides, size in zip(box, sizes, strict=True)
@@ -122,8 +122,8 @@ def tile_box(box: Sequence[tuple[int, int]], shape: Shape, chunk: int, layered: 
     return np.hstack([*(one[:, :1] for one in chosen), *(one[:, 1:] for one in chosen), rest]).astype(np.int32)
 
 
-def inner_box(ranges: Sequence[Ranges], unit: int) -> list[tuple[int, int]]:
-    """What no layer touches, along x in whole units; empty ranges where nothing is left."""
+def inner_box(ranges: Sequence[LayerRanges], unit: int) -> list[tuple[int, int]]:
+    """Return the box that no layer touches, along x in multiples of `unit`; empty ranges if no points remain."""
     found = []
     for axis, one in enumerate(ranges):
         low = max((end for first, end in one.used if first == 0), default=0)
@@ -135,7 +135,7 @@ def inner_box(ranges: Sequence[Ranges], unit: int) -> list[tuple[int, int]]:
 
 
 def shell(inner: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[list[tuple[int, int]]]:
-    """Boxes around the inner box: whole planes below and above, whole rows at its height, the rest at its sides."""
+    """Return boxes around the inner box: planes below and above, rows at its height, the rest at its sides."""
     x, y, z = inner
     nx, ny, nz = shape
     boxes = [[(0, nx), (0, ny), sides] for sides in ((0, z[0]), (z[1], nz))]
@@ -145,7 +145,7 @@ def shell(inner: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[list[t
 
 
 def around(inner: Boxes, outer: Boxes) -> list[list[tuple[int, int]]]:
-    """Boxes that make up what lies in `outer` but not in `inner`, which lies in it or is empty."""
+    """Return boxes that cover the points of `outer` not in `inner`, which is inside it or empty."""
     if any(first >= end for first, end in inner):
         return [list(outer)]
     firsts = [first for first, _ in outer]
@@ -157,11 +157,11 @@ def around(inner: Boxes, outer: Boxes) -> list[list[tuple[int, int]]]:
 
 
 def common(one: Boxes, other: Boxes) -> list[tuple[int, int]]:
-    """What lies in both of two boxes; where a range is empty its end is not behind its beginning."""
+    """Return the intersection of two boxes; the end of an empty range is not before its beginning."""
     return [(max(first, start), min(end, stop)) for (first, end), (start, stop) in zip(one, other, strict=True)]
 
 
-def worthwhile(box: Boxes, tile: Shape) -> Boxes | None:
-    """The box, or None where it is thinner than the large tiles of the inside of a grid."""
+def worthwhile(box: Boxes, tile: TileShape) -> Boxes | None:
+    """Return the box, or None if it is thinner than the large tiles inside a grid."""
     least = (tile.columns, tile.rows, FEWEST_PLANES)
     return box if all(end - first >= size for (first, end), size in zip(box, least, strict=True)) else None

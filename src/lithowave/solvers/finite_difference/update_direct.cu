@@ -1,5 +1,5 @@
-// Updates of the whole grid for any device: one thread has one column of a tile and reads what it needs from memory,
-// trusting the caches. The arrangement for devices without a bulk tensor copy engine.
+// Updates of the whole grid for devices without a bulk tensor copy engine: one thread updates one column of a tile and
+// reads from memory, relying on the caches.
 
 #include "law.cuh"
 #include "layers.cuh"
@@ -48,7 +48,7 @@ __device__ __forceinline__ void velocity_tile(
     }
 }
 
-// v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads for each tile.
+// Update v += dt / rho div sigma; ratio = dt / h. One block of TILE_X x TILE_Y threads per tile.
 extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_velocity(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,
@@ -108,7 +108,7 @@ __device__ __forceinline__ void stress_tile(
     }
 }
 
-// sigma += dt C : e, e the strain rate and C the law; ratio = dt / h. One block for each tile.
+// Update sigma += dt C : e with the strain rate e and the law C; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(TILE_X * TILE_Y, BLOCKS)
 update_stress(
     const Tile* tiles, const __grid_constant__ Layout layout, const __grid_constant__ Coefficients coefficients,

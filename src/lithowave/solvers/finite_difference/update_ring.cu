@@ -1,16 +1,16 @@
 // Updates of the whole grid for devices with a bulk tensor copy engine (Hopper and later).
 //
-// A block owns a tile of TILE_X x TILE_Y columns and marches upward through the planes. The copy engine brings what a
-// plane needs, with its halo, into one of STAGES slots of shared memory, several planes ahead; a slot is refilled when
-// every warp has left it, so that no thread ever waits for the whole block. Derivatives along x and y come from the slot,
-// those along z from the last values of the thread's own columns, in registers: everything is read from memory once.
+// A block owns a tile of TILE_X x TILE_Y columns and marches upward through the planes. The copy engine loads the data
+// of a plane, with its halo, into one of STAGES slots of shared memory, several planes ahead; a slot is refilled when
+// every warp has left it, so that no thread waits for the entire block. Derivatives along x and y are computed from the
+// slot, those along z from the last values of the thread's columns, in registers: all data are read from memory once.
 //
-// A thread has some neighbouring columns. A plane can be finished when the last value that its derivatives along z need
-// has come; until then what is known of it waits in registers. Fields change in place: a tile reads what it changes at its
-// own points only.
+// A thread updates some neighboring columns. A plane can be finished when the last value for its derivatives along z
+// has arrived; until then its partial sums stay in registers. Fields change in place: a tile reads fields that it
+// changes only at its own points.
 //
-// Tiles inside and tiles that touch an absorbing layer have shapes of their own and the same number of threads, so that
-// one launch takes both and no thread of the inside ever asks about layers.
+// Inner tiles and tiles that touch an absorbing layer have different shapes and the same number of threads, so that one
+// launch updates both and no thread of an inner tile tests for layers.
 
 #include "hopper.cuh"
 #include "law.cuh"
@@ -19,7 +19,7 @@
 constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
 constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
 
-// X x Y columns, R of them for a thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
+// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
 template <int X_, int Y_, int R_, bool LAYERED_>
 struct Shape {
     static constexpr int X = X_, Y = Y_, R = R_;
@@ -34,13 +34,13 @@ using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
 constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
 
-// The slots of shared memory and the barriers that pass them to and fro between the copy engine and the warps.
+// Slots of shared memory and the barriers that pass them between the copy engine and the warps.
 template <class Slot>
 struct Ring {
     Slot* slots;
     Barrier *full, *empty;
     int now;          // the slot in use
-    unsigned parity;  // of its phase
+    unsigned parity;  // of the slot's phase
 
     __device__ __forceinline__ void create() {
         slots = dynamic_shared<Slot>();
@@ -57,14 +57,14 @@ struct Ring {
         full[now].wait(parity);
         return slots[now];
     }
-    // Fill the slot that was in use before the present one; one thread does.
+    // Fill the slot that was in use before the present one; called by one thread.
     template <class Maps>
     __device__ __forceinline__ void refill(const Maps& maps, const Tile& tile, int plane) {
         const int before = now == 0 ? STAGES - 1 : now - 1;
         empty[before].wait(now == 0 ? parity ^ 1 : parity);
         slots[before].load(maps, tile, plane, full[before]);
     }
-    // This warp has read all that it needs from the slot.
+    // Signal that this warp has finished reading the slot.
     __device__ __forceinline__ void leave() {
         __syncwarp();
         if (threadIdx.x % 32 == 0) empty[now].arrive();
@@ -80,7 +80,7 @@ struct VelocityMaps {
 
 constexpr int VELOCITY_LAG = REACH - 1;
 
-// What comes with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which can be finished.
+// Data copied with plane k: stresses with derivatives along z ahead of plane m = k - VELOCITY_LAG, which is finished.
 template <class S>
 struct VelocitySlot {
     alignas(128) real sxx[S::Y][S::WIDE];
@@ -94,8 +94,8 @@ struct VelocitySlot {
     alignas(128) real vz[S::Y][S::X];
     alignas(128) modulus_t density[S::MORE_Y][S::MORE_X];
 
-    // Maps begin at the first column of points, so that zeros stand for the halo, and REACH rows and planes before the
-    // first. Of planes that only fill the columns not everything is needed.
+    // Maps begin at the first column of points, with zeros for the halo, and REACH rows and planes before the first.
+    // Planes that only fill the columns need a subset of the data.
     __device__ __forceinline__ void load(const VelocityMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + VELOCITY_LAG;
         const int x = tile.x, y = tile.y + REACH, m = k - VELOCITY_LAG + REACH;
@@ -116,7 +116,7 @@ struct VelocitySlot {
     }
 };
 
-// One column: the past of the stresses along it, and what waits.
+// One column: previous stresses along it, and pending values.
 struct VelocityColumn {
     Column sxz, syz, szz;
     Delay<VELOCITY_LAG> force_z;        // in-plane part of the force along z
@@ -131,7 +131,7 @@ __device__ __forceinline__ void march_velocity(
 {
     Ring<VelocitySlot<S>> ring;
     ring.create();
-    const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last come
+    const int last = tile.z_end + VELOCITY_LAG;  // planes tile.z <= k < last are copied
     if (threadIdx.x == 0)
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
@@ -221,7 +221,7 @@ __device__ __forceinline__ void march_velocity(
     }
 }
 
-// v += dt / rho div sigma; ratio = dt / h. One block for each tile.
+// Update v += dt / rho div sigma; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_velocity(
     const __grid_constant__ VelocityMaps maps, const __grid_constant__ VelocityMaps edge_maps, const Tile* tiles,
@@ -248,7 +248,7 @@ struct StressMaps {
 
 constexpr int STRESS_LAG = REACH;
 
-// What comes with plane k: vx and vy of it, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
+// Data copied with plane k: its vx and vy, vz of the half plane below, the stresses of plane m = k - STRESS_LAG.
 template <class S>
 struct StressSlot {
     alignas(128) real vx[S::TALL][S::WIDE];
@@ -281,7 +281,7 @@ struct StressSlot {
     }
 };
 
-// One column: the past of the velocities along it, and what waits: in-plane strain rates, and the moduli of plane m.
+// One column: previous velocities along it, and pending values: in-plane strain rates, and the moduli of plane m.
 struct StressColumn {
     Column vx, vy, vz;
     Delay<STRESS_LAG> exx, eyy, shear_xy;
@@ -386,7 +386,7 @@ __device__ __forceinline__ void march_stress(
     }
 }
 
-// sigma += dt C : e, e the strain rate and C the law; ratio = dt / h. One block for each tile.
+// Update sigma += dt C : e with the strain rate e and the law C; ratio = dt / h. One block per tile.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 update_stress(
     const __grid_constant__ StressMaps maps, const __grid_constant__ StressMaps edge_maps, const Tile* tiles,

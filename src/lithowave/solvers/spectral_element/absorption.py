@@ -1,4 +1,4 @@
-"""Damping of a plan's absorbing faces and of the layer around its domain."""
+"""Damping on a plan's absorbing faces and in the layer around its domain."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from lithowave.solvers.spectral_element.faces import (
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
 PART = 10_000
-POWER = 2  # damping rises with this power of the depth in the layer
-# What the damping alone leaves of a wave of the fastest speed that goes through and back; of slower ones less. Stronger
-# damping would itself turn back waves that are longer than the layer; the condition at its end takes most of the rest.
+POWER = 2  # damping increases with this power of the depth in the layer
+# Residual amplitude of a wave of the fastest speed that crosses the layer and returns; slower waves retain less.
+# Stronger damping would reflect waves that are longer than the layer; the condition at its end absorbs most of the
+# rest.
 ROUND_TRIP = 0.1
 
 
 def make_damping(plan: Any) -> Damping:
-    """G = dt / 2 M^-1 C at the points of absorbing faces and of the absorbing layer."""
+    """Return G = dt / 2 M^-1 C at the points of absorbing faces and of the absorbing layer."""
 
     def impedance(elements: np.ndarray, places: np.ndarray, normal: np.ndarray) -> np.ndarray:
         stiffness, rho = plan.materials.at(elements, places)
@@ -41,7 +42,7 @@ def make_damping(plan: Any) -> Damping:
 
 
 def _of_all_ranks(damping: Damping, plan: Any, how: Any) -> Damping:
-    """With what other ranks know of points that they share with this one: a face may be on another rank alone."""
+    """Add the contributions of other ranks at shared points: a face may belong only to another rank."""
     if plan.ranks.size == 1:
         return damping
     full = np.zeros((plan.total_points, damping.matrix.shape[1]))
@@ -52,9 +53,9 @@ def _of_all_ranks(damping: Damping, plan: Any, how: Any) -> Damping:
 
 
 def layer_damping(plan: Any) -> Damping:
-    r"""G = dt s / 2 with s = s_1 d^2, d the part of the layer's thickness L that lies inwards of a point.
+    r"""Return G = dt s / 2 with s = s_1 d^2, d the depth of a point in the layer as a fraction of its thickness L.
 
-    A wave of speed c that goes through the layer and back keeps exp(-int s / c) of its amplitude, so
+    The amplitude of a wave of speed c that crosses the layer and returns is reduced by exp(-int s / c), so
     s_1 = 3 c ln(1/R) / L.
     """
     speed = float(plan.materials.fastest.max())

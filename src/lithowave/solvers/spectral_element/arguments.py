@@ -1,10 +1,10 @@
-"""The argument lists of the kernels, one for the twins of both devices.
+"""Argument lists of the kernels, shared by their CPU and CUDA versions.
 
-displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there holds a point at rest.
-momentum : (points + 1, 4): p, so that dt^2 / mass * p is what u gains in a step; the fourth number is of no account.
-The last point of both belongs to no element: unused places of blocks lead to it. points : numbers of points (see
-`element_layout.py`). shared : the first points belong to several elements, those from here on to one alone, which moves
-them itself.
+displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
+momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is padding. The
+last point of both belongs to no element and serves the padding of blocks. points : indices of points (see
+`element_layout.py`). shared : index of the first point that belongs to only one element, whose kernel also updates its
+displacement; the points before it belong to several.
 """
 
 from __future__ import annotations

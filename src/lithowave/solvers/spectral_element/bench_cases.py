@@ -1,15 +1,16 @@
-"""What `lithowave bench` measures of the spectral elements: whole steps of a box without sources and receivers.
+"""Benchmarks of the spectral elements for `lithowave bench`: entire steps of a box without sources and receivers.
 
-`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only if asked
-for. `affine` : parallelepipeds of one material. All have a free surface and absorb at the five other sides.
+`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only on
+request. `affine` : parallelepipeds of one material. All have a free surface and absorb at the five other sides.
 
-The limit of a step is the memory bandwidth over the bytes that must move: each number that a kernel reads or changes,
-once, however many elements share it. Words of a point that elements share: its step reads u, p and the mass and writes
-u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3 + 3). The points inside an element are stepped and
-receive forces at one go: u, p and the mass are read, u and p written (3 + 3 + 1 + 3 + 3). A damped point reads p, p
-before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), beside its number of 8 bytes. An element has,
-beside the numbers of its points, 4 bytes each, its moduli (2 or 21 words, for each point where they vary) and its map
-without the constant terms (9 words of a parallelepiped, 21 of a trilinear, 78 of a triquadratic element).
+The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
+or changes moves once, regardless of the number of elements that share it. Values per point that elements share: the
+displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3
++ 3). Points inside an element are updated and receive forces in one pass, which reads u, p and the mass and writes u
+and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 +
+3), in addition to its index of 8 bytes. An element has, in addition to the indices of its points, 4 bytes each, its
+moduli (2 or 21 values, per point if they vary) and its map without the constant terms (9 values for a parallelepiped,
+21 for a trilinear, 78 for a triquadratic element).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def make_tasks(
     degrees: Iterable[int] = (4,),
     deterministic: bool = False,
 ) -> Iterator[SpectralElementTask]:
-    """A task for each size (elements along x, y, z), degree and case."""
+    """Yield a task for each size (elements along x, y, z), degree and case."""
     for shape, degree, case in itertools.product(sizes or [None], degrees, cases):
         counts = shape or usual_size(backend, degree, KINDS[case])
         yield SpectralElementTask(case, tuple(counts), degree, backend, deterministic)
@@ -67,7 +68,7 @@ def usual_size(backend: Any, degree: int, kind: ElementKind) -> Shape:
 
 
 def step_bytes(plan: SpectralElementPlan) -> float:
-    """Bytes that one step must move, by the model above."""
+    """Return the bytes that one step must move, by the model in the module docstring."""
     own = plan.total_points - plan.shared
     words = SHARED_WORDS * plan.shared + OWN_WORDS * own + DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
@@ -79,7 +80,7 @@ def step_bytes(plan: SpectralElementPlan) -> float:
 
 @dataclass(frozen=True)
 class SpectralElementTask(ElementTask):
-    """One measurement: a case on a box of elements."""
+    """Measurement of a case on a box of elements."""
 
     deterministic: bool
 
@@ -87,7 +88,7 @@ class SpectralElementTask(ElementTask):
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
-        """The box."""
+        """Plan of the box."""
         precision = self.backend.precision
         return synthetic_plan(self.shape, self.order, precision, KINDS[self.case], deterministic=self.deterministic)
 
@@ -97,11 +98,11 @@ class SpectralElementTask(ElementTask):
         return super().entries() | {"deterministic": self.deterministic, "gll_points": points}
 
     def step_bytes(self) -> float:
-        """Bytes that one step must move."""
+        """Return the bytes that one step must move."""
         return step_bytes(self.plan)
 
     def measure(self) -> tuple[float, Record]:
-        """Seconds of a step, its degrees of freedom a second, and the seconds of its parts."""
+        """Return the seconds per step, the degrees of freedom per second, and the seconds of the sections of a step."""
         solver = SpectralElementSolver(self.plan, None, self.backend)
         fill_with_noise(solver)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)

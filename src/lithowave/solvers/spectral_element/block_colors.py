@@ -1,4 +1,4 @@
-"""Colours of blocks of elements: threads that work on blocks of one colour never meet at a point."""
+"""Colors of blocks of elements: blocks of one color share no point, so that threads can update them concurrently."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from lithowave.backends.kernel_cache import njit
 
-LIMIT = 64  # colours: a vertex keeps those of its blocks in one 64-bit word
+LIMIT = 64  # colors: a vertex stores those of its blocks in one 64-bit word
 
 
 def color_greedily(corners: np.ndarray) -> np.ndarray:
-    """Colours, from 0, for sets of vertices (n, m), so that sets of one colour have none in common; -1 is no vertex.
+    """Return colors, from 0, for sets of vertices (n, m); sets of one color are disjoint. -1 marks an unused entry.
 
-    In the order given each set takes the lowest colour that is free. For blocks of elements, of which each meets many.
-    ValueError: more than 64 colours are needed.
+    Each set gets, in the given order, the lowest color that is free. Intended for blocks of elements with many
+    neighbors. ValueError: more than 64 colors are needed.
     """
     colors = _greedy(np.ascontiguousarray(corners, np.int64), int(corners.max(initial=-1)) + 1)
     if colors.max(initial=-1) >= LIMIT:
-        raise ValueError(f"a colouring with at most {LIMIT} colours was not found: too many blocks share a vertex")
+        raise ValueError(f"the blocks need more than {LIMIT} colors: too many of them share a vertex")
     return colors
 
 

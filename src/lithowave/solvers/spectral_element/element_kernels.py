@@ -1,4 +1,4 @@
-r"""Forces of the elements on the CPU: the readable specification.
+r"""Element forces on the CPU: the readable specification.
 
 An element of degree N has n = N + 1 points along each local axis. With D_il = l_l'(xi_i), cofactors M = J inv(dx/dxi)
 and weights w, an element adds to the momenta of its points
@@ -7,9 +7,9 @@ and weights w, an element adds to the momenta of its points
     -\sum_d \sum_q w_q\, \partial_d N_a(q)\, F^d(q), \qquad
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
-(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products that their eq. 39-44 lead to). All arrays hold `LANES`
-elements side by side as their fastest index (see `element_layout`), so that a vector instruction does the same for all
-of them; inside `block` they are flattened. The map x(xi) comes as monomials: [component, power of zeta, of eta, of xi].
+(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). All arrays have `LANES` elements as
+their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside `block` they are
+flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordin
 
 @row
 def dot(c, f, at, step):
-    """Sum over l of c[l] f[at + l step]."""
+    """Return the sum over l of c[l] f[at + l step]."""
     total = c[0] * f[at]
     for l in range(U(1), U(len(c))):  # noqa: E741
         total += c[l] * f[at + l * step]
@@ -44,13 +44,13 @@ def dot(c, f, at, step):
 
 @row
 def dots(c, f, at, field, step):
-    """The same of three fields, `field` numbers apart."""
+    """Return the same for three fields at a distance of `field` entries."""
     return dot(c, f, at, step), dot(c, f, at + field, step), dot(c, f, at + field + field, step)
 
 
 @row
 def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
-    """Polynomials in xi of x, dx/deta and dx/dzeta on the line of points that `values` ... stand for."""
+    """Compute polynomials in xi of x, dx/deta and dx/dzeta on the line of points with the weights `values` ...."""
     lanes, p = U(LANES), U(powers)
     cube, square = p * p * p * lanes, p * lanes
     for component in range(U(3)):
@@ -64,8 +64,8 @@ def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
 
 
 def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, ...]:
-    """For each (k, j): weights [power of zeta, of eta] of a value and of its slopes along eta and zeta; for each i:
-    powers of xi, and their slopes."""
+    """Return for each (k, j) the weights [power of zeta, of eta] of a value and of its slopes along eta and zeta; for
+    each i the powers of xi, and their slopes."""
     exponents = np.arange(powers)
     value = points[:, None] ** exponents
     slope = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
@@ -80,11 +80,11 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
 
 @lru_cache
 def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
-    """The kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and this kind of material.
+    """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
-    varying : moduli at each point; otherwise one set for an element.
+    varying : True for moduli at each point, False for one set per element.
 
-    The constants of the loops below are known when they are compiled: only so do they become vector instructions.
+    The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
     own_row = row_of(degree, shape, anisotropic, varying, precision)
     powers, affine = MAP_POWERS[shape], shape == "affine"
@@ -105,7 +105,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
     def forces_at(
         u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value
     ):  # fmt: skip
-        """F^d at a point of all lanes: d, then component, are the slow indices of f."""
+        """Compute F^d at a point of all lanes: d, then component, are the slow indices of f."""
         for w in range(W):
             ax, ay, az = dots(slope, line, w, LINE, W)
             bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
@@ -136,7 +136,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
 
     @own_row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
-        """Minus the sum over the points of the three lines of D F."""
+        """Return minus the sum over the points of the three lines of D F."""
         at = line_i + i * W
         for c in range(U(3)):
             x, y, z = c * P, (c + U(3)) * P, (c + U(6)) * P
@@ -149,7 +149,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
 
     @own_row
     def bring_up_to_date(at, points, displacement, momentum):
-        """u += dt M^-1 p at one point of every lane."""
+        """Add dt M^-1 p to u at one point of every lane."""
         for w in range(W):
             point = points[at + w]
             scale = displacement[point, 3]
@@ -159,7 +159,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
 
     @own_row
     def gather(first, points, displacement, momentum, u):
-        """Displacements of the points of a block; those inside elements, which no other has, are brought up to date."""
+        """Load displacements of the points of a block; update those inside elements, which no other element shares."""
         for k in range(ONE, N - ONE):
             for j in range(ONE, N - ONE):
                 for i in range(ONE, N - ONE):
@@ -223,7 +223,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
                 restore_rounding(before)
 
     def add(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin):
-        """See `arguments.py`. Blocks of one colour share no point; order[begin[c]] ... are those of colour c."""
+        """See `arguments.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
         add_forces(displacement, momentum, points, moduli, geometry, first_block, order, begin, *rooms)
 
@@ -232,19 +232,19 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
 
 @lru_cache(maxsize=4)
 def room(threads: int, block: int, line: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Arrays that threads work in: displacements, F, forces, and the polynomials of a line."""
+    """Allocate the work arrays of threads: displacements, F, forces, and the polynomials of a line."""
     return tuple(np.empty((threads, size), dtype) for size in (3 * block, 9 * block, 3 * block, line))
 
 
 def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Any]:
-    """What depends on the degree: how blocks are arranged and packed, and the kernel for each kind of elements.
+    """Return the functions for a degree: layout and packing of blocks, and the kernel of each element kind.
 
-    Results are the same in every run, with any number of threads: `deterministic` changes nothing here.
+    Results are identical in every run, with any number of threads: `deterministic` has no effect here.
     """
     arrangement = device_layout("cpu", degree)
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """(blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""
+        """Return (blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""
         if moduli.ndim > 2:
             parts = [arrangement.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
             return np.stack(parts, axis=1)
@@ -253,7 +253,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         return np.where(blank, 0, packed)
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
-        """(blocks, 3 q^3, lanes)."""
+        """Return (blocks, 3 q^3, lanes)."""
         return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:

@@ -1,7 +1,7 @@
-"""How the points of elements lie in memory: blocks of elements, arranged as a device works on them.
+"""Memory layout of the points of elements: blocks of elements, arranged for a device.
 
-On a CPU the elements of a block are the fastest index, so that a vector instruction does the same for all of them; on a
-GPU a block is what a block of threads works on, a thread for each line of points along the third local axis.
+On a CPU the elements of a block are the fastest index, so that a vector instruction processes all of them; on a GPU a
+block belongs to a block of threads, with a thread for each line of points along the third local axis.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MAP_VALUES = {  # of the mapping of an element, by device
 
 @dataclass(frozen=True)
 class ElementLayout:
-    """Places of elements and their points.
+    """Layout of elements and their points.
 
-    points : n, GLL points along an axis of an element. elements : in a block. lanes : threads of a block on a GPU;
-    0 for the arrangement of a CPU.
+    points : n, GLL points along an axis of an element. elements : elements per block. lanes : threads of a block on a
+    GPU; 0 for the layout of a CPU.
 
     Arrays of points are (blocks, n, n, n, elements) on a CPU, indexed [block, k, j, i, element], and (blocks, n, lanes)
     on a GPU, indexed [block, k, lane] with lane = (element * n + j) * n + i. Element number s in the order of the
@@ -39,27 +39,27 @@ class ElementLayout:
     lanes: int = 0
 
     def block_count(self, elements: int) -> int:
-        """Blocks that hold so many elements."""
+        """Return the number of blocks for this many elements."""
         return -(-elements // self.elements)
 
     @property
     def block_size(self) -> int:
-        """Numbers in a block of an array of points."""
+        """Number of values in a block of an array of points."""
         return self.points * (self.lanes or self.points**2 * self.elements)
 
     @property
     def strides(self) -> tuple[int, int, int]:
-        """Steps in a flattened array of points to the next point along k, j and i."""
+        """Strides in a flattened array of points along k, j and i."""
         n = self.points
         return (self.lanes, n, 1) if self.lanes else (n * n * self.elements, n * self.elements, self.elements)
 
     def base(self, place: np.ndarray) -> np.ndarray:
-        """Index in a flattened array of points of the first point of elements at these places."""
+        """Return the indices in a flattened array of points of the first point of elements in these slots."""
         block, element = np.divmod(np.asarray(place, np.int64), self.elements)
         return block * self.block_size + element * (self.points**2 if self.lanes else 1)
 
     def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
-        """An array of points from values (elements, k, j, i); slots : element at each place, -1 where there is none."""
+        """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
         n, blocks = self.points, self.block_count(len(slots))
         shape = (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
         arranged = np.full(shape, fill, values.dtype)
@@ -81,9 +81,9 @@ class ElementLayout:
         return arranged
 
     def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Numbers of elements (elements, c) as (blocks, c, elements) on a CPU, (places, c) on a GPU.
+        """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
 
-        Places without an element get the numbers of the first one.
+        Empty slots get the values of the first element.
         """
         blocks = self.block_count(len(slots))
         padded = np.zeros(blocks * self.elements, np.int64)

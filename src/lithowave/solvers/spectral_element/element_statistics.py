@@ -1,4 +1,4 @@
-r"""What must be known of a mesh before the first step: mass, volume, the smallest Jacobian, the stable time step."""
+r"""Statistics of a mesh before the first step: mass, volume, minimum Jacobian, stable time step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points
 
 
 def map_coefficients(nodes: np.ndarray) -> np.ndarray:
-    """The map of elements as monomials, (elements, 3, q, q, q) [component, power of zeta, of eta, of xi], m.
+    """Return the maps of elements as monomials, (elements, 3, q, q, q) [component, power of zeta, of eta, of xi], m.
 
-    nodes : (elements, 8 or 27, 3); q is 2 or 3. The constant term, of no use for derivatives, is measured from the
+    nodes : (elements, 8 or 27, 3); q is 2 or 3. The constant term, which derivatives do not need, is relative to the
     element's first node, so that single precision has enough digits.
     """
     count = nodes.shape[1]
@@ -29,7 +29,7 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def largest_eigenvalue(degree: int) -> float:
-    """Largest eigenvalue of the stiffness of one element [-1, 1] with free ends, for rho = mu = 1."""
+    """Return the largest eigenvalue of the stiffness of one element [-1, 1] with free ends, for rho = mu = 1."""
     derivative, weights = derivative_matrix(degree), gll_weights(degree)
     stiffness = derivative.T @ (weights[:, None] * derivative)
     root = np.sqrt(weights)
@@ -40,8 +40,8 @@ def largest_eigenvalue(degree: int) -> float:
 class ElementStatistics:
     """Sums and extremes over all elements.
 
-    mass : of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian : smallest
-    determinant in each element, m^3.
+    mass : mass of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
+    minimum determinant in each element, m^3.
     """
 
     mass: np.ndarray
@@ -50,8 +50,8 @@ class ElementStatistics:
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def _survey(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
-    """Add the elements' masses to `mass`; fill frequency2 (without the factor of the degree) and jacobian."""
+def _add_up(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
+    """Add the elements' masses to `mass`; compute frequency2 (without the factor of the degree) and jacobian."""
     n, q = weights.size, coefficients.shape[2]
     varying = rho.shape[1] > 1
     m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
@@ -75,7 +75,7 @@ def _survey(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, j
 
 
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
-    """x^t, and its slope, at points: (2, points, powers)."""
+    """Return x^t and its slope at points: (2, points, powers)."""
     exponents = np.arange(powers)
     slopes = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
     return np.stack([points[:, None] ** exponents, slopes])
@@ -83,7 +83,7 @@ def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
 
 @njit(inline="always")
 def collapse_plane(c, z, plane):
-    """The map as polynomials in eta and xi at a value of zeta: plane[0], and its slope along zeta: plane[1]."""
+    """Compute the map as polynomials in eta and xi at a value of zeta: plane[0], and its slope along zeta: plane[1]."""
     q = c.shape[1]
     for component in range(3):
         for s in range(q):
@@ -97,7 +97,7 @@ def collapse_plane(c, z, plane):
 
 @njit(inline="always")
 def collapse_line(plane, y, line):
-    """The map as polynomials in xi at a value of eta: line[0], and its slopes along eta and zeta: line[1], line[2]."""
+    """Compute the map as polynomials in xi at a value of eta: line[0]; slopes along eta and zeta: line[1], line[2]."""
     q = plane.shape[2]
     for component in range(3):
         for t in range(q):
@@ -111,7 +111,7 @@ def collapse_line(plane, y, line):
 
 @njit(inline="always")
 def jacobian_matrix(line, x, m):
-    """m[d, component] = d x_component / d xi_d."""
+    """Compute m[d, component] = d x_component / d xi_d."""
     for component in range(3):
         a, b, g = 0.0, 0.0, 0.0
         for t in range(line.shape[2]):
@@ -123,7 +123,7 @@ def jacobian_matrix(line, x, m):
 
 @njit(inline="always")
 def spread(m, det):
-    """Sum over d and e of |grad xi_d . grad xi_e|, 1/m^2, from the Jacobian matrix."""
+    """Return the sum over d and e of |grad xi_d . grad xi_e|, 1/m^2, from the Jacobian matrix."""
     total, scale = 0.0, 1.0 / det
     inverse = np.empty((3, 3))
     for d in range(3):
@@ -142,18 +142,18 @@ def spread(m, det):
 def compute_element_statistics(
     coefficients: np.ndarray, numbers: np.ndarray, point_count: int, rho: np.ndarray, vp: np.ndarray
 ) -> ElementStatistics:
-    r"""Go through all points of all elements once.
+    r"""Compute the statistics in one pass over all points of all elements.
 
-    coefficients : see `map_coefficients`. numbers : of points [element, k, j, i]. rho, vp : (elements, 1) or (elements,
-    points of an element); vp is the fastest wave's speed, m/s.
+    coefficients : see `map_coefficients`. numbers : indices of points [element, k, j, i]. rho, vp : (elements, 1) or
+    (elements, points of an element); vp is the velocity of the fastest wave, m/s.
 
-    The largest eigenvalue of an element's stiffness over its mass bounds that of the whole mesh (Fried 1972, J. Sound
+    The largest eigenvalue of an element's stiffness over its mass bounds that of the global mesh (Fried 1972, J. Sound
     Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
-    element; an element that is no parallelepiped is taken by its worst point.
+    element; other elements are represented by their worst point.
     """
     degree = numbers.shape[1] - 1
     mass = np.zeros(point_count)
     frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
     powers = power_tables(gll_points(degree), coefficients.shape[-1])
-    _survey(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
+    _add_up(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
     return ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

@@ -1,11 +1,11 @@
 // Forces of the elements: see element_kernels.py for the formulas.
 //
-// A block of threads has ELEMENTS elements, a thread the N points of a line along k; thread (e * N + j) * N + i. The line
-// stays in registers; derivatives along i and j are taken line by line in shared memory, where every thread has one line of
-// each direction (`lines` says which, so that the threads of a warp use different banks).
-// All that a thread reads from global memory it asks for at once, before anything waits.
-// Defined from outside: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, ATOMIC, ELEMENTS, THREADS, BLOCKS, and how far apart
-// planes and elements are in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
+// A block of threads processes ELEMENTS elements, a thread the N points of a line along k; thread (e * N + j) * N + i.
+// The line stays in registers; derivatives along i and j are computed line by line in shared memory, where every thread
+// has one line of each direction (given by `lines`, so that the threads of a warp use different banks).
+// A thread issues all its reads of global memory before it waits.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
+// and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
 #include "hopper.cuh"
@@ -17,10 +17,10 @@ typedef Vector4<real> Point;
 
 constexpr int LINES = N * N;  // along one direction in an element
 constexpr int FIELD = ELEMENTS * ELEMENT_STRIDE;
-constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // of the maps, for a thread to fetch
+constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // loaded by a thread
 constexpr int MODULI = ANISOTROPIC ? 21 : 2;
 
-// Along a line of N numbers, `step` apart: the derivative at each point, or (TRANSPOSED) the sum that the weak form takes.
+// Along a line of N values, `step` apart: the derivative at each point, or (TRANSPOSED) the sum of the weak form.
 template <bool TRANSPOSED>
 __device__ __forceinline__ void differentiate(const real* source, real* target, int step) {
     real f[N];
@@ -48,7 +48,7 @@ __device__ __forceinline__ void add(Point* target, real x, real y, real z) {
     }
 }
 
-// Displacements on the line of a thread. Those of points that no other element has are brought up to date on the way.
+// Load displacements on the line of a thread, and update those of points that no other element has.
 __device__ __forceinline__ void gather(
     Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works,
     real (&line)[3][N])

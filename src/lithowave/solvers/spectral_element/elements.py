@@ -1,4 +1,4 @@
-"""Elements as the kernels take them: groups of one kind of map and material, their points, moduli and maps."""
+"""Elements as the kernels read them: groups of one kind of map and material, their points, moduli and maps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 
 @dataclass(frozen=True)
 class ElementKind:
-    """What a kernel must know of its elements: compiled for each apart.
+    """Properties of elements for which a kernel is compiled.
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
-    moduli at every point, else one set for an element.
+    moduli at every point, else one set per element.
     """
 
     map: str
@@ -27,9 +27,9 @@ class ElementKind:
 
 
 def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tuple[list[ElementKind], np.ndarray]:
-    """The kinds of elements that there are, and the place of each element's kind in that list.
+    """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
-    coefficients : of the maps, see `element_statistics.map_coefficients`.
+    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`.
     """
     affine = is_affine(coefficients)
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
@@ -40,7 +40,7 @@ def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tupl
 
 
 def is_affine(coefficients: np.ndarray) -> np.ndarray:
-    """Whether each element is a parallelepiped."""
+    """True for each element that is a parallelepiped."""
     q = coefficients.shape[-1]
     size = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
     powers = np.indices((q, q, q)).sum(axis=0)
@@ -49,9 +49,9 @@ def is_affine(coefficients: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ElementGroup:
-    """Blocks of elements of one kind, and the order in which they may be worked on.
+    """Blocks of elements of one kind, and their order of execution.
 
-    order : block numbers by colour; begin : where in it each colour starts, and the end.
+    order : block indices by color; begin : offset of each color in `order`, and the end.
     """
 
     kind: ElementKind
@@ -62,7 +62,7 @@ class ElementGroup:
     geometry: Any
 
     def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[Any, ...]:
-        """Of `add_forces`."""
+        """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.first_block, shared, self.order, self.begin
         )  # fmt: skip
@@ -70,7 +70,7 @@ class ElementGroup:
 
 @dataclass(frozen=True)
 class Slots:
-    """Which element stands at each place of a group's blocks (-1: none), the blocks by colour, and colours' begins."""
+    """Element in each slot of a group's blocks (-1: none), the blocks by color, and the offsets of the colors."""
 
     elements: np.ndarray
     order: np.ndarray
@@ -78,11 +78,11 @@ class Slots:
 
 
 def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: ElementLayout, conflict_free: bool) -> Slots:
-    """Places for the elements of a group.
+    """Assign slots to the elements of a group.
 
-    corners : vertices (elements, 8) of all elements. On a CPU elements keep their order, and blocks get colours, so
-    that threads never meet at a point. On a GPU blocks may meet, since adding is atomic there, unless conflict_free is
-    asked for: then the elements of a block, and all blocks of a colour, have one colour.
+    corners : vertices (elements, 8) of all elements. On a CPU elements retain their order, and blocks get colors, so
+    that threads never update the same point. On a GPU blocks may share points, since additions are atomic, unless
+    conflict_free is set: then the elements of a block, and all blocks of a color, have one color.
     """
     size = arrangement.elements
     if arrangement.lanes and conflict_free:
@@ -106,14 +106,14 @@ def _filled(elements: np.ndarray, size: int) -> np.ndarray:
 
 
 class ElementTables:
-    """All groups on a device, and where each element's points stand.
+    """All groups on a device, and the location of each element's points in memory.
 
-    outer : groups of the elements that have points of other ranks; inner : of the others.
+    outer : groups of the elements that have points of other ranks; inner : groups of the other elements.
 
     Parameters
     ----------
-    backend, kernels : of the run; `kernels` tells the arrangement and packs moduli and maps. plan : mesh, numbers,
-    materials, maps.
+    backend, kernels : objects of the run; `kernels` provides the layout and packs moduli and maps. plan : mesh, point
+    indices, materials, maps.
     """
 
     def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
@@ -136,11 +136,11 @@ class ElementTables:
 
     @property
     def groups(self) -> list[ElementGroup]:
-        """All of them."""
+        """All groups."""
         return [*self.outer, *self.inner]
 
     def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
-        """The elements `members`, all of a kind, in blocks behind those of the groups made before."""
+        """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
         moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
@@ -148,7 +148,7 @@ class ElementTables:
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)
         maps = plan.coefficients[members]
-        if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, in a mesh of 27 nodes, too
+        if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
         self._slots.append(slots.elements)
@@ -159,5 +159,5 @@ class ElementTables:
         )  # fmt: skip
 
     def base(self, elements: np.ndarray) -> np.ndarray:
-        """Index in `points`, flattened, of the first point of elements."""
+        """Return the index in `points`, flattened, of the first point of elements."""
         return self._base[elements]

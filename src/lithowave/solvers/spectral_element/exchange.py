@@ -1,8 +1,8 @@
-"""Momenta of points that ranks share: each rank adds its own elements' forces, and all add up the same sum.
+"""Exchange of the momenta of points that ranks share: each rank sums the contributions of all ranks.
 
-Before its outer elements add their forces a rank keeps these momenta aside and begins from zero; what stands there
-afterwards goes to the others. The sum is taken in the order of the ranks, and what was kept is added to it: all ranks
-that have a point get the same bits.
+Before its outer elements add their forces, a rank saves these momenta and sets them to zero; the sums of its forces are
+then sent to the other ranks. The contributions are added in rank order, and then the saved momenta: all ranks that
+share a point obtain bitwise identical values.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 from lithowave.solvers.common.programs import Launch
 
-OWN = -1  # in place of a number in `incoming`: what this rank adds itself
+OWN = -1  # instead of an index into `incoming`: the contribution of this rank
 
 
 class SharedMomenta:
-    """What is kept, sent and received.
+    """Saved, sent and received momenta.
 
     Parameters
     ----------
-    backend, kernels : of the run. plan : with the points that are shared. halo : to the other ranks.
+    backend, kernels : objects of the run. plan : plan with the shared points. halo : halo exchange with other ranks.
     """
 
     def __init__(self, backend: Any, kernels: Any, plan: Any, halo: Any) -> None:
@@ -42,11 +42,11 @@ class SharedMomenta:
         return partial(self.kernels.save_momenta, momentum, self.point, self.kept)
 
     def start(self, momentum: Any) -> None:
-        """Send what this rank's elements and sources have added."""
+        """Send the contributions of this rank's elements and sources."""
         self.message.start(lambda: self.kernels.pack(momentum, self._sent, self.message.outgoing))
 
     def finish(self, momentum: Any) -> None:
-        """What was kept and the sum over all ranks."""
+        """Add the saved momenta and the sum over all ranks."""
         self.message.finish(
             lambda: self.kernels.unpack(
                 momentum, self.kept, self.point, self._begin, self._entry, self.message.incoming
@@ -55,9 +55,9 @@ class SharedMomenta:
 
 
 def summands(border: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(begin, entry): which of the points received are added up for each shared point, ranks rising.
+    """Return (begin, entry): the received points that are added for each shared point, in ascending rank order.
 
-    Those of points[n] are entry[begin[n]:begin[n + 1]]; -1 is this rank's own sum.
+    Those of points[n] are entry[begin[n]:begin[n + 1]]; -1 is this rank's contribution.
     """
     points = border.points
     rows, entries, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0

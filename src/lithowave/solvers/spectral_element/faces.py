@@ -1,12 +1,12 @@
-r"""What the faces of a mesh do: points held at rest, and points whose motion is damped.
+r"""Boundary conditions on the faces of a mesh: points at rest, and points whose motion is damped.
 
-An absorbing face takes the traction that a plane wave at normal incidence would exert (Clayton & Engquist 1977, BSSA
-67; Stacey 1988, BSSA 78),
+On an absorbing face the traction is that of a plane wave at normal incidence (Clayton & Engquist 1977, BSSA 67; Stacey
+1988, BSSA 78),
 
 .. math:: \sigma \cdot n = -Z v, \qquad Z = \sqrt{\rho}\,\sqrt{\Gamma}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l,
 
 which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n.
-In an absorbing layer the ground is braked by rho s v, s rising smoothly outward.
+In an absorbing layer the motion is damped by rho s v, with s increasing smoothly outward.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PART = 20_000
 
 @dataclass(frozen=True)
 class Damping:
-    """Points whose motion is damped, each once and in rising order, and the symmetric matrices G = dt / 2 M^-1 C as
+    """Points whose motion is damped, each once and in ascending order, and the symmetric matrices G = dt / 2 M^-1 C as
     (points, 6): xx, yy, zz, xy, xz, yz."""
 
     point: np.ndarray
     matrix: np.ndarray
 
     def kernel_matrix(self) -> np.ndarray:
-        """B = (1 + G)^-1 in the same form, by cofactors."""
+        """Return B = (1 + G)^-1 in the same form, by cofactors."""
         (x, y, z), (u, v, w) = 1.0 + self.matrix[:, :3].T, self.matrix[:, 3:].T
         inverse = np.stack(
             [y * z - w * w, x * z - v * v, x * y - u * u, v * w - u * z, u * w - v * y, u * v - w * x], axis=1
@@ -43,7 +43,7 @@ class Damping:
 
 
 def face_places(face: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices (k, j, i) of the points of a local face (n * n, 3), and the weights of its quadrature."""
+    """Return indices (k, j, i) of the points of a local face (n * n, 3), and the weights of its quadrature."""
     axis, high = divmod(face, 2)
     n = degree + 1
     a, b = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
@@ -56,7 +56,7 @@ def face_places(face: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def face_areas(nodes: np.ndarray, face: int, degree: int) -> np.ndarray:
-    """Outward normal times area of quadrature (elements, points, 3), m^2, at the points of a face of elements."""
+    """Return outward normal times quadrature area (elements, points, 3), m^2, at the points of a face of elements."""
     places, weights = face_places(face, degree)
     reference = gll_points(degree)[places[:, ::-1]]
     slopes = shape_derivatives(reference, nodes.shape[1])  # (points, 3, count)
@@ -66,7 +66,7 @@ def face_areas(nodes: np.ndarray, face: int, degree: int) -> np.ndarray:
 
 
 def impedances(stiffness: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Z (..., 3, 3), kg/(m^2 s). stiffness (..., 6, 6) in Pa, rho (...), unit normals (..., 3)."""
+    """Return Z (..., 3, 3), kg/(m^2 s). stiffness (..., 6, 6) in Pa, rho (...), unit normals (..., 3)."""
     tensor = stiffness[..., VOIGT[:, :, None, None], VOIGT]
     christoffel = np.einsum("...ijkl,...j,...l->...ik", tensor, normal, normal)
     values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
@@ -74,13 +74,13 @@ def impedances(stiffness: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np
 
 
 def isotropic_impedances(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """rho (vp n n + vs (1 - n n)), shape (..., 3, 3)."""
+    """Return rho (vp n n + vs (1 - n n)), shape (..., 3, 3)."""
     along = normal[..., :, None] * normal[..., None, :]
     return (rho * (vp - vs))[..., None, None] * along + (rho * vs)[..., None, None] * np.eye(3)
 
 
 def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Numbers of the points on faces (element, local face), each once."""
+    """Return the indices of the points on faces (element, local face), each once."""
     degree, found = numbers.shape[1] - 1, [np.zeros(0, np.int64)]
     for face in range(len(FACES)):
         elements = faces[faces[:, 1] == face, 0]
@@ -90,9 +90,9 @@ def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, impedance: object) -> Damping:
-    """Sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
+    """Return the sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
 
-    impedance : function (elements, places (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
+    impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
     """
     degree = numbers.shape[1] - 1
     points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, 3, 3))]
@@ -113,7 +113,7 @@ def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, imp
 
 
 def joined(a: Damping, b: Damping) -> Damping:
-    """Both together: matrices of common points are added."""
+    """Return the union of both: matrices of common points are added."""
     point = np.union1d(a.point, b.point)
     total = np.zeros((len(point), 6))
     for part in (a, b):

@@ -5,10 +5,10 @@ An element maps the reference cube [-1, 1]^3 by
 .. math:: x(\xi) = \sum_a N_a(\xi)\, x_a, \qquad J_{cd} = \partial x_c / \partial \xi_d,
 
 with N_a products of three Lagrange polynomials of degree 1 or 2. `nodes` is always an array (elements, 8 or 27, 3) in
-m. The corners go counter-clockwise round the bottom, then round the top. The order of 27 nodes is Gmsh's: corners,
-edges (0,1) (0,3) (0,4) (1,2) (1,5) (2,3) (2,6) (3,7) (4,5) (4,7) (5,6) (6,7), faces bottom, front (y low), left (x
-low), right, back, top, and the centre. GLL points have array axes [element, k, j, i], x fastest. Tables are computed
-for all elements given: hand over a large mesh in parts.
+m. The corners are ordered counter-clockwise around the bottom, then around the top. The order of 27 nodes is Gmsh's:
+corners, edges (0,1) (0,3) (0,4) (1,2) (1,5) (2,3) (2,6) (3,7) (4,5) (4,7) (5,6) (6,7), faces bottom, front (y low),
+left (x low), right, back, top, and the center. GLL points have array axes [element, k, j, i], x fastest. Tables are
+computed for all given elements: pass a large mesh in sections.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ FACES = np.array([(0, 3, 2, 1), (0, 1, 5, 4), (0, 4, 7, 3), (1, 2, 6, 5), (2, 3,
 
 
 def map_degree(count: int) -> int:
-    """Degree of the map of elements of so many nodes: 1 for 8, 2 for 27; ValueError for any other number."""
+    """Return the degree of the map for this number of nodes: 1 for 8, 2 for 27; ValueError for any other number."""
     if count not in (8, 27):
-        raise ValueError(f"elements have {count} nodes; allowed are 8 and 27")
+        raise ValueError(f"elements have {count} nodes; allowed: 8, 27")
     return 1 if count == 8 else 2
 
 
 @lru_cache
 def tensor_order(count: int) -> np.ndarray:
-    """Place of each node in the tensor order, x fastest: nodes_gmsh = nodes_tensor[tensor_order(count)]."""
+    """Return the index of each node in tensor order, x fastest: nodes_gmsh = nodes_tensor[tensor_order(count)]."""
     degree = map_degree(count)
     steps = np.array(_STEPS_8 if degree == 1 else _STEPS_27)
     order = steps @ [1, degree + 1, (degree + 1) ** 2]
@@ -58,19 +58,19 @@ def tensor_order(count: int) -> np.ndarray:
 
 
 def reference_nodes(count: int) -> np.ndarray:
-    """Reference coordinates of the nodes, shape (count, 3)."""
+    """Return the reference coordinates of the nodes, shape (count, 3)."""
     degree = map_degree(count)
     return np.array(_STEPS_8 if degree == 1 else _STEPS_27) * (2.0 / degree) - 1.0
 
 
 def shape_functions(reference: np.ndarray, count: int) -> np.ndarray:
-    """N_a at reference points (..., 3): shape (..., count)."""
+    """Return N_a at reference points (..., 3): shape (..., count)."""
     line = lagrange_values(map_degree(count), reference)
     return _product(line[..., 0, :], line[..., 1, :], line[..., 2, :], count)
 
 
 def shape_derivatives(reference: np.ndarray, count: int) -> np.ndarray:
-    """dN_a / dxi_d at reference points (..., 3): shape (..., 3, count)."""
+    """Return dN_a / dxi_d at reference points (..., 3): shape (..., 3, count)."""
     degree = map_degree(count)
     value, slope = lagrange_values(degree, reference), lagrange_derivatives(degree, reference)
     factors = [[slope if axis == d else value for axis in range(3)] for d in range(3)]
@@ -84,7 +84,7 @@ def _product(x: np.ndarray, y: np.ndarray, z: np.ndarray, count: int) -> np.ndar
 
 @lru_cache
 def _gll_tables(count: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """N (points, count) and dN/dxi (3 * points, count) at the GLL points, x fastest."""
+    """Return N (points, count) and dN/dxi (3 * points, count) at the GLL points, x fastest."""
     line = gll_points(degree)
     z, y, x = np.meshgrid(line, line, line, indexing="ij")
     reference = np.stack([x, y, z], axis=-1).reshape(-1, 3)
@@ -93,16 +93,16 @@ def _gll_tables(count: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gll_positions(nodes: np.ndarray, degree: int) -> np.ndarray:
-    """Positions of the GLL points, m, shape (elements, k, j, i, 3)."""
+    """Return the positions of the GLL points, m, shape (elements, k, j, i, 3)."""
     elements, count, _ = nodes.shape
     values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[0].T
     return np.moveaxis(values.reshape(elements, 3, *(degree + 1,) * 3), 1, -1)
 
 
 def jacobian_matrix(nodes: np.ndarray, degree: int) -> np.ndarray:
-    """J_cd = dx_c / dxi_d at the GLL points, m, shape (elements, k, j, i, 3, 3).
+    """Return J_cd = dx_c / dxi_d at the GLL points, m, shape (elements, k, j, i, 3, 3).
 
-    A view whose points lie together in memory, which lets determinant and inverse run along them.
+    The result is a view with contiguous points, so that determinant and inverse are vectorized along them.
     """
     elements, count, _ = nodes.shape
     values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[1].T
@@ -110,14 +110,14 @@ def jacobian_matrix(nodes: np.ndarray, degree: int) -> np.ndarray:
 
 
 def determinant(matrix: np.ndarray) -> np.ndarray:
-    """Determinants of matrices (..., 3, 3); of the Jacobian matrix, m^3."""
+    """Return the determinants of matrices (..., 3, 3); of the Jacobian matrix, m^3."""
     return sum(matrix[..., 0, d] * _cofactor(matrix, 0, d) for d in range(3))
 
 
 def metric(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inverse [d, c] = dxi_d / dx_c (1/m) and determinant (m^3) of Jacobian matrices (..., 3, 3).
+    """Return inverse [d, c] = dxi_d / dx_c (1/m) and determinant (m^3) of Jacobian matrices (..., 3, 3).
 
-    By cofactors; infinite or NaN where the determinant is 0: look for bad elements first.
+    By cofactors; infinite or NaN if the determinant is 0: check for bad elements first.
     """
     jacobian = determinant(matrix)
     inverse = np.moveaxis(np.empty((3, 3, *jacobian.shape)), (0, 1), (-2, -1))
@@ -134,7 +134,7 @@ def _cofactor(m: np.ndarray, row: int, column: int) -> np.ndarray:
 
 
 def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
-    """Volume of each element, m^3, by GLL quadrature: exact from degree 2 on for 8 nodes, 3 for 27 nodes."""
+    """Return the volume of each element, m^3, by GLL quadrature: exact for degree >= 2 (8 nodes) or >= 3 (27 nodes)."""
     weights = gll_weights(degree)
     return np.einsum("ekji,k,j,i->e", determinant(jacobian_matrix(nodes, degree)), weights, weights, weights)
 
@@ -143,10 +143,10 @@ def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
 
 
 def reference_coordinates(nodes: np.ndarray, points: np.ndarray, iterations: int = 50) -> np.ndarray:
-    """xi of `points` (m, 3) in the elements of the same row of `nodes` (m, 8 or 27, 3); NaN where there is none.
+    """Return xi of `points` (m, 3) in the elements of the same row of `nodes` (m, 8 or 27, 3); NaN without solution.
 
-    Newton's method from the nearest of 5 x 5 x 5 points, each step kept below 1 and halved while the distance to the
-    point grows. Converged means a step below 1e-12, after which one more is made.
+    Newton's method starts from the nearest of 5 x 5 x 5 points; each step is limited to 1 and halved while the distance
+    to the point grows. Convergence means a step below 1e-12, after which one more is made.
     """
     degree = 4
     xi = np.empty(points.shape)
@@ -183,7 +183,7 @@ def _newton_step(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.nd
         step /= np.maximum(np.abs(step).max(axis=1, initial=0.0), 1.0)[:, None]
     distance = np.linalg.norm(misfit, axis=1)
     for _ in range(6):
-        # Steps at the level of rounding need not come closer.
+        # Steps at the level of round-off may fail to reduce the misfit.
         farther = np.linalg.norm(_misfit(nodes, points, xi + step), axis=1) > distance
         farther &= np.abs(step).max(axis=1, initial=0.0) > 1e-8
         if not farther.any():
@@ -196,14 +196,14 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     """Return every element that contains each of `points` (p, 3), by point and element: several for a point on a shared
     face, edge or vertex. The excess is that of the largest |xi_d| over 1.
 
-    tolerance : how far outside [-1, 1] a reference coordinate may be and still count as inside.
+    tolerance : amount by which a reference coordinate may exceed [-1, 1] and still count as inside.
     A point in no element does not appear in the result.
     """
     low, high = bounding_boxes(nodes)
     margin = tolerance * (high - low).max(axis=1, initial=0.0)[:, None]
     element, point = _candidates(low - margin, high + margin, points)
     xi = reference_coordinates(nodes[element], points[point])
-    inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN is not
+    inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN does not satisfy this
     element, point, xi = element[inside], point[inside], xi[inside]
     order = np.lexsort((element, point))
     xi = xi[order]
@@ -212,9 +212,9 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
 
 
 def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest coordinates (elements, 3) of boxes that surely hold the elements.
+    """Return the minimum and maximum coordinates (elements, 3) of boxes that contain the elements.
 
-    A curved element may bulge beyond its nodes, but never beyond the control points of its Bernstein form.
+    A curved element may extend beyond its nodes, but never beyond the control points of its Bernstein form.
     """
     if map_degree(nodes.shape[1]) == 2:
         line = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, -0.5], [0.0, 0.0, 1.0]])
@@ -224,7 +224,7 @@ def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _candidates(low: np.ndarray, high: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(element, point) of all points within the boxes, by way of a grid that sorts the points into cells."""
+    """Return (element, point) of all points within the boxes, by a grid that sorts the points into cells."""
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if not len(points) or not len(low):
         return nothing
@@ -255,7 +255,7 @@ def _candidates(low: np.ndarray, high: np.ndarray, points: np.ndarray) -> tuple[
 
 
 def _points_in_ranges(counts: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Number of points in the cells first..last (both included), by sums over all lower cells."""
+    """Return the number of points in the cells first..last (both included), by sums over all lower cells."""
     sums = np.pad(counts, ((1, 0),) * 3).cumsum(0).cumsum(1).cumsum(2)
     ends = np.stack([first, last + 1])
     total = np.zeros(len(first), dtype=np.int64)
@@ -265,7 +265,7 @@ def _points_in_ranges(counts: np.ndarray, first: np.ndarray, last: np.ndarray) -
 
 
 def _ranges(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row r counts[r] times, beside 0, 1, ..., counts[r] - 1."""
+    """Return row r counts[r] times, and 0, 1, ..., counts[r] - 1."""
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
 
@@ -275,12 +275,12 @@ def _ranges(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Quality:
-    """Measures of each element, shape (elements,).
+    """Quality measures of each element, shape (elements,).
 
-    jacobian : smallest determinant at the GLL points, m^3. jacobian_ratio : smallest over largest, 1 for a box.
-    skewness : equiangle skewness of the straight-edged faces, max over angles of (a - 90) / 90 and (90 - a) / 90: 0 for
-    right angles, 1 where an angle has closed. edge_ratio : longest straight edge over shortest.
-    distance : smallest distance of neighbouring GLL points, m.
+    jacobian : minimum determinant at the GLL points, m^3. jacobian_ratio : minimum over maximum, 1 for a box. skewness
+    : equiangle skewness of the straight-edged faces, max over angles of (a - 90) / 90 and (90 - a) / 90: 0 for right
+    angles, 1 for a degenerate angle. edge_ratio : longest straight edge over shortest. distance : minimum distance of
+    neighboring GLL points, m.
     """
 
     jacobian: np.ndarray
@@ -291,7 +291,7 @@ class Quality:
 
 
 def quality(nodes: np.ndarray, degree: int = 4) -> Quality:
-    """Quality measures of every element."""
+    """Return the quality measures of every element."""
     jacobian = determinant(jacobian_matrix(nodes, degree)).reshape(len(nodes), -1)
     edges = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1)
     distance = np.min([d.reshape(len(nodes), -1).min(axis=1) for d in _distances(nodes, degree)], axis=0)
@@ -301,7 +301,7 @@ def quality(nodes: np.ndarray, degree: int = 4) -> Quality:
 
 
 def skewness(nodes: np.ndarray) -> np.ndarray:
-    """Equiangle skewness, shape (elements,), from the 24 angles of the faces."""
+    """Return the equiangle skewness, shape (elements,), from the 24 angles of the faces."""
     corner = nodes[:, FACES]
     to_next, to_last = np.roll(corner, -1, axis=2) - corner, np.roll(corner, 1, axis=2) - corner
     angle = np.arctan2(np.linalg.norm(np.cross(to_next, to_last), axis=-1), (to_next * to_last).sum(-1))
@@ -309,16 +309,16 @@ def skewness(nodes: np.ndarray) -> np.ndarray:
 
 
 def _distances(nodes: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Distances of neighbouring GLL points along z, y and x."""
+    """Return the distances of neighboring GLL points along z, y and x."""
     positions = gll_positions(nodes, degree)
     return [np.sqrt((np.diff(positions, axis=axis) ** 2).sum(-1)) for axis in (1, 2, 3)]
 
 
 def shortest_travel_time(nodes: np.ndarray, degree: int, speed: np.ndarray) -> np.ndarray:
-    """Smallest distance of neighbouring GLL points over vp in each element, s, shape (elements,).
+    """Return the minimum distance of neighboring GLL points over vp in each element, s, shape (elements,).
 
-    The stable time step is this, its least value taken, times the Courant number of the time scheme.
-    speed : vp, m/s, (elements,) or at the GLL points (elements, k, j, i); the faster of two neighbours counts.
+    The stable time step is the minimum of this times the Courant number of the time scheme. speed : vp, m/s,
+    (elements,) or at the GLL points (elements, k, j, i); the larger value of two neighbors counts.
     """
     speed = np.asarray(speed, dtype=float)
     if speed.ndim == 1:
@@ -334,8 +334,8 @@ def shortest_travel_time(nodes: np.ndarray, degree: int, speed: np.ndarray) -> n
 
 @dataclass(frozen=True)
 class BadElements:
-    """Elements whose Jacobian is not positive at every GLL point: indices (m,), corners (m, 8, 3) in m, and the
-    smallest Jacobian (m,) in m^3."""
+    """Elements whose Jacobian is not positive at every GLL point: indices (m,), corners (m, 8, 3) in m, and the minimum
+    Jacobian (m,) in m^3."""
 
     element: np.ndarray
     corners: np.ndarray
@@ -343,7 +343,7 @@ class BadElements:
 
 
 def bad_elements(nodes: np.ndarray, degree: int = 4) -> BadElements:
-    """The inverted, folded or flat elements; a NaN counts as bad."""
+    """Return the inverted, folded or flat elements; a NaN counts as bad."""
     jacobian = determinant(jacobian_matrix(nodes, degree)).reshape(len(nodes), -1).min(axis=1)
     bad = np.flatnonzero(~(jacobian > 0.0))
     return BadElements(bad, nodes[bad, :8], jacobian[bad])
@@ -352,7 +352,7 @@ def bad_elements(nodes: np.ndarray, degree: int = 4) -> BadElements:
 def refuse_bad_elements(
     nodes: np.ndarray, degree: int = 4, *, ids: np.ndarray | None = None, where: str = "mesh"
 ) -> None:
-    """Raise InputError if there are bad elements, naming the worst with id (its index if none given) and corners."""
+    """Raise InputError if there are bad elements, with the ID (default: index) and corners of the worst."""
     bad = bad_elements(nodes, degree)
     if not bad.element.size:
         return
@@ -363,8 +363,8 @@ def refuse_bad_elements(
     many = "1 element is" if count == 1 else f"{count} elements are"
     raise InputError(
         where,
-        f"{many} inverted, folded or flat; the worst is element {name}, of Jacobian {bad.jacobian[worst]:.4g} m^3 "
+        f"{many} inverted, folded or flat; the worst is element {name}, with Jacobian {bad.jacobian[worst]:.4g} m^3 "
         f"and corners {corners} m",
-        "the Jacobian must be positive at every point of an element",
-        "Corners go counter-clockwise round the bottom, seen from above, then round the top",
+        "allowed: a positive Jacobian at every point of an element",
+        "Order the corners counter-clockwise around the bottom, seen from above, then around the top",
     )

@@ -1,5 +1,5 @@
-// Gauss-Lobatto-Legendre points and weights of degree DEGREE and the derivatives of their Lagrange polynomials, computed
-// by the compiler: where an index is known to it, a number is part of the instruction.
+// Gauss-Lobatto-Legendre points and weights of degree DEGREE and the derivatives of their Lagrange polynomials,
+// computed at compile time: for a constant index the value is part of the instruction.
 #pragma once
 
 typedef REAL real;

@@ -12,7 +12,7 @@ is exact for polynomials up to degree 2n - 1 (Canuto et al. 2006, Spectral Metho
     D_{ij} = \ell_j'(x_i) = \frac{\lambda_j / \lambda_i}{x_i - x_j}, \quad D_{ii} = -\sum_{j \ne i} D_{ij}, \qquad
     \lambda_j^{-1} = \prod_{m \ne j} (x_j - x_m).
 
-All is dimensionless and in double precision. Arrays that depend on the degree alone are computed once and read-only.
+All values are dimensionless and in double precision. Arrays that depend only on the degree are cached and read-only.
 Every function raises ValueError for a degree that is not 1 to 10.
 """
 
@@ -27,7 +27,7 @@ DEGREES = range(1, 11)
 
 
 def legendre(degree: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P_n(x) and P_n'(x) by the three-term recurrence, shapes of x."""
+    """Return P_n(x) and P_n'(x) by the three-term recurrence, shapes of x."""
     before, value = np.zeros_like(x), np.ones_like(x)
     derivative_before, derivative = np.zeros_like(x), np.zeros_like(x)
     for n in range(degree):
@@ -40,7 +40,7 @@ def legendre(degree: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache
 def gll_points(degree: int) -> np.ndarray:
-    """The points in rising order, shape (degree + 1,), exactly symmetric about 0.
+    """Return the points in ascending order, shape (degree + 1,), exactly symmetric about 0.
 
     Newton's method for P_n' = 0 from the Chebyshev points -cos(pi i / n), with P_n'' from Legendre's equation
     (1 - x^2) P_n'' = 2 x P_n' - n (n + 1) P_n.
@@ -57,16 +57,16 @@ def gll_points(degree: int) -> np.ndarray:
 
 @lru_cache
 def gll_weights(degree: int) -> np.ndarray:
-    """The quadrature weights, shape (degree + 1,), positive, of sum 2, exactly symmetric."""
+    """Return the quadrature weights, shape (degree + 1,), positive, with sum 2, exactly symmetric."""
     value, _ = legendre(degree, gll_points(degree))
     weights = 2.0 / (degree * (degree + 1) * value**2)
     return _read_only((weights + weights[::-1]) / 2)
 
 
 def lagrange_values(degree: int, x: np.ndarray | float) -> np.ndarray:
-    """l_j(x) at any points: shape (*shape of x, degree + 1).
+    """Return l_j(x) at any points: shape (*shape of x, degree + 1).
 
-    For points in a row this is the matrix that interpolates from the GLL points to them. At a GLL point the values are
+    For a list of points this is the matrix that interpolates to them from the GLL points. At a GLL point the values are
     exactly 0 and 1.
     """
     points = gll_points(degree)
@@ -76,16 +76,16 @@ def lagrange_values(degree: int, x: np.ndarray | float) -> np.ndarray:
 
 
 def lagrange_derivatives(degree: int, x: np.ndarray | float) -> np.ndarray:
-    """l_j'(x) at any points, shape (*shape of x, degree + 1): the derivatives at the GLL points, interpolated."""
+    """Return l_j'(x) at any points, shape (*shape of x, degree + 1): derivatives at the GLL points, interpolated."""
     return lagrange_values(degree, x) @ derivative_matrix(degree)
 
 
 @lru_cache
 def derivative_matrix(degree: int) -> np.ndarray:
-    """D, shape (degree + 1, degree + 1): row i gives the derivative at point i, so f'(x_i) = sum_j D_ij f(x_j).
+    """Return D, shape (degree + 1, degree + 1): f'(x_i) = sum_j D_ij f(x_j).
 
-    The diagonal is minus the sum of the rest of its row, so that constants have no derivative, and D_ij is exactly
-    -D_(n-i)(n-j).
+    The diagonal is minus the sum of the rest of its row, so that the derivative of constants vanishes, and D_ij is
+    exactly -D_(n-i)(n-j).
     """
     points = gll_points(degree)
     distance = points[:, None] - points[None, :]
@@ -100,13 +100,13 @@ def derivative_matrix(degree: int) -> np.ndarray:
 
 @lru_cache
 def interpolation_matrix(degree: int, target: int) -> np.ndarray:
-    """From the GLL points of one degree to those of another: shape (target + 1, degree + 1)."""
+    """Return the matrix from the GLL points of one degree to those of another: shape (target + 1, degree + 1)."""
     return _read_only(lagrange_values(degree, gll_points(target)))
 
 
 def _check(degree: int) -> None:
     if degree not in DEGREES:
-        raise ValueError(f"degree is {degree}; allowed are {DEGREES[0]} to {DEGREES[-1]}")
+        raise ValueError(f"degree is {degree}; allowed: {DEGREES[0]} to {DEGREES[-1]}")
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How the kernels are launched on a CUDA device.
+"""Launches of the kernels on a CUDA device.
 
 The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 """
@@ -22,15 +22,15 @@ PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 BANKS = 32
-CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which take more registers
+CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
 
-# Numbers from plane to plane and from element to element in shared memory, by which threads of a warp meet least often
-# in a bank: at their own points, and on the lines that they differentiate.
+# Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
+# own points, and on the lines that they differentiate.
 STRIDES = {2: (11, 41), 3: (19, 80), 4: (29, 153), 5: (47, 292), 6: (53, 401), 7: (65, 520), 8: (89, 806)}
 
 
 def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
-    """What `elements.cu` is compiled for."""
+    """Return the definitions for compiling `elements.cu`."""
     own = device_layout("cuda", degree)
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "single" and kind.map == "triquadratic":
@@ -45,7 +45,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Everything that a run may compile: file, defines, least compute capability."""
+    """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real}, (0, 0)
         for degree in BLOCKS:
@@ -57,9 +57,9 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 
 
 def line_table(degree: int) -> np.ndarray:
-    """Where in shared memory the lines along i and along j start that each thread differentiates, (2, threads).
+    """Return the offsets in shared memory of the lines along i and j that each thread differentiates, (2, threads).
 
-    Lines that start in the same bank are dealt out to different warps.
+    Lines that start in the same bank are distributed to different warps.
     """
     own, n = device_layout("cuda", degree), degree + 1
     plane, element = STRIDES[degree]
@@ -73,7 +73,7 @@ def line_table(degree: int) -> np.ndarray:
 
 
 def _dealt(lines: list[int], warps: int) -> list[list[int]]:
-    """Lines for each warp, as many as its threads; those of one bank go to different ones, the largest groups first."""
+    """Return the lines of each warp, one per thread; those of one bank in different warps, the largest groups first."""
     room = [min(WARP, max(0, len(lines) - WARP * warp)) for warp in range(warps)]
     hands: list[list[int]] = [[] for _ in range(warps)]
     banks: dict[int, list[int]] = {}
@@ -90,7 +90,7 @@ def _dealt(lines: list[int], warps: int) -> list[list[int]]:
 
 
 class ElementKernel:
-    """`add_forces` for one kind of elements."""
+    """Kernel `add_forces` for one kind of elements."""
 
     def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
         own = device_layout("cuda", degree)
@@ -100,7 +100,7 @@ class ElementKernel:
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:
-        """See `element_kernels.make_add_forces`. The blocks of each colour are a launch of their own."""
+        """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
         named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"lines": self.lines}
         program = self.backend.program(PACKAGE, ELEMENTS_FILE, self.defines)
         begin = named["begin"]
@@ -121,12 +121,12 @@ class HexahedralPointKernels(PointKernels):
         self.points("update_displacement", named["count"], named)
 
     def listed(self, kernel: str, *arguments: Any) -> None:
-        """Launch one of the kernels `LISTED`: a thread for each of the points in a list."""
+        """Launch one of the kernels `LISTED`: one thread per point in a list."""
         named = self.named(kernel, arguments)
         self.points(kernel, named["point"].size, named | {"count": named["point"].size})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a location."""
+        """See `point_kernels.sample`; one warp per location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
@@ -134,20 +134,20 @@ class HexahedralPointKernels(PointKernels):
         self.points("sample", count * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; a warp has one of the values."""
+        """See `point_kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)
         self.points("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
 
 
 def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
-    """The kernels on a CUDA device, to be called as those on the CPU, and how blocks are arranged and packed."""
+    """Return the CUDA kernels, callable like those on the CPU, and the layout and packing of blocks."""
     own, points = device_layout("cuda", degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
     lines = backend.upload(line_table(degree), np.uint16)
     made: dict[ElementKind, ElementKernel] = {}
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """(places, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic ones; 0 without
-        an element."""
+        """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic moduli; 0
+        without an element."""
         if moduli.ndim > 2:
             parts = [own.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
             return np.stack(parts, axis=-1 if len(parts) == 2 else 2)
@@ -156,7 +156,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         return np.where(empty[:, None], 0, packed)
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
-        """(places, 12, 24 or 84), see `map.cuh`."""
+        """Return (slots, 12, 24 or 84), see `map.cuh`."""
         return own.of_elements(MAP_PACKERS[kind.map](coefficients), slots)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
@@ -172,7 +172,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
 
 
 def pack_affine(coefficients: np.ndarray) -> np.ndarray:
-    """Nine cofactors and 1 / J of parallelepipeds, (elements, 12)."""
+    """Return nine cofactors and 1 / J of parallelepipeds, (elements, 12)."""
     matrix = np.stack([coefficients[..., 0, 0, 1], coefficients[..., 0, 1, 0], coefficients[..., 1, 0, 0]], axis=1)
     packed = np.zeros((len(matrix), 12))
     packed[:, :9] = np.stack([np.cross(matrix[:, d - 2], matrix[:, d - 1]) for d in range(3)], axis=1).reshape(-1, 9)
@@ -181,12 +181,12 @@ def pack_affine(coefficients: np.ndarray) -> np.ndarray:
 
 
 def pack_trilinear(coefficients: np.ndarray) -> np.ndarray:
-    """(elements, 24)."""
+    """Return (elements, 24)."""
     return coefficients.reshape(len(coefficients), -1)
 
 
 def pack_triquadratic(coefficients: np.ndarray) -> np.ndarray:
-    """(elements, 84): a number of no account after the 27 of each component."""
+    """Return (elements, 84), with padding after the 27 coefficients of each component."""
     padded = np.zeros((len(coefficients), 3, 28))
     padded[:, :, :27] = coefficients.reshape(len(coefficients), 3, 27)
     return padded.reshape(-1, 84)

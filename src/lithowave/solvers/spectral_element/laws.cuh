@@ -7,8 +7,8 @@ struct Stress {
     real xx, yy, zz, yz, xz, xy;
 };
 
-// Moduli on the line of points of a thread: at every point (VARYING), or one set for the element. `g` is the gradient,
-// [3 * component + axis].
+// Moduli on the line of points of a thread: at every point (VARYING), or one set per element. `g` is the gradient, [3 *
+// component + axis].
 #if ANISOTROPIC
 struct LineLaw {
     const real* c;

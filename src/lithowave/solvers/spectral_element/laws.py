@@ -8,12 +8,12 @@ from lithowave.backends.loops import U, row_of
 
 
 def make_isotropic_law(step: int) -> Callable:
-    """The law for moduli whose components are `step` numbers apart."""
+    """Return the law for moduli whose components are `step` entries apart."""
     S = U(step)
 
     @row_of(step)
     def isotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
-        """sigma = scale (lambda tr(e) I + 2 mu e); moduli: lambda, mu at `at` and a step further."""
+        """Return sigma = scale (lambda tr(e) I + 2 mu e); moduli: lambda, mu at `at` and `at` + `step`."""
         lam, mu = scale * moduli[at], scale * moduli[at + S]
         trace, twice = lam * (xx + yy + zz), mu + mu
         return (
@@ -24,12 +24,12 @@ def make_isotropic_law(step: int) -> Callable:
 
 
 def make_anisotropic_law(step: int) -> Callable:
-    """The law for moduli whose components are `step` numbers apart."""
+    """Return the law for moduli whose components are `step` entries apart."""
     S = tuple(U(number * step) for number in range(21))
 
     @row_of(step)
     def anisotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
-        """sigma = scale C : e; moduli: the upper triangle of Voigt's matrix by rows, order xx, yy, zz, yz, xz, xy."""
+        """Return sigma = scale C : e; moduli: upper triangle of Voigt's matrix by rows (xx, yy, zz, yz, xz, xy)."""
         e1, e2, e3 = scale * xx, scale * yy, scale * zz
         e4, e5, e6 = scale * (yz + zy), scale * (xz + zx), scale * (xy + yx)
         c = moduli

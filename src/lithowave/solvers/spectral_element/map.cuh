@@ -1,6 +1,6 @@
-// The map of an element from the reference cube, along the line of points that a thread has: (i, j) fixed, k running.
+// Map of an element from the reference cube, along the line of points of a thread: (i, j) fixed, k running.
 //
-// cofactors : M = J inv(dx/dxi), rows along xi, eta, zeta. Trilinear and triquadratic maps come as monomials
+// cofactors : M = J inv(dx/dxi), rows along xi, eta, zeta. Trilinear and triquadratic maps are stored as monomials
 // [component][power of zeta][of eta][of xi]; parallelepipeds as their nine cofactors and 1 / J.
 #pragma once
 
@@ -63,7 +63,7 @@ struct LineMap {
 };
 
 #else
-constexpr int MAP_SIZE = 84;  // 28 for a component, the last of them unused
+constexpr int MAP_SIZE = 84;  // 28 per component, the last of them unused
 
 struct LineMap {
     real along_x[3][3], along_y[3][3], along_z[3][2];

@@ -1,4 +1,4 @@
-"""Moduli and density of elements: one set for each material, or values at every point."""
+"""Moduli and density of elements: one set per material, or values at every point."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ UPPER = np.triu_indices(6)
 
 @dataclass(frozen=True)
 class ElementMaterials:
-    """What the elements are made of.
+    """Materials of the elements.
 
-    number : material of each element, of those in the tables. stiffness : (materials, 6, 6), Pa, Voigt's order xx, yy,
-    zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase speeds, m/s. Where
-    the ground varies, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and there is one material,
-    which only tells extremes.
+    number : index of each element's material in the tables. stiffness : (materials, 6, 6), Pa, Voigt's order xx, yy,
+    zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase velocities, m/s. If
+    the model varies within elements, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and the only
+    material states the extremes.
     """
 
     number: np.ndarray
@@ -30,13 +30,13 @@ class ElementMaterials:
 
     @property
     def varying(self) -> bool:
-        """Whether there are values at every point."""
+        """True if there are values at every point."""
         return self.values is not None
 
     def moduli(self, elements: np.ndarray | None) -> np.ndarray:
-        """Of some elements (None: all): (elements, c), or (elements, c, k, j, i) where they vary.
+        """Return the moduli of some elements (None: all): (elements, c), or (elements, c, k, j, i) if they vary.
 
-        c is lambda, mu, or, for anisotropic elements, which never stand among isotropic ones, the 21 of the upper
+        c is lambda, mu, or, for anisotropic elements, which are never mixed with isotropic ones, the 21 of the upper
         triangle by rows.
         """
         some = slice(None) if elements is None else elements
@@ -49,20 +49,20 @@ class ElementMaterials:
         return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1)[number]
 
     def density(self) -> np.ndarray:
-        """(elements, 1), or (elements, points) where it varies, kg/m^3."""
+        """Return (elements, 1), or (elements, points) if it varies, kg/m^3."""
         if self.values is not None:
             return self.values[2].reshape(len(self.number), -1)
         return self.rho[self.number][:, None]
 
     def speed(self) -> np.ndarray:
-        """Fastest wave, m/s: (elements, 1), or (elements, points)."""
+        """Return the velocity of the fastest wave, m/s: (elements, 1), or (elements, points)."""
         if self.values is not None:
             lam, mu, rho = self.values.reshape(3, len(self.number), -1)
             return np.sqrt((lam + 2 * mu) / rho)
         return self.fastest[self.number][:, None]
 
     def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
+        """Return Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
         if self.values is not None:
             lam, mu, rho = self.values[:, elements][:, :, places[:, 0], places[:, 1], places[:, 2]].astype(float)
             return isotropic_stiffness(lam, mu), rho
@@ -70,7 +70,7 @@ class ElementMaterials:
         return self.stiffness[number], self.rho[number]
 
     def within(self, element: int, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Voigt's matrix and rho at a place in an element; weights (k, j, i) interpolate."""
+        """Return Voigt's matrix and rho at a point in an element; weights (k, j, i) interpolate."""
         if self.values is not None:
             lam, mu, rho = (float((part[element] * weights).sum()) for part in self.values)
             return isotropic_stiffness(np.array(lam), np.array(mu)), rho
@@ -79,7 +79,7 @@ class ElementMaterials:
 
 
 def isotropic_stiffness(lam: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """Voigt's matrix (..., 6, 6)."""
+    """Return Voigt's matrix (..., 6, 6)."""
     matrix = np.zeros((*np.shape(lam), 6, 6))
     matrix[..., :3, :3] = np.asarray(lam)[..., None, None]
     for row in range(6):
@@ -88,7 +88,7 @@ def isotropic_stiffness(lam: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 
 def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
-    """Constant materials from descriptions that have `rho`, `stiffness_matrix()`, `is_anisotropic`, `speed_range`."""
+    """Return constant materials from objects with `rho`, `stiffness_matrix()`, `is_anisotropic`, `speed_range`."""
     return ElementMaterials(
         number,
         np.array([one.stiffness_matrix() for one in properties]),
@@ -100,9 +100,10 @@ def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
 
 
 def sampled_materials(medium: Any, positions: Any, elements: int, points: int, dtype: Any) -> ElementMaterials:
-    """Values of a medium at every point of every element.
+    """Return values of a medium at every point of every element.
 
-    medium : has sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j, i, 3),
+    medium : object with sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j,
+    i, 3),
     m.
     """
     values = np.empty((3, elements, points, points, points), dtype)

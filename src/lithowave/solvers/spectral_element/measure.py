@@ -1,4 +1,4 @@
-"""Short measurements of the spectral-element kernels: for predictions (`check`) and for `bench`."""
+"""Short measurements of the spectral-element kernels for `check` and `bench`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import curved, layered_box
+from lithowave.mesh.hexahedra import curved
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
@@ -25,10 +26,10 @@ def synthetic_plan(
     counts: tuple[int, int, int], degree: int, precision: str, kind: ElementKind, *, absorbing: bool = True,
     deterministic: bool = False,
 ) -> SpectralElementPlan:  # fmt: skip
-    """A box of elements of one kind, free on top and absorbing elsewhere, for measurements.
+    """Return the plan of a box of elements of one kind, free on top and absorbing elsewhere, for measurements.
 
-    Trilinear and triquadratic elements are deformed by smooth waves; the moduli of varying ones differ from point to
-    point.
+    Trilinear and triquadratic elements are deformed by smooth waves; the moduli of varying elements differ between
+    points.
     """
     ends = [(0.0, SIZE * count) for count in counts]
     mesh = layered_box(ends[0], ends[1], [0.0, -ends[2][1]], [(SIZE, SIZE)]).local()
@@ -43,7 +44,7 @@ def synthetic_plan(
 
 
 def deformed(mesh: Any, shape: str) -> Any:
-    """The mesh bent by waves some elements long, by up to a tenth of an element."""
+    """Return the mesh deformed by waves of a few elements' length, by up to a tenth of an element."""
 
     def bend(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         a, b, c = (2 * np.pi * one / (6.3 * SIZE) for one in (x, y, z))
@@ -56,7 +57,7 @@ def deformed(mesh: Any, shape: str) -> Any:
 
 
 def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision: str) -> ElementMaterials:
-    """Moduli that vary by a tenth from point to point, or one set for all elements."""
+    """Return moduli that vary by a tenth between points, or one set for all elements."""
     mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
     values = None
     if kind.varying:
@@ -73,7 +74,7 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
 
 
 def fill_with_noise(solver: SpectralElementSolver) -> None:
-    """Small random momenta: zeros and denormal numbers have speeds of their own."""
+    """Fill the momenta with small random values: zeros and denormal numbers change the speed."""
     random = np.random.default_rng(1)
     mass = solver.plan.element_statistics.mass
     momentum = np.zeros((len(mass) + 1, 4), solver.backend.dtype)
@@ -83,9 +84,9 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
 
 
 def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> float:
-    """Predicted time of the loop, s: a few steps of a small box of each kind of elements, scaled.
+    """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements.
 
-    Elements, damped points and receivers are scaled apart: a small box has more of its points on its sides.
+    Elements, damped points and receivers are scaled separately: a small box has more of its points on its sides.
     """
     kinds, place = plan.kinds
     members = np.bincount(place, minlength=len(kinds)).tolist()
@@ -104,7 +105,7 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 def sample_solver(
     plan: SpectralElementPlan, backend: Any, kind: ElementKind, count: int, *, absorbing: bool
 ) -> SpectralElementSolver:
-    """A cube of at most `count` elements of a kind, as many as are enough for this device and its memory."""
+    """Return a cube of at most `count` elements of a kind, representative of this device and within its memory."""
     most = max(1, min(count, SAMPLE_ELEMENTS[backend.name], affordable_elements(plan, backend)))
     side = max(4, math.ceil(most ** (1 / 3)))
     made = synthetic_plan(

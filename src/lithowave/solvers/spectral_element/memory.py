@@ -1,4 +1,4 @@
-"""How much memory a run of a plan takes, on a device and in main memory."""
+"""Memory requirement of a run of a plan, on a device and in main memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, Elemen
 from lithowave.solvers.spectral_element.faces import face_points
 
 KEY = 8  # bytes
-COMPONENTS = 4  # of a point in an array: x, y, z, and the mass's part
-PACKED_PART = 8  # bytes of a number of moduli and maps while they are packed
+COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
+PACKED_PART = 8  # bytes of a value of moduli and maps while they are packed
 
 
 def field_bytes(plan: Any) -> int:
-    """Displacements, momenta, and momenta before at damped points; what is kept and sent of points shared by ranks."""
+    """Return the bytes of u, p, p before at damped points, and the saved and sent momenta of points shared by ranks."""
     shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
     values = 2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count + 3 * shared + 6 * sent
     return plan.value_bytes * values + 8 * (3 * shared + 2 * sent)
 
 
 def state_bytes(plan: Any) -> int:
-    """Displacements and momenta of points, and momenta before of damped points, with their keys."""
+    """Return the bytes of u and p of points, and p before of damped points, with their keys."""
     return (KEY + 6 * plan.value_bytes) * plan.total_points + (KEY + 3 * plan.value_bytes) * plan.damped_point_count
 
 
@@ -46,7 +46,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
 
 def members(plan: Any) -> Iterator[tuple[Any, int]]:
-    """Kinds of elements, and how many there are of each, outer ones apart from inner ones: as they are grouped."""
+    """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
     for number, kind in enumerate(kinds):
         for outer in (True, False):
@@ -71,7 +71,7 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
 
 
 def damped_point_count(plan: Any) -> int:
-    """Points of absorbing faces and of elements in the absorbing layer."""
+    """Return the number of points of absorbing faces and of elements in the absorbing layer."""
     damped = np.zeros(plan.total_points, bool)
     damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
     plan.border.combine(damped, plan.ranks, np.maximum)
@@ -82,13 +82,13 @@ def damped_point_count(plan: Any) -> int:
 
 
 def plan_bytes(plan: Any) -> int:
-    """The mesh, the numbers and maps of its elements, its survey and its materials: they stay in main memory."""
+    """Return the bytes of the mesh, its point indices, maps, statistics and materials, which stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
     return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan)
 
 
 def setup_bytes(plan: Any) -> int:
-    """Moduli and maps of the largest group, in double precision, while they are packed."""
+    """Return the bytes of moduli and maps of the largest group, in double precision, while they are packed."""
     indices = 4 * (plan.degree + 1) ** 3
     largest = max(
         (lean_bytes(plan.degree, plan.value_bytes, kind) - indices) * count for kind, count in members(plan)
@@ -97,7 +97,7 @@ def setup_bytes(plan: Any) -> int:
 
 
 def sampling_bytes(plan: Any, simulation: Any) -> int:
-    """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
+    """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has polynomials in double precision and on the device, and moduli if stress is read.
     """

@@ -1,4 +1,4 @@
-"""What is told of the whole mesh, when each rank has only a part of it: counts, quality, and where it is worst."""
+"""Statistics of the global mesh, when each rank has only a part: counts, quality, and the worst element."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from lithowave.mesh.numbering import EDGES
 from lithowave.mesh.quality_report import described, element_measures
 
 PART = 20_000
-LARGEST = ("longest_edge", "edge_ratio", "skewness")  # of these measures the largest value is the worst
+LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the largest value is the worst
 
 
 @dataclass(frozen=True)
 class GlobalMeshStatistics:
-    """Of all ranks together.
+    """Statistics of all ranks together.
 
-    elements, points : their numbers, each counted once. kinds : number of elements of each kind, by name. faces : of
-    each kind of boundary. quality : see `quality_report`; elements by their numbers in the whole mesh. worst_place :
-    of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time step. fewest_points,
-    slowest_speed, slowest_place : points in a wavelength at 1 Hz where they are fewest, vs there, m/s. memory_bytes.
+    elements, points : global numbers, each counted once. kinds : number of elements of each kind, by name. faces :
+    number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices. worst_place
+    : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time step.
+    fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and location.
+    memory_bytes.
     """
 
     elements: int
@@ -41,7 +42,7 @@ class GlobalMeshStatistics:
 
 
 def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
-    """Collective: all ranks have a part and get the same."""
+    """Collect the statistics of all ranks (collective call); all ranks return the same."""
     parts = plan.ranks.all_gather(_own_facts(plan))
     kinds: dict[tuple, int] = {}
     for part in parts:
@@ -59,22 +60,22 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
 
 
 def _lowest(found: Iterable[tuple]) -> tuple:
-    """Of (value, element, ...) the one of the lowest value; among values equal but for rounding that of the lowest
-    element."""
+    """Return the item (value, element, ...) with the lowest value; among values equal up to round-off, the one with the
+    lowest element."""
     found = list(found)
     least = min(one[0] for one in found)
     return min((one for one in found if one[0] <= least + 1e-9 * abs(least)), key=lambda one: one[1])
 
 
 def lowest_element(values: np.ndarray, numbers: np.ndarray) -> int:
-    """The element of the lowest value; among values equal but for rounding that of the lowest number."""
+    """Return the element of the lowest value; among values equal up to round-off, the lowest index."""
     least = values.min()
     near = np.flatnonzero(values <= least + 1e-9 * abs(least))
     return int(near[np.argmin(numbers[near])])
 
 
 def _own_facts(plan: Any) -> dict[str, Any]:
-    """What `gather_mesh_statistics` puts together, of this rank's part."""
+    """Return the contribution of this rank's part to `gather_mesh_statistics`."""
     numbers = plan.mesh.numbers_in_whole
     kinds, place = plan.kinds
     counts = np.bincount(place, minlength=len(kinds)).tolist()
@@ -83,7 +84,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     speed = float(plan.materials.speed()[worst].max())
     return {
         "elements": plan.element_count,
-        "points": plan.total_points - len(plan.border.of_lower_ranks),
+        "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
         "kinds": {
             (kind.map == "affine", kind.anisotropic, kind_name(kind)): count
             for kind, count in zip(kinds, counts, strict=True)
@@ -97,12 +98,12 @@ def _own_facts(plan: Any) -> dict[str, Any]:
 
 
 def kind_name(kind: Any) -> str:
-    """For people."""
+    """Return the name of a kind for display."""
     return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
 
 
 def _coarsest(plan: Any) -> tuple[float, int, float, str]:
-    """Fewest points in a wavelength at 1 Hz, the number of the element there, its vs, m/s, and its place."""
+    """Return the minimum points per wavelength at 1 Hz, the element's index, its vs, m/s, and its location."""
     points = np.empty(plan.element_count)
     for first in range(0, plan.element_count, PART):
         some = slice(first, first + PART)
@@ -115,8 +116,8 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str]:
 
 
 def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
-    """`quality_report` of this part, but elements have their numbers in the whole mesh, and of elements that are equal
-    but for rounding the first counts. And the place of the worst."""
+    """Return `quality_report` of this part with global element indices (the first of elements that are equal up to
+    round-off), and the location of the worst element."""
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
     measures = element_measures(mesh, plan.degree)
     report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}

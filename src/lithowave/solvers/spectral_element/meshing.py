@@ -1,4 +1,4 @@
-"""The mesh of an experiment: read from a file, or built from the domain with faces on interfaces and topography."""
+"""Mesh of a simulation: imported from a file, or generated from the domain, with interfaces and topography."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import BoxPlan, HexahedralMesh, curved, plan_box
+from lithowave.mesh.hexahedra import HexahedralMesh, curved
+from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -30,20 +31,20 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
     from lithowave.mesh.partition import Rectangle
 
-GROWTH = 1.15  # of the elements of an absorbing layer, from one to the next outwards
+GROWTH = 1.15  # growth of the elements of an absorbing layer, from one to the next outwards
 LAYER_WAVELENGTHS, FEWEST_IN_LAYER = 12.0, 4  # thickness of a layer in shortest wavelengths; elements
 
 
 @dataclass(frozen=True)
 class AbsorbingLayer:
-    """Extra elements around the domain: thickness beyond each face, m (0: none), as x_min, x_max, y_min, ..."""
+    """Additional elements around the domain: thickness beyond each face, m (0: none), as x_min, x_max, y_min, ..."""
 
     domain: tuple[tuple[float, float], ...]
     thickness: dict[str, float]
 
     def depth(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """How far positions (..., 3) lie outside the domain, as a part of the layer's thickness, the largest counting;
-        and the least thickness, m."""
+        """Return the depth of positions (..., 3) in the layer as a fraction of its thickness, the maximum over the
+        axes, and the minimum thickness, m."""
         found = np.zeros(positions.shape[:-1])
         for axis, (low, high) in enumerate(self.domain):
             for side, beyond in (("min", low - positions[..., axis]), ("max", positions[..., axis] - high)):
@@ -55,9 +56,9 @@ class AbsorbingLayer:
 
 @dataclass(frozen=True)
 class MeshedModel:
-    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the layer.
+    """Mesh, materials of its elements, the kind of its outer faces (element, local face), and the layer.
 
-    element_size : m, along the surface, of the whole mesh as all ranks know it; None: the median of the elements.
+    element_size : m, along the surface, of the global mesh; None: the median of the elements.
     """
 
     mesh: HexahedralMesh
@@ -68,11 +69,11 @@ class MeshedModel:
 
 
 def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
-    """The mesh of a simulation with its materials; of several ranks each has its part.
+    """Return the mesh of a simulation with its materials; with several ranks each has its part.
 
     Raises
     ------
-    InputError : the mesh file, its groups or the domain cannot be meshed; there are too many ranks for it.
+    InputError : the mesh file, its groups or the domain cannot be meshed; there are too many ranks.
     """
     if simulation.solver.mesh is not None:
         return _read(simulation, ranks)
@@ -87,11 +88,11 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
 
 
 def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
-    """Only the root reads the file."""
+    """Read the file on the root and distribute the mesh."""
     if simulation.boundaries.absorption == "layer":
         raise InputError(
-            "boundaries.absorption", "a layer cannot be put around a mesh that is read",
-            "Allowed with solver.mesh: stacey", "or make the layer part of the mesh",
+            "boundaries.absorption", "absorbing layers are not supported for an imported mesh",
+            "allowed with solver.mesh: stacey", "set boundaries.absorption to stacey, or include the layer in the mesh",
         )  # fmt: skip
     grouped = simulation.material.kind == "groups"
 
@@ -99,7 +100,7 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
         if not ranks.is_root:
             return None, None, 0.0
         mesh = read_hexahedral_mesh(simulation.solver.mesh, "solver.mesh")
-        if grouped:  # a part has not all groups: materials are numbered as the description has them
+        if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
             mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
         if ranks.size == 1:
             return mesh, None, typical_size(mesh)
@@ -118,13 +119,13 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
 
 
 def typical_size(mesh: HexahedralMesh) -> float:
-    """Median edge along the first local axis, m."""
+    """Return the median edge along the first local axis, m."""
     first, second = (mesh.vertices[mesh.elements[:, corner]] for corner in (0, 1))
     return float(np.median(np.linalg.norm(second - first, axis=1)))
 
 
 def _of_whole(materials: ElementMaterials, ranks: Ranks) -> ElementMaterials:
-    """With the extremes of the whole mesh, where they come from its points."""
+    """Return the materials with the extremes of the global mesh, if they are sampled at points."""
     if not materials.varying:
         return materials
     fastest, slowest = ranks.largest(float(materials.fastest[0])), ranks.smallest(float(materials.slowest[0]))
@@ -133,7 +134,7 @@ def _of_whole(materials: ElementMaterials, ranks: Ranks) -> ElementMaterials:
 
 @dataclass(frozen=True)
 class BuiltBox:
-    """The plan of a built mesh: columns and slabs, tops of the layers and of the ground, m, and the layer around."""
+    """Plan of a generated mesh: columns and slabs, tops of the layers and of the surface, m, absorbing layer."""
 
     plan: BoxPlan
     tops: list[float]
@@ -142,7 +143,7 @@ class BuiltBox:
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
-    """How the domain is meshed, with its absorbing layer."""
+    """Return the mesh plan of the domain with its absorbing layer."""
     domain = simulation.domain
     tops, edges = cell_layers(simulation)
     layer = _layer(simulation, max(edges), edges[0])
@@ -156,7 +157,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
-    """The columns of each rank."""
+    """Return the columns of each rank."""
     absorbing = {name: kind == "absorbing" for name, kind in simulation.boundaries.faces.items()}
     return column_windows(built.plan, built.layer, absorbing, parts, simulation.solver.degree)
 
@@ -164,11 +165,11 @@ def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectang
 def built_mesh(
     simulation: Simulation, built: BuiltBox, window: Rectangle | None = None
 ) -> tuple[HexahedralMesh, AbsorbingLayer]:
-    """The mesh, or its part in a window of columns, stretched as its layer and the ground want it."""
+    """Return the mesh, or its part in a window of columns, stretched to its layer and the topography."""
     domain = simulation.domain
     mesh, layer = _stretched(built.plan.build(window).local(), built.layer, _layer_elements(simulation))
     if domain.surface is not None:
-        # Elements of 27 nodes follow the topography to third order, where straight ones would leave corners in the air.
+        # Elements of 27 nodes follow the topography to third order; straight ones have corners above the surface.
         mesh = curved(mesh, raised_to(domain.surface_height, *built.plan.interfaces[:2]))
     return with_layer_indices(simulation, mesh, built.tops), layer
 
@@ -176,7 +177,7 @@ def built_mesh(
 def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple[HexahedralMesh, AbsorbingLayer]:
     """Return a mesh of equal elements with the `count` elements of its layer growing outwards, and the layer.
 
-    Long waves need a thick layer, and short ones are damped before they come to the large elements.
+    Long waves need a thick layer, and short ones are damped before they reach the large elements.
     """
     thickness = dict(layer.thickness)
     for name in (name for name, value in thickness.items() if value):
@@ -215,7 +216,7 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
 
 
 def _layer_elements(simulation: Simulation) -> int:
-    """Elements across the absorbing layer: as told, else so many that it is as thick however small they are."""
+    """Return the elements across the absorbing layer: from the simulation file, or for a constant thickness."""
     solver, wanted = simulation.solver, simulation.boundaries.layer.elements
     if wanted is not None:
         return wanted
@@ -228,7 +229,7 @@ def _layer_elements(simulation: Simulation) -> int:
 
 
 def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLayer:
-    """Thickness of the absorbing layer beyond each face."""
+    """Return the absorbing layer with its thickness beyond each face."""
     boundaries, domain = simulation.boundaries, simulation.domain
     count = _layer_elements(simulation) if boundaries.absorption == "layer" else 0
     thickness = {
@@ -236,7 +237,7 @@ def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLaye
         for name, kind in boundaries.faces.items()
     }
     if domain.surface is not None:
-        thickness["z_max"] = 0.0  # there is no room for a layer on a topography
+        thickness["z_max"] = 0.0  # a layer above a topography is not supported
     return AbsorbingLayer((domain.x, domain.y, domain.z), thickness)
 
 
@@ -247,7 +248,7 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
     degree = simulation.solver.degree
 
     def positions(some: slice) -> np.ndarray:
-        # A point on an interface counts to its element: it is asked for a little inside.
+        # A point on an interface belongs to its element: it is sampled slightly inside.
         nodes = mesh.element_nodes(some)
         places = gll_positions(nodes, degree)
         centre = nodes.mean(axis=1)[:, None, None, None]

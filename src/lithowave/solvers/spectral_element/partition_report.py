@@ -1,4 +1,4 @@
-"""The workload of each rank of a run, for `lithowave check --ranks N`."""
+"""Workload of each rank of a run, for `lithowave check --ranks N`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-# Time of a trilinear and of a triquadratic element, with moduli at each point, over that of a parallelepiped of one
+# Time of a trilinear and of a triquadratic element with moduli at each point, relative to a parallelepiped of one
 # material, in single precision at degree 4.
 CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
 
@@ -27,11 +27,11 @@ def partition_report(
 ) -> list[RankWorkload]:
     """Return the workload of each of the given number of ranks, in updates of an undeformed element without damping.
 
-    plan : of one rank, whose mesh is divided.
+    plan : plan of one rank, whose mesh is partitioned.
 
     Raises
     ------
-    InputError : the mesh cannot be divided into this many parts.
+    InputError : the mesh cannot be partitioned into this many parts.
     """
     part = _parts(simulation, plan, ranks_count)
     units, work = np.bincount(part, minlength=ranks_count), np.bincount(part, _work(plan, device), ranks_count)
@@ -49,7 +49,7 @@ def _parts(simulation: Simulation, plan: SpectralElementPlan, count: int) -> np.
     """Return the part of each element of a plan."""
     if simulation.solver.mesh is None:
         return window_of_elements(simulation, plan.mesh, count)
-    order = np.argsort(plan.mesh.numbers_in_whole)  # that of the file, in which a run divides the mesh
+    order = np.argsort(plan.mesh.numbers_in_whole)  # the order of the file, in which a run partitions the mesh
     mesh, part = plan.mesh.reordered(order), np.empty(plan.element_count, np.int64)
     part[order] = element_parts(mesh, kinds_of_faces(simulation, mesh)["absorbing"], count, plan.degree)
     return part

@@ -1,4 +1,4 @@
-"""The spectral-element discretization of an experiment: mesh, points, time step and what limits it, memory."""
+"""Spectral-element discretization: mesh, points, time step and its limit, memory."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ PART = 20_000
 
 @dataclass(frozen=True)
 class SpectralElementPlan(ElementPlan):
-    """Everything decided before an array of a device is allocated; of several ranks each has its part.
+    """Discretization parameters, fixed before any array of a device is allocated; each rank has its part.
 
-    mesh : elements in the order in which they are worked on. numbers : of points [element, k, j, i]. coefficients :
-    maps (see `element_statistics`). faces : outer faces (element, local face) by kind. layer : of
-    absorbing elements, or None. ranks : of the run. border : points that other ranks have, too; border_keys : what
-    `point_keys` is there. bounds : ends along x, y, z, m, of the whole mesh. face_kinds : of the six faces of a box;
-    None for a mesh that was read. mesh_file : where that came from.
+    mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
+    `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None. ranks :
+    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
+    y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
+    its path.
     """
 
     mesh: HexahedralMesh
@@ -80,8 +80,7 @@ class SpectralElementPlan(ElementPlan):
     locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
     gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
     memory_hint: ClassVar[str] = (
-        "Larger elements (solver.max_frequency, points_per_wavelength), a smaller domain, or single precision needs "
-        "less"
+        "Use larger elements (solver.max_frequency, points_per_wavelength), a smaller domain or single precision"
     )
 
     @property
@@ -96,16 +95,16 @@ class SpectralElementPlan(ElementPlan):
 
     @cached_property
     def outer(self) -> np.ndarray:
-        """Whether each element has a point that other ranks share."""
+        """True for each element with a point that other ranks share."""
         shared = np.zeros(self.total_points, bool)
         shared[self.border.points] = True
         return np.concatenate([shared[part].any(axis=(1, 2, 3)) for part in _in_parts(self.numbers)])
 
     def point_keys(self) -> np.ndarray:
-        """A number (points,) of each point that does not depend on the parts of the mesh.
+        """Key (points,) of each point that does not depend on the partition.
 
-        The smallest of element * (degree + 1)^3 + place in the element, of all elements that have the point, with the
-        numbers of elements in the whole mesh.
+        The minimum of element * (degree + 1)^3 + point in the element over all elements that have the point, with the
+        global element indices.
         """
         keys = smallest_keys(self.numbers, self.mesh.numbers_in_whole, self.total_points)
         keys[self.border.points] = self.border_keys
@@ -113,35 +112,35 @@ class SpectralElementPlan(ElementPlan):
 
     @property
     def shared(self) -> int:
-        """Points that may belong to several elements: the first ones."""
+        """Number of points that may belong to several elements: the first ones."""
         return shared_count(self.total_points, self.element_count, self.degree)
 
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
-        """Kinds of elements, and the place of each element's kind among them."""
+        """Kinds of elements, and the index of each element's kind among them."""
         return element_kinds(self.coefficients, self.materials)
 
     @property
     def damped_point_count(self) -> int:
-        """Points of absorbing faces and of the absorbing layer; all ranks must ask for it the first time."""
+        """Points of absorbing faces and of the absorbing layer; the first access is collective."""
         return self._once("damped_point_count", lambda: memory.damped_point_count(self))
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
-        """Slowest wave in each of some elements, m/s."""
+        """Return the slowest wave velocity in each of some elements, m/s."""
         if self.materials.values is None:
             return self.materials.slowest[self.materials.number[some]]
         _, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
         return np.sqrt(mu / rho).min(axis=1)
 
     def fastest(self, some: slice | np.ndarray) -> np.ndarray:
-        """Fastest wave in each of some elements, m/s."""
+        """Return the fastest wave velocity in each of some elements, m/s."""
         if self.materials.values is None:
             return self.materials.fastest[self.materials.number[some]]
         lam, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
         return np.sqrt((lam + 2 * mu) / rho).max(axis=1)
 
     def points_per_wavelength(self) -> float | None:
-        """GLL points, on average, in the shortest wavelength at max_frequency, where they are fewest."""
+        """Return the minimum mean number of GLL points per shortest wavelength at max_frequency."""
         return self.mesh_statistics.fewest_points / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
@@ -195,7 +194,7 @@ class SpectralElementPlan(ElementPlan):
         return f"{text} (all elements are boxes)" if perfect else f"{text}; worst in {worst}"
 
     def _absorption_text(self) -> str:
-        text = "damping layers" if self.layer else "the condition of Stacey"
+        text = "damping layers" if self.layer else "the Stacey condition"
         return f"; absorbing by {text}" if self.mesh_statistics.faces["absorbing"] else ""
 
     def warnings(self, simulation: Simulation) -> list[str]:
@@ -208,29 +207,29 @@ class SpectralElementPlan(ElementPlan):
         """See `lithowave.solvers.interface.Plan`."""
         whole, causes = self.mesh_statistics, []
         if whole.quality["jacobian_ratio"] < 0.2 or whole.quality["skewness"] > 0.8:
-            causes.append(f"badly formed elements: the worst is {whole.worst_place}")
+            causes.append(f"distorted elements: the worst is {whole.worst_place}")
         if whole.faces["absorbing"]:
             causes.append(
                 "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
-                "layer, or sides that lie elsewhere"
+                "layer, or move the sides"
             )
         return causes
 
 
 def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
-    """The elements in parts, of which there is one at least."""
+    """Yield the elements in sections, at least one."""
     for first in range(0, max(1, len(numbers)), PART):
         yield numbers[first : first + PART]
 
 
 def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
-    """For each of so many points the smallest of elements[e] * size + place of point [e, place], size that of an
-    element."""
+    """Return for each of this many points the minimum of elements[e] * size + place of point [e, place], with `size`
+    points per element."""
     keys = np.full(points, -1, np.int64)
     size = numbers[0].size
     places = np.arange(size)
     order = np.argsort(-elements, kind="stable")
-    for some in _in_parts(order):  # of equal points the last value stays: that of the lowest element
+    for some in _in_parts(order):  # of equal points the last value remains: that of the lowest element
         keys[numbers[some].reshape(len(some), size)] = elements[some, None] * size + places
     return keys
 
@@ -265,7 +264,7 @@ def make_plan(
     model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
     ranks: Ranks = SINGLE_RANK, **more: Any,
 ) -> SpectralElementPlan:  # fmt: skip
-    """The plan for a mesh with materials. schedule : function of the largest stable time step, s."""
+    """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
     numbers, count = number_points(mesh.elements, degree)
     border = shared_points(mesh, numbers, ranks)
@@ -298,6 +297,6 @@ def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics
 
 
 def _bounds(mesh: HexahedralMesh, ranks: Ranks) -> tuple[tuple[float, float], ...]:
-    """Ends of the whole mesh along x, y, z, m."""
+    """Return the ends of the global mesh along x, y, z, m."""
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     return tuple((ranks.smallest(float(a)), ranks.largest(float(b))) for a, b in zip(low, high, strict=True))

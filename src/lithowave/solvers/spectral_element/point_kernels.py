@@ -1,4 +1,4 @@
-"""Kernels over points: the step of the displacements, absorbing sides, sources, receivers, peaks, the watch."""
+"""Kernels over points: displacement update, absorbing sides, sources, receivers, peaks, instability check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK = 4096
 
 @parallel
 def update_displacement(displacement, momentum, count):
-    """u += dt^2 / mass * p at the first points: u, half a step before p, goes half a step beyond it."""
+    """Add dt^2 / mass * p to u at the first points: u advances from half a step before p to half a step after it."""
     for chunk in prange((count + CHUNK - 1) // CHUNK):
         before = flush_denormals()
         for point in range(chunk * CHUNK, min(count, (chunk + 1) * CHUNK)):
@@ -32,11 +32,11 @@ def update_displacement(displacement, momentum, count):
 
 @parallel
 def damp(momentum, history, point, matrix):
-    r"""Absorb at points, each of which is there once: p = B (p~ + p_before) - p_before.
+    r"""Absorb at points, each listed once: p = B (p~ + p_before) - p_before.
 
-    With M dp / dt = f - C v, v = M^-1 p and C v taken as the mean before and after the step, (1 + G) p =
-    (1 - G) p_before + dt f, G = dt / 2 M^-1 C; and p~ = p_before + dt f is what stands in `momentum`. B = (1 + G)^-1,
-    symmetric: matrix (points, 6): xx, yy, zz, xy, xz, yz. history (points, 3) : p_before, here replaced.
+    With M dp / dt = f - C v, v = M^-1 p and C v as the mean before and after the step, (1 + G) p = (1 - G) p_before +
+    dt f, G = dt / 2 M^-1 C; `momentum` holds p~ = p_before + dt f. B = (1 + G)^-1, symmetric: matrix (points, 6): xx,
+    yy, zz, xy, xz, yz. history (points, 3) : p_before, replaced here.
     """
     for n in prange(point.size):
         p = point[n]
@@ -51,7 +51,7 @@ def damp(momentum, history, point, matrix):
 
 @parallel
 def save_momenta(momentum, point, kept):
-    """Keep p of points aside, kept (points, 3), and set it to zero."""
+    """Save p of points in kept (points, 3), and set it to zero."""
     for n in prange(point.size):
         for c in range(3):
             kept[n, c] = momentum[point[n], c]
@@ -60,7 +60,7 @@ def save_momenta(momentum, point, kept):
 
 @parallel
 def pack(momentum, point, outgoing):
-    """p of points, three numbers after each other."""
+    """Copy p of points to `outgoing`, three values per point."""
     for n in prange(point.size):
         for c in range(3):
             outgoing[3 * n + c] = momentum[point[n], c]
@@ -68,8 +68,8 @@ def pack(momentum, point, outgoing):
 
 @parallel
 def unpack(momentum, kept, point, begin, entry, incoming):
-    """p = kept + the sum of the entries begin[n] .. begin[n + 1] for point[n]: p itself for an entry of -1, else a
-    point in `incoming`, three numbers after each other."""
+    """Set p to kept + the sum of the entries begin[n] .. begin[n + 1] for point[n]: p itself for an entry of -1, else a
+    point in `incoming`, three values per point."""
     for n in prange(point.size):
         p = point[n]
         x, y, z = momentum[p, 0], momentum[p, 1], momentum[p, 2]
@@ -86,7 +86,7 @@ def unpack(momentum, kept, point, begin, entry, incoming):
 
 @njit(fastmath=FAST, error_model="numpy", cache=True)
 def inject(momentum, target, begin, weight, owner, amplitude, row):
-    """p[target[n]] += sum of weight (a vector) * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1]."""
+    """Add weight (a vector) * amplitude[row[0], owner] of the entries begin[n] .. begin[n + 1] to p[target[n]]."""
     for n in range(target.size):
         for c in range(3):
             total = 0.0
@@ -97,10 +97,10 @@ def inject(momentum, target, begin, weight, owner, amplitude, row):
 
 @parallel
 def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
-    """Velocity at places in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
+    """Sample the velocity in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
 
-    base : index in `points` of the first point of the place's element; strides : steps along k, j, i. values, slopes :
-    (places, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
+    base : index in `points` of the first point of the location's element; strides : strides along k, j, i. values,
+    slopes : (locations, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
     """
     flat = points.reshape(-1)
     n = values.shape[2]
@@ -133,10 +133,10 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
 
 @parallel
 def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
-    """Peaks of |v| and |u| at places: (3, places), horizontal, vertical, total.
+    """Update the peaks of |v| and |u| at locations: (3, locations), horizontal, vertical, total.
 
-    velocity (1, 3, places) : at present. displacement (3, places) : running integral, to which v dt is added; at the
-    time of v it is half a step of v short.
+    velocity (1, 3, locations) : present velocity. displacement (3, locations) : running integral, to which v dt is
+    added; at the time of v it lacks half a step of v.
     """
     half = 0.5 * time_step
     for place in prange(displacement.shape[1]):
@@ -152,7 +152,7 @@ def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displac
 
 @parallel
 def largest_velocity(displacement, momentum, out):
-    """Largest |component| of dt v in as many parts as `out` has; not a finite number where one of them is not."""
+    """Compute the largest |component| of dt v in as many sections as `out` has; not finite if any value is not."""
     parts, points = out.size, displacement.shape[0] - 1
     for part in prange(parts):
         zero = out.dtype.type(0)
@@ -161,6 +161,6 @@ def largest_velocity(displacement, momentum, out):
             scale = displacement[point, 3]
             x, y, z = scale * momentum[point, 0], scale * momentum[point, 1], scale * momentum[point, 2]
             most = max(most, abs(x), abs(y), abs(z))
-            # 0 but for infinity and NaN, which a comparison may overlook.
+            # Zero except for infinity and NaN, which a comparison may miss.
             poison += zero * (x + y + z)
         out[part] = most + poison

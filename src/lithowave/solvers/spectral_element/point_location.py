@@ -12,14 +12,14 @@ from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.geometry import find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
 
-TOLERANCE = 1e-6  # of reference coordinates: how far outside an element a point may be
+TOLERANCE = 1e-6  # of reference coordinates: distance outside an element at which a point is still accepted
 
 
 def locate_points(mesh: HexahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> PointLocations:
     """Return all elements that contain each of `positions` (points, 3), m; points in no element have no row.
 
-    tolerance : reference coordinates by which a point that is in no element may lie outside the nearest one; it is then
-    moved onto it. Elements meet a smooth surface at their corners only.
+    tolerance : distance in reference coordinates at which a point outside all elements is accepted and moved onto the
+    nearest one. Elements touch a smooth surface only at their corners.
     """
     positions = np.asarray(positions, float).reshape(-1, 3)
     candidates = _near(mesh, positions)
@@ -41,7 +41,7 @@ def interpolation_tables(degree: int, reference: np.ndarray) -> tuple[np.ndarray
 
 
 def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
-    """Elements whose corners come near the box of all positions: the others are not looked at."""
+    """Return the elements whose corners are near the box of all positions, to limit the search."""
     if not len(positions):
         return np.zeros(0, np.int64)
     low, high = positions.min(axis=0), positions.max(axis=0)
@@ -55,7 +55,7 @@ def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
 
 
 def _tidy(values: np.ndarray) -> np.ndarray:
-    """Exact zeros where a polynomial vanishes but for rounding: kernels skip them."""
+    """Return exact zeros where a polynomial vanishes up to round-off: kernels skip them."""
     return np.where(np.abs(values) < 1e-12, 0.0, values)
 
 
@@ -67,7 +67,7 @@ def inverse_jacobians(mesh: HexahedralMesh, places: PointLocations) -> np.ndarra
 
 
 def symmetric(six: Any) -> np.ndarray:
-    """The 3 x 3 matrix of (xx, yy, zz, xy, xz, yz)."""
+    """Return the 3 x 3 matrix of (xx, yy, zz, xy, xz, yz)."""
     xx, yy, zz, xy, xz, yz = np.asarray(six, float)
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -80,6 +80,6 @@ def strain_of(gradient: np.ndarray, inverse: np.ndarray) -> np.ndarray:
 
 
 def stress_of(strain: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
-    """Stress (..., m, 6) as xx, yy, zz, xy, xz, yz from strain in that order and Voigt's matrices (m, 6, 6)."""
+    """Return stress (..., m, 6) as xx, yy, zz, xy, xz, yz from strain in that order and Voigt's matrices (m, 6, 6)."""
     voigt = strain[..., [0, 1, 2, 5, 4, 3]] * np.array([1, 1, 1, 2, 2, 2])
     return np.einsum("mab,...mb->...ma", stiffness, voigt)[..., [0, 1, 2, 5, 4, 3]]

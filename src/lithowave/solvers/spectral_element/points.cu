@@ -6,7 +6,7 @@
 typedef REAL real;
 typedef Vector4<real> Point;
 
-// u += dt^2 / mass * p at the first points.
+// Add dt^2 / mass * p to u at the first points.
 extern "C" __global__ void update_displacement(Point* displacement, const Point* momentum, unsigned count) {
     const unsigned point = blockIdx.x * blockDim.x + threadIdx.x;
     if (point >= count) return;
@@ -31,7 +31,7 @@ extern "C" __global__ void damp(Point* momentum, real* history, const long long*
     before[0] = p.x, before[1] = p.y, before[2] = p.z;
 }
 
-// p of points is kept aside and set to zero.
+// Save p of points and set it to zero.
 extern "C" __global__ void save_momenta(Point* momentum, const long long* point, real* kept, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
@@ -42,7 +42,7 @@ extern "C" __global__ void save_momenta(Point* momentum, const long long* point,
     momentum[point[n]] = p;
 }
 
-// p of points, three numbers after each other.
+// Copy p of points, three values per point.
 extern "C" __global__ void pack(const Point* momentum, const long long* point, real* outgoing, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= count) return;
@@ -72,7 +72,7 @@ extern "C" __global__ void unpack(
     momentum[point[n]] = p;
 }
 
-// p[target[n]] += sum of weight (a vector) * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+// Add weight (a vector) * amplitude[row, owner] of the entries begin[n] .. begin[n + 1] to p[target[n]].
 extern "C" __global__ void inject(
     Point* momentum, const long long* target, const long long* begin, const double* weight, const long long* owner,
     const double* amplitude, const long long* row, int count, int sources)
@@ -90,10 +90,10 @@ extern "C" __global__ void inject(
     momentum[target[n]] = p;
 }
 
-// One row further in a table: of amplitudes, of records.
+// Advance by one row in a table of amplitudes or records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// Velocity at places in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. A warp has a place.
+// Velocity at locations in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. One warp per location.
 extern "C" __global__ void sample(
     const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
     const long long* strides, const real* values, const real* slopes, real rate, real* out, const long long* slot,
@@ -130,7 +130,7 @@ extern "C" __global__ void sample(
     for (int row = 0; row < rows; row++) target[static_cast<long long>(row) * width] = (row < 3 ? rate : 1) * total[row];
 }
 
-// Peaks of |v| and |u| at places; displacement is the running integral of v.
+// Peaks of |v| and |u| at locations; displacement is the running integral of v.
 extern "C" __global__ void surface_peaks(
     const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)
 {
@@ -142,11 +142,11 @@ extern "C" __global__ void surface_peaks(
     const real v = displacement[size + place] += time_step * north;
     const real w = displacement[2 * size + place] += time_step * up;
     raise_peaks(peak_velocity, place, size, east, north, up);
-    // The integral at the time of v is half a step of v short.
+    // The integral at the time of v lacks half a step of v.
     raise_peaks(peak_displacement, place, size, u - half * east, v - half * north, w - half * up);
 }
 
-// The largest components of dt v, one of each warp of the launch, to be compared by the host.
+// Largest components of dt v, one per warp of the launch, which the host compares.
 extern "C" __global__ void largest_velocity(
     const Point* displacement, const Point* momentum, real* out, long long count)
 {

@@ -41,7 +41,7 @@ class HexahedralSamples(Samples):
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """dxi_d / dx_c (rows, d, c), 1/m, and Voigt's matrix (rows, 6, 6), Pa, at each location."""
+        """Return dxi_d / dx_c (rows, d, c), 1/m, and Voigt's matrix (rows, 6, 6), Pa, at each location."""
         stiffness = []
         for element, (x, y, z) in zip(self.locations.element, self._values, strict=True):
             stiffness.append(self._plan.materials.within(int(element), np.einsum("k,j,i->kji", z, y, x))[0])

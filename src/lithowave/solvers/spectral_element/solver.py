@@ -1,4 +1,4 @@
-"""The spectral-element solver: arrays of one run, and one step of it."""
+"""Spectral-element solver: the arrays of one run, and its time step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
-MOTION = {"displacement": slice(0, 3), "momentum": slice(3, 6)}  # columns of the array of a checkpoint
+MOTION = {"displacement": slice(0, 3), "momentum": slice(3, 6)}  # columns of the checkpoint array
 PEAKS = {name: slice(3 * n, 3 * n + 3) for n, name in enumerate(("displacement", "peak_velocity", "peak_displacement"))}
 
 
@@ -42,14 +42,13 @@ class SpectralElementSolver(ElementSolver):
         u^{n+1/2} = u^{n-1/2} + \Delta t\, M^{-1} p^n, \qquad
         p^{n+1} = p^n + \Delta t\,[f(t_{n+1/2}) - K u^{n+1/2} - C\,M^{-1}\tfrac{1}{2}(p^n + p^{n+1})],
 
-    which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps: the displacements of both are the same
-    numbers. K is applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds
-    p / dt.
+    which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
+    applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt.
 
     Parameters
     ----------
-    plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels.
-    backend : where the arrays live. halo : to the other ranks.
+    plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels. backend :
+    owner of the arrays. halo : halo exchange with other ranks.
     """
 
     staggered = True
@@ -79,7 +78,7 @@ class SpectralElementSolver(ElementSolver):
         start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
         moves = np.ones(plan.total_points)
         moves[face_points(plan.numbers, plan.faces["rigid"])] = 0.0
-        plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may be on another rank alone
+        plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may belong only to another rank
         start[:-1, 3] *= moves
         self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
 
@@ -92,7 +91,7 @@ class SpectralElementSolver(ElementSolver):
         self.history = self.backend.zeros((len(damping.point), 3))
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
-        # A point of one element only is updated when that element adds its forces: only then may sources act on it.
+        # The element kernel updates points of only one element when it adds their forces; sources act only then.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)
         self.sources: list[SourceList] = []
         if simulation is not None:
@@ -102,7 +101,7 @@ class SpectralElementSolver(ElementSolver):
         self._row = AmplitudeRow(self.backend, [sources.table for sources in self.sources if sources.count])
 
     def _prepare_step(self) -> None:
-        """Capture the launches of a step: one list on one rank, else what the other ranks wait for and the rest."""
+        """Capture the launches of a step: one list on one rank, else those before messages are sent, and the rest."""
         moving, counting, damping = self.displacement_launches(), self._counting_launches(), self.damping_launches()
         injecting = [self._injection_launches(sources) for sources in self.sources] or [[], []]
         if self.plan.ranks.size == 1:
@@ -129,28 +128,28 @@ class SpectralElementSolver(ElementSolver):
         self._absorb()
 
     def displacement_launches(self) -> list[Launch]:
-        """u += dt M^-1 p at the points that elements share; those of one element only are updated with its forces."""
+        """Return launches of u += dt M^-1 p at shared points; points of one element are updated with its forces."""
         return [partial(self.kernels.update_displacement, self.displacement, self.momentum, self.plan.shared)]
 
     def force_launches(self, groups: Sequence[ElementGroup]) -> list[Launch]:
-        """p -= dt K u."""
+        """Return launches of p -= dt K u."""
         fields = self.displacement, self.momentum, self.points, self.plan.shared
         return [partial(self.kernels.add_forces(group.kind), *group.arguments(*fields)) for group in groups]
 
     def _injection_launches(self, sources: SourceList) -> list[Launch]:
-        """p += dt f of the sources."""
+        """Return launches of p += dt f of the sources."""
         if not sources.count:
             return []
         return [partial(self.kernels.inject, self.momentum, *sources.arguments(), self._row.array)]
 
     def _counting_launches(self) -> list[Launch]:
-        """Increment the row in the tables of the sources."""
+        """Return launches that increment the row in the tables of the sources."""
         if not any(sources.count for sources in self.sources):
             return []
         return [partial(self.kernels.count_step, self._row.array)]
 
     def damping_launches(self) -> list[Launch]:
-        """p -= dt C v, v the mean of before and after."""
+        """Return launches of p -= dt C v, with v the mean of before and after."""
         if not len(self.history):
             return []
         return [partial(self.kernels.damp, self.momentum, self.history, *self.damping)]
@@ -183,7 +182,7 @@ class SpectralElementSolver(ElementSolver):
         return float(self._maxima.largest()) / self.plan.schedule.time_step
 
     def velocity(self) -> np.ndarray:
-        """Velocity at all points (points, 3), m/s, on the host."""
+        """Return the velocity at all points (points, 3), m/s, on the host."""
         scale = self.backend.download(self.displacement)[:-1, 3:] / self.plan.schedule.time_step
         return scale * self.backend.download(self.momentum)[:-1, :3]
 
@@ -212,7 +211,7 @@ class SpectralElementSolver(ElementSolver):
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
-        own[self.plan.border.of_lower_ranks] = False
+        own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
         values = {"motion": np.concatenate([array[own] for array in arrays], axis=1)}
         values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]

@@ -1,7 +1,7 @@
-"""Smaller elements around sources that have receivers near: planes of a built mesh are put closer together there.
+"""Refinement of a generated mesh around sources with nearby receivers, by additional planes.
 
-The field near a source varies over the distance to it, and elements must resolve it where it is recorded. With sources
-spread over balls (`spread_sources`) the error of seismograms at a distance d from an explosion, at four points along an
+The field near a source varies over the distance to it, and elements must resolve it at receivers. With sources spread
+over balls (`spread_sources`) the error of seismograms at a distance d from an explosion, at four points along an
 element of size h and 7 points per wavelength, was 26% for d / h = 0.2, 6% for 0.6, 2% for 1.2 and 0.6% for 1.75.
 """
 
@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import BoxPlan, Slab
+from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.solvers.elements.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-WANTED = 1.45  # distance to what is recorded over the size of the elements, from which on these are small enough
-MOST_PARTS = 3  # into which elements are divided along each axis
+WANTED = 1.45  # minimum distance to receivers, over the size of the elements, without refinement
+MOST_PARTS = 3  # child elements along each axis
 LARGEST_GROWTH = 6.0  # of the number of elements
 
 
 def refined_at_sources(plan: BoxPlan, simulation: Simulation, tops: list[float], sizes: list[float]) -> BoxPlan:
     """Return the plan of a mesh with smaller elements around sources near receivers.
 
-    Sources and receivers nearer to each other than `spread_sources.UNRESOLVED` elements do not count. Where the
-    elements would become more than `LARGEST_GROWTH` times as many they are divided into fewer parts, or not at all.
+    Sources and receivers closer to each other than `spread_sources.UNRESOLVED` elements are ignored. If the number of
+    elements would grow by more than `LARGEST_GROWTH`, they are split into fewer children, or not at all.
 
     Parameters
     ----------
-    tops, sizes : of the layers of elements, m.
+    tops, sizes : values of the layers of elements, m.
     """
     sources = simulation.acquisition.source_positions
     if not len(sources) or simulation.solver.refine_sources is False:
@@ -54,7 +54,7 @@ def _count(plan: BoxPlan) -> int:
 
 
 def _into_box(plan: BoxPlan, simulation: Simulation, sources: np.ndarray) -> np.ndarray:
-    """Positions (n, 3) before the mesh is stretched to the topography."""
+    """Return positions (n, 3) before the mesh is stretched to the topography."""
     surface, found = simulation.domain.surface, sources.copy()
     if surface is not None:
         top, below = plan.interfaces[:2]
@@ -84,7 +84,7 @@ def _refined(plan: BoxPlan, sources: np.ndarray, reach: np.ndarray, parts: np.nd
 
 
 def _lines(values: np.ndarray, unit: int, low: np.ndarray, high: np.ndarray, parts: np.ndarray) -> np.ndarray:
-    """Lines with those cells divided that reach into intervals; `unit` cells belong together."""
+    """Return lines that split the cells within intervals; `unit` cells are split together."""
     groups = values[::unit]
     number = np.repeat(_parts(groups[:-1], groups[1:], low, high, parts), unit)
     steps = np.concatenate([np.arange(count) / count for count in number.tolist()])
@@ -93,7 +93,7 @@ def _lines(values: np.ndarray, unit: int, low: np.ndarray, high: np.ndarray, par
 
 
 def _parts(begin: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray, parts: np.ndarray) -> np.ndarray:
-    """Into how many parts each cell (n,) from `begin` to `end` is divided: the most of all intervals that it meets."""
+    """Return the children of each cell (n,) from `begin` to `end`: the maximum over intersecting intervals."""
     margin = 1e-6 * (end - begin)
     found = np.ones(len(begin), int)
     for one_low, one_high, count in zip(low, high, parts, strict=True):

@@ -1,4 +1,4 @@
-"""Sources of this rank: which points they act on, and how."""
+"""Sources of this rank: the points on which they act, and their weights."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lithowave.solvers.spectral_element.point_location import (
 )
 
 NEAR = 3.0  # sizes of the element: sources with receivers nearer than that are spread
-RADIUS = 1.0  # of the ball over which a source is spread, in sizes of the element
-ROWS = 1024  # places that are worked on at a time
+RADIUS = 1.0  # radius of the ball over which a source is spread, in sizes of the element
+ROWS = 1024  # locations that are processed at a time
 
 
 class SourceList:
-    """Points that sources act on: momenta gained for a unit of amplitude.
+    """Points on which sources act: change of momentum per unit of amplitude.
 
     A moment tensor M acts as the force -M : grad delta, that is M : grad N_a at the point of shape function N_a; a
-    force as F N_a. Where elements share the place each takes an equal part. Of several ranks each has what its own
-    elements take.
+    force as F N_a. Elements that share the location get equal fractions. Each rank has the contributions of its own
+    elements.
 
     Parameters
     ----------
-    plan : mesh, numbers of points, time step. spread, found : points that represent the sources, and their elements.
+    plan : mesh, point indices, time step. spread, found : points that represent the sources, and their elements.
     on_border : only what acts on points that other ranks also have (True), or only the rest (False); None for all.
     """
 
@@ -54,12 +54,12 @@ class SourceList:
         self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Point, weight (3) and index of the source of every entry, as they are on the device."""
+        """Return point, weight (3) and index of the source of every entry, as stored on the device."""
         target, begin, weight, owner = map(self.backend.download, self._lists)
         return np.repeat(target, np.diff(begin)), weight.reshape(-1, 3), self.known[owner]
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of `inject`, behind the momenta and before the row."""
+        """Return the arguments of `inject` after the momenta and before the row."""
         return *self._lists, self.table.array
 
 
@@ -70,7 +70,7 @@ def spread_of(plan: Any, simulation: Any) -> SpreadSources:
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
-    """Slowest and fastest wave, m/s, and size of the elements at positions; see `spread_sources.Surroundings`."""
+    """Return the slowest and fastest wave velocity, m/s, and element size; see `spread_sources.Surroundings`."""
     places = locate_points(plan.mesh, positions)
     found = np.full((len(positions), 3), np.inf)
     known, index = np.unique(places.element, return_inverse=True)
@@ -84,7 +84,7 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
 def _source_entries(
     plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Point, weight (3) and source of every entry."""
+    """Return point, weight (3) and source of every entry."""
     source = spread.source[found.locations.point]
     order = np.lexsort((found.locations.element, source))
     points, weights, owners = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
@@ -103,7 +103,7 @@ def _source_entries(
 
 
 def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations) -> np.ndarray:
-    """Forces (rows, points, 3) at the points of elements, of the source of each row at its place."""
+    """Return the forces (rows, points, 3) at the points of elements of the source of each row at its location."""
     count, tables = len(places.element), interpolation_tables(plan.degree, places.reference)
     (x, y, z), (sx, sy, sz) = (np.moveaxis(lines, 1, 0) for lines in tables)
     shape, *slopes = (

@@ -1,8 +1,8 @@
-r"""The largest stable time step: 2 over the largest angular frequency of the mesh.
+r"""Largest stable time step: 2 over the largest angular frequency of the mesh.
 
-An element's largest eigenvalue bounds that of the whole mesh (Fried 1972, J. Sound Vib. 22, 407-418). `survey`
-gives a bound for each element that is quick but up to twice too large; here the eigenvalues themselves are found for
-the elements of the largest bounds, and the ratio of the two for the rest.
+An element's largest eigenvalue bounds that of the global mesh (Fried 1972, J. Sound Vib. 22, 407-418).
+`element_statistics` computes a fast bound for each element, up to twice too large; here the eigenvalues are computed
+for the elements of the largest bounds, and the ratio of the two is applied to the rest.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
 
 SAMPLE, ITERATIONS = 48, 120
-MARGIN = 1.02  # on eigenvalues: the iteration comes from below, and other elements may have a larger ratio
+MARGIN = 1.02  # on eigenvalues: the iteration converges from below, and other elements may have a larger ratio
 
 
 def stable_time_step(
     mesh: Any, materials: Any, degree: int, bounds: np.ndarray, ranks: Ranks = SINGLE_RANK
 ) -> float:
-    """Largest stable time step of the whole mesh, s, to twelve digits: the same however it is cut into parts.
+    """Return the largest stable time step of the global mesh, s, to twelve digits: independent of the partition.
 
-    bounds : upper bounds of the eigenvalues of this part's elements, 1/s^2.
+    bounds : upper bounds of the eigenvalues of this rank's elements, 1/s^2.
     """
     largest = ranks.largest(float(bounds.max()))
     chosen = _sample(bounds, mesh.numbers_in_whole, largest, ranks)
@@ -41,10 +41,11 @@ def stable_time_step(
 
 
 def _sample(bounds: np.ndarray, numbers: np.ndarray, largest: float, ranks: Ranks) -> np.ndarray:
-    """This part's elements among those of the largest bounds of the whole mesh, and among others of bounds not much
-    smaller, taken by chance.
+    """Return this rank's elements among those of the largest bounds of the global mesh, and a random sample of others
+    with bounds not much smaller.
 
-    numbers : of the elements in the whole mesh; chance is a function of them, so that it does not depend on the parts.
+    numbers : global indices of the elements, which determine the random choice, so that it is independent of the
+    partition.
     """
     size = SAMPLE // 2
     near = np.flatnonzero(bounds > 0.5 * largest)
@@ -59,7 +60,7 @@ def _sample(bounds: np.ndarray, numbers: np.ndarray, largest: float, ranks: Rank
 
 
 def element_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, rho: np.ndarray) -> np.ndarray:
-    """Largest eigenvalue of M^-1 K of each element with free faces, 1/s^2, by power iteration.
+    """Return the largest eigenvalue of M^-1 K of each element with free faces, 1/s^2, by power iteration.
 
     nodes : (elements, 8 or 27, 3). stiffness (elements, points, 6, 6), Pa; rho (elements, points).
     """

@@ -1,0 +1,346 @@
+"""Generated hexahedral meshes of layered boxes, whose element faces follow the interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.mesh.hexahedra import SIDES, HexahedralMesh, check_jacobians
+from lithowave.mesh.numbering import FACES
+from lithowave.mesh.partition import Rectangle
+
+# An interface: a constant z, m, or z(x, y) of arrays.
+Interface = float | Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Slab:
+    """A slab of a layer: 'even' elements, or a doubling of the element size along 'x' or 'y'."""
+
+    kind: str
+    height: float
+
+
+def layered_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> HexahedralMesh:
+    """Return a conforming mesh of a layered box, whose element faces follow the interfaces.
+
+    x, y : extent of the box, m.
+    interfaces : from the top surface to the bottom, one more than layers; each a z, m, or a function z(x, y) of arrays.
+    sizes : largest (horizontal, vertical) element size in each layer, m.
+
+    In columns of vertices, the elements of a layer divide the distance between its interfaces evenly. If the layers
+    below permit elements twice as wide, a slab of doublings along x and one along y are inserted at the top of the
+    layer, if it is thick enough. In each slab four columns become two, by six quadrilaterals that are extruded along
+    the other axis. With these 2-to-1 transitions the horizontal size is within a factor 2 of the target (3-to-1: a
+    factor 3), and one template serves both directions.
+
+    InputError: extents or sizes that are not positive, interfaces that touch or cross, inverted elements.
+    """
+    return plan_box(x, y, interfaces, sizes).build()
+
+
+@dataclass(frozen=True)
+class BoxPlan:
+    """Plan of the mesh of a layered box.
+
+    x, y : coordinates of the columns at the surface, m. slabs : of each layer, from its top. unit : number of columns
+    along x and y that stay on one rank, since they merge further down.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    interfaces: Sequence[Interface]
+    slabs: list[list[Slab]]
+    unit: int
+
+    @property
+    def units(self) -> tuple[int, int]:
+        """Numbers of column units along x and y."""
+        return (len(self.x) - 1) // self.unit, (len(self.y) - 1) // self.unit
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements of the mesh."""
+        columns = {"x": len(self.x) - 1, "y": len(self.y) - 1}
+        count = 0
+        for slab in (slab for layer in self.slabs for slab in layer):
+            if slab.kind == "even":
+                count += columns["x"] * columns["y"]
+            else:  # six elements for four columns, which become two
+                count += 6 * columns["x"] * columns["y"] // 4
+                columns[slab.kind] //= 2
+        return count
+
+    def build(self, window: Rectangle | None = None) -> HexahedralMesh:
+        """Return the mesh, or its part below a window of `units`; InputError: inverted elements."""
+        box = Rectangle(0, self.units[0], 0, self.units[1]) if window is None else window
+        ends = ((box.first_x, box.end_x), (box.first_y, box.end_y))
+        lines = (
+            GridLines(values, first * self.unit, end * self.unit + 1)
+            for values, (first, end) in zip((self.x, self.y), ends, strict=True)
+        )
+        builder = BoxMeshBuilder(*lines, self.interfaces)
+        for layer, slabs in enumerate(self.slabs):
+            builder.add_layer(layer, slabs)
+        mesh = builder.mesh()
+        check_jacobians(mesh)
+        return mesh
+
+
+def plan_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> BoxPlan:
+    """Return the plan of `layered_box`, with its arguments and errors."""
+    check_box(x, y, interfaces, sizes)
+    widest = np.minimum.accumulate([horizontal for horizontal, _ in sizes][::-1])[::-1]
+    x_cells, y_cells = (x[1] - x[0]) / widest[0], (y[1] - y[0]) / widest[0]
+    thicknesses = layer_thicknesses(x, y, interfaces, (int(np.ceil(x_cells)), int(np.ceil(y_cells))))
+    slabs, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
+    cells = [column_count(count, levels) for count in (x_cells, y_cells)]
+    lines = (np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True))
+    return BoxPlan(*lines, interfaces, slabs, column_unit(levels))
+
+
+def check_box(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    interfaces: Sequence[Interface],
+    sizes: Sequence[tuple[float, float]],
+) -> None:
+    """InputError: the extents, the number of layers or the sizes do not define a box."""
+    for name, (low, high) in (("x", x), ("y", y)):
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(f"mesh: {name}", f"[{low:zg}, {high:zg}] m", "the first must lie below the second")
+    if not sizes or len(interfaces) != len(sizes) + 1:
+        got = f"{len(interfaces)} interfaces and {len(sizes)} layers"
+        raise InputError("mesh: interfaces", got, "allowed: one interface more than layers, at least one layer")
+    for layer, pair in enumerate(sizes):
+        if not all(np.isfinite(size) and size > 0 for size in pair):
+            raise InputError(f"mesh: layer {layer}", f"element sizes {tuple(pair)} m", "they must be positive")
+
+
+def layer_thicknesses(
+    x: tuple[float, float], y: tuple[float, float], interfaces: Sequence[Interface], cells: tuple[int, int]
+) -> list[float]:
+    """Return the largest thickness of each layer, m, at the corners of `cells` columns.
+
+    InputError: two interfaces touch or cross there, or one is not a number.
+    """
+    if not any(map(callable, interfaces)):
+        cells = (1, 1)  # the same thickness everywhere
+    grid = np.meshgrid(*(np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True)))
+    depths = [heights(interface, *grid) for interface in interfaces]
+    found = []
+    for layer, (top, bottom) in enumerate(zip(depths[:-1], depths[1:], strict=True)):
+        thickness = top - bottom
+        if not (thickness > 0).all():  # NaN also fails
+            place = np.unravel_index(np.argmax(~(thickness > 0)), thickness.shape)
+            where = f"mesh: layer {layer}"
+            got = f"at x = {grid[0][place]:zg} m, y = {grid[1][place]:zg} m its top is at z = {top[place]:zg} m"
+            got += f" and its bottom at z = {bottom[place]:zg} m"
+            raise InputError(where, got, "the bottom must lie below the top everywhere")
+        found.append(float(thickness.max()))
+    return found
+
+
+def layer_plans(
+    widest: Sequence[float], thicknesses: Sequence[float], vertical: Sequence[float]
+) -> tuple[list[list[Slab]], int]:
+    """Return the slabs of each layer from its top, and the number of doublings of the horizontal size in total.
+
+    widest : largest horizontal size of the layer and of all layers below, m, in ascending order.
+    """
+    level, plans = 0, []
+    for layer, (thickness, tallest) in enumerate(zip(thicknesses, vertical, strict=True)):
+        plan: list[Slab] = []
+        rest = thickness
+        while layer and widest[layer] >= widest[0] * 2 ** (level + 1) * (1 - 1e-9):
+            # With twice the width above, the vertices between are not closer to each other than those above.
+            height = min(tallest, 2 * widest[0] * 2**level)
+            if 1.5 * height > rest * (1 + 1e-9):
+                break
+            height = min(height, rest / 2)
+            plan += [Slab("x", height), Slab("y", height)]
+            rest -= 2 * height
+            level += 1
+        even = int(np.ceil(rest / tallest - 1e-6))
+        if plan and rest < tallest / 4:
+            even = 0  # the doublings are stretched
+        plans.append(plan + [Slab("even", rest / max(even, 1))] * even)
+    return plans, level
+
+
+def column_count(cells: float, levels: int) -> int:
+    """Return the number of columns at the surface: each doubling halves it, from a multiple of four."""
+    unit = column_unit(levels)
+    return int(np.ceil(cells / unit - 1e-6)) * unit
+
+
+def column_unit(levels: int) -> int:
+    """Return the number of columns at the surface that stay together with this number of doublings."""
+    return 2 ** (levels + 1) if levels else 1
+
+
+def heights(interface: Interface, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return z, m, of an interface."""
+    z = interface(x, y) if callable(interface) else interface
+    return np.broadcast_to(np.asarray(z, float), x.shape)
+
+
+@dataclass(frozen=True)
+class GridLines:
+    """Coordinates x or y of the lines of the global box, m, and those of a subdomain: values[first:end]."""
+
+    values: np.ndarray
+    first: int
+    end: int
+
+    @property
+    def own(self) -> np.ndarray:
+        """Coordinates of the subdomain."""
+        return self.values[self.first : self.end]
+
+    def cells(self, together: int = 1) -> tuple[int, int]:
+        """Return the first cell and the number of cells of the global box, in groups of `together` cells."""
+        return self.first // together, (len(self.values) - 1) // together
+
+    def halved(self) -> GridLines:
+        """Return every second line."""
+        return GridLines(self.values[::2], self.first // 2, self.end // 2 + 1)
+
+    def inside(self) -> GridLines:
+        """Return three of four lines: those inside groups of four cells."""
+        chosen = np.arange(len(self.values)) % 4 != 0
+        return GridLines(self.values[chosen], self.first // 4 * 3, self.end // 4 * 3)
+
+
+class BoxMeshBuilder:
+    """Vertices and elements of a layered box, or of a subdomain of it, built plane by plane from the top.
+
+    A plane is an array of vertex indices [line of y, line of x]; `self.plane` is the last one. Vertices have global
+    indices plane by plane, elements quadrilateral by quadrilateral (see `add_prisms`), row by row.
+    """
+
+    def __init__(self, x: GridLines, y: GridLines, interfaces: Sequence[Interface]) -> None:
+        self.x, self.y, self.interfaces = x, y, interfaces
+        self.vertices: list[np.ndarray] = []
+        self.vertex_ids: list[np.ndarray] = []
+        self.vertex_count = self.whole_vertices = 0
+        self.elements: list[np.ndarray] = []
+        self.element_ids: list[np.ndarray] = []
+        self.whole_elements = 0
+        self.materials: list[np.ndarray] = []
+        self.top = self.plane = self.add_plane(0, 0.0)
+
+    def add_plane(self, layer: int, depth: float, **lines: GridLines) -> np.ndarray:
+        """Add vertices on the current lines, or the given x or y, at a fraction `depth` of the layer's thickness."""
+        x, y = lines.get("x", self.x), lines.get("y", self.y)
+        grid_x, grid_y = np.meshgrid(x.own, y.own)
+        above = heights(self.interfaces[layer], grid_x, grid_y)
+        below = heights(self.interfaces[layer + 1], grid_x, grid_y)
+        z = (1 - depth) * above + depth * below
+        plane = self.vertex_count + np.arange(z.size).reshape(z.shape)
+        self.vertices.append(np.stack([grid_x, grid_y, z], axis=-1).reshape(-1, 3))
+        self.vertex_ids.append(rows_in_whole(self.whole_vertices, (y.first, x.first), z.shape, len(x.values)))
+        self.vertex_count += z.size
+        self.whole_vertices += len(x.values) * len(y.values)
+        return plane
+
+    def add_layer(self, layer: int, plan: Sequence[Slab]) -> None:
+        """Add the slabs of a layer."""
+        edges = np.cumsum([0.0, *(slab.height for slab in plan)])
+        edges /= edges[-1]
+        edges[-1] = 1.0
+        start = len(self.elements)
+        for slab, above, below in zip(plan, edges[:-1], edges[1:], strict=True):
+            if slab.kind == "even":
+                self.add_even(layer, below)
+            else:
+                self.add_doubling(layer, slab.kind, (above + below) / 2, below)
+        count = sum(len(part) for part in self.elements[start:])
+        self.materials.append(np.full(count, layer, np.int64))
+
+    def add_even(self, layer: int, depth: float) -> None:
+        """Add one element below each cell of the last plane."""
+        above, self.plane = self.plane, self.add_plane(layer, depth)
+        below = self.plane
+        self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])], self.x.cells(), self.y.cells())
+
+    def add_doubling(self, layer: int, axis: str, middle: float, depth: float) -> None:
+        """Add elements that are twice as wide along an axis from here on. Four cells become two:
+
+            t0--t1--t2--t3--t4
+            |   |   |   |   |        t: the last plane, b: the next one, m: vertices between.
+            |   m1--m2--m3  |
+            |  /    |    \\  |
+            b0------b1------b2
+        """
+        along_x = axis == "x"
+        lines = self.x if along_x else self.y
+        halved = self.plane if along_x else self.plane.T
+        between = self.add_plane(layer, middle, **{axis: lines.inside()})
+        setattr(self, axis, lines.halved())
+        self.plane = self.add_plane(layer, depth)
+        below = self.plane if along_x else self.plane.T
+        t0, t4, (t1, t2, t3) = halved[:, :-1:4], halved[:, 4::4], (halved[:, place::4] for place in (1, 2, 3))
+        m1, m2, m3 = (between if along_x else between.T).reshape(len(halved), -1, 3).transpose(2, 0, 1)
+        b0, b1, b2 = below[:, :-1:2], below[:, 1::2], below[:, 2::2]
+        left = [(b0, m1, t1, t0), (b0, b1, m2, m1), (m1, m2, t2, t1)]
+        right = [(m3, b2, t4, t3), (b1, b2, m3, m2), (m2, m3, t3, t2)]
+        self.add_prisms(left + right, lines.cells(4), (self.y if along_x else self.x).cells(), along_x)
+
+    def add_prisms(
+        self,
+        quadrilaterals: Sequence[tuple[np.ndarray, ...]],
+        cells: tuple[int, int],
+        rows: tuple[int, int],
+        along_x: bool = True,
+    ) -> None:
+        """Add elements from quadrilaterals in planes of x and z (or y and z), extruded from one line to the next.
+
+        Each corner is an array [line, cell]; corners are in cyclic order from low left, seen with z upwards. cells,
+        rows : first of this subdomain, and number in the global box.
+        """
+        for a, b, c, d in quadrilaterals:
+            shape = (a.shape[0] - 1, a.shape[1])
+            self.element_ids.append(rows_in_whole(self.whole_elements, (rows[0], cells[0]), shape, cells[1]))
+            self.whole_elements += rows[1] * cells[1]
+            if along_x:  # the other axis is local j
+                corners = (a[:-1], b[:-1], b[1:], a[1:], d[:-1], c[:-1], c[1:], d[1:])
+            else:  # the other axis is local i
+                corners = (a[:-1], a[1:], b[1:], b[:-1], d[:-1], d[1:], c[1:], c[:-1])
+            self.elements.append(np.stack(corners, axis=-1).reshape(-1, 8))
+
+    def mesh(self) -> HexahedralMesh:
+        """Return the mesh with the boundaries of the box."""
+        vertices = np.concatenate(self.vertices)
+        elements = np.concatenate(self.elements)
+        sides = np.zeros(len(vertices), np.uint8)
+        for bit, (column, line) in enumerate(((0, self.x), (1, self.y))):
+            for high, end in enumerate((line.values[0], line.values[-1])):
+                sides |= (vertices[:, column] == end).astype(np.uint8) << (2 * bit + high)
+        sides[self.plane] |= 1 << SIDES.index("z_min")
+        sides[self.top] |= 1 << SIDES.index("z_max")
+        on = np.bitwise_and.reduce(sides[elements][:, FACES], axis=2)
+        boundaries = {name: np.argwhere(on >> bit & 1) for bit, name in enumerate(SIDES)}
+        return HexahedralMesh(
+            vertices, elements, np.concatenate(self.materials), boundaries,
+            vertex_ids=np.concatenate(self.vertex_ids), element_ids=np.concatenate(self.element_ids),
+        )  # fmt: skip
+
+
+def rows_in_whole(base: int, first: tuple[int, int], shape: tuple[int, int], width: int) -> np.ndarray:
+    """Return flat indices of a part [row, column] of an array of this width that is numbered by rows from `base`."""
+    rows, columns = first[0] + np.arange(shape[0]), first[1] + np.arange(shape[1])
+    return (base + rows[:, None] * width + columns).reshape(-1)
