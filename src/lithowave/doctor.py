@@ -253,20 +253,19 @@ def examine_mpi() -> dict[str, Any]:
     """Return the MPI library of mpi4py, the first launcher in PATH, and whether they belong together.
 
     ``library`` : name of the library, queried in a separate process, since a broken MPI may hang or abort. ``same_mpi``
-    :
-    None if one of the two is unknown. ``own_mpiexec`` : launcher in the folder of this Python.
+    is None if one of the two is unknown. ``own_mpiexec`` : launcher in the folder of this Python.
     """
     library, error = mpi_library() if installed("mpi4py") else (None, "")
     launcher = shutil.which("mpiexec")
-    told = output_of("mpiexec", "--version")
-    kinds = mpi_kind(library or ""), mpi_kind(told)
+    text = output_of("mpiexec", "--version")
+    kinds = mpi_kind(library or ""), mpi_kind(text)
     own = Path(sys.executable).parent / "mpiexec"
     return {
         "mpi4py": installed("mpi4py"),
         "library": library,
         "error": error,
         "mpiexec": launcher,
-        "version": launcher_version(told),
+        "version": launcher_version(text),
         "same_mpi": kinds[0] == kinds[1] if all(kinds) else None,
         "own_mpiexec": str(own) if own.exists() else None,
     }
@@ -309,8 +308,7 @@ def available_transports(gpu: dict[str, Any]) -> dict[str, Any]:
     """Return the transports between devices on this machine, in the order in which a run prefers them.
 
     ``nccl`` : version of the NCCL of CuPy, None without NCCL. ``ways`` : the usable ones of ``peer`` (within a
-    machine),
-    ``nccl`` and ``host``; empty without a device.
+    machine), ``nccl`` and ``host``; empty without a device.
     """
     count = (gpu["cupy"] or {}).get("device_count", 0)
     from lithowave.parallel.halo import nccl_version

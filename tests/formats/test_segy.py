@@ -343,7 +343,7 @@ def test_a_simulation_with_a_section(segyio, tmp_path):
         ({"speed_unit": "kg"}, ["section.speed_unit: 'kg' is not a unit that fits", "m/s or km/s"]),
         ({"vp": "vs"}, ["section: ", "vp^2 must be greater than 4/3 vs^2"]),
         ({"origin": [2000, 0]}, ["material.section: ", "covers x = 2000 to 2050 m", "spacing and origin"]),
-        ({"vp": "timeless"}, ["section.vp: ", "has the sample interval 0", "thousandths of a metre"]),
+        ({"vp": "timeless"}, ["section.vp: ", "has the sample interval 0", "thousandths of a meter"]),
     ],
 )  # fmt: skip
 def test_refused_sections(segyio, tmp_path, change, words):

@@ -101,7 +101,7 @@ CASES = {
     ),
     "name too long for MiniSEED": (
         [("name: S01", "name: STATION1"), ("formats: []", "formats: [miniseed]")],
-        ["small.yaml:10: receivers[0]: station 'STATION1' has 8 characters", "MiniSEED takes at most 5"],
+        ["small.yaml:10: receivers[0]: station 'STATION1' has 8 characters", "allowed in MiniSEED: at most 5"],
     ),
     "order of another method": (
         [(SOLVER, "{method: discontinuous_galerkin, spacing: 100, order: 8}")],

@@ -264,9 +264,9 @@ def test_choices_of_different_methods_are_refused() -> None:
 @pytest.mark.parametrize(
     ("methods", "order", "words"),
     [
-        (["finite_difference"], 3, "3 is not an order of  finite_difference; allowed:  2, 4, 6, 8"),
-        (["discontinuous_galerkin"], 8, "8 is not an order of  discontinuous_galerkin; allowed:  2, 3, 4, 5, 6, 7"),
-        (["finite_difference", "discontinuous_galerkin"], 5, "5 is not an order of  finite_difference"),
+        (["finite_difference"], 3, "3 is not an order of finite_difference; allowed: 2, 4, 6, 8"),
+        (["discontinuous_galerkin"], 8, "8 is not an order of discontinuous_galerkin; allowed: 2, 3, 4, 5, 6, 7"),
+        (["finite_difference", "discontinuous_galerkin"], 5, "5 is not an order of finite_difference"),
     ],
 )
 def test_orders_that_a_method_does_not_have_are_refused(methods: list[str], order: int, words: str) -> None:

@@ -241,7 +241,7 @@ def test_a_restart_with_other_callbacks_warns(
     assert not stopped.complete and reader.calls == ["start 0", "close"]
     with monkeypatch.context() as patched:
         stop_at(patched, 60)
-        with pytest.warns(lw.LithowaveWarning, match="began with Reader, and is resumed with none"):
+        with pytest.warns(lw.LithowaveWarning, match="began with Reader, but is resumed with none"):
             restart_run(tmp_path / "out")
     reader = Reader(3)
     result = restart_run(tmp_path / "out", callbacks=[reader])

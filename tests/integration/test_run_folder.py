@@ -111,7 +111,7 @@ def test_a_folder_without_a_run_is_not_cleared(tmp_path):
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "run").write_text("text")
     text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "run", status=2)
-    assert "run is a file; expected a folder" in text
+    assert "run is a file; expected a directory" in text
     assert "PROBLEM" in lithowave(
         "check",
         write_small(tmp_path),

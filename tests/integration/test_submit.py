@@ -91,12 +91,12 @@ def test_launchers_and_lines_before(tmp_path):
 def test_the_time_is_predicted_from_cores(tmp_path, monkeypatch):
     report = submit.check_simulation(submit.Simulation.from_file(write_small(tmp_path)), measure=False)
     slow = submit.replace(report, loop_s=36_000.0, threads=2, problems=[])
-    request = submit.Request(ranks=4)
+    request = submit.JobRequest(ranks=4)
     assert submit._predicted_time(slow, request, 5) == "1:40:00"  # 36000 s * 2 / 20 * 1.5 + 600 s
     with pytest.raises(submit.InputError, match="no GPU to measure"):
-        submit._predicted_time(slow, submit.Request(gpus=2), 4)
+        submit._predicted_time(slow, submit.JobRequest(gpus=2), 4)
     on_device = submit.replace(slow, backend="cuda", threads=None)
-    assert submit._predicted_time(on_device, submit.Request(gpus=2), 4) == "7:40:00"
+    assert submit._predicted_time(on_device, submit.JobRequest(gpus=2), 4) == "7:40:00"
 
 
 def test_an_array_for_a_survey(tmp_path):
@@ -224,7 +224,7 @@ def test_submitting(tmp_path, monkeypatch):
         (settings("compute.backend=cuda"), "--gpus: is missing"),
         (("--gpus", 16, *settings("compute.backend=cuda")), "set the number of GPUs per node"),
         (("--gpus", 6, "--ranks-per-node", 4, *settings("compute.backend=cuda")), "do not fill nodes of 4"),
-        (("--launcher", "ssh"), "allowed:  srun, mpiexec"),
+        (("--launcher", "ssh"), "allowed: srun, mpiexec"),
         (("--time", "soon"), "'soon' is not a time of Slurm"),
     ],
 )

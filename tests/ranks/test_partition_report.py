@@ -79,7 +79,7 @@ def test_time_and_efficiency_by_hand() -> None:
     assert found.efficiency == pytest.approx(1.0 / (2 * 0.66)) and found.loop_s == pytest.approx(6.6)
     hidden = partition([RankWorkload(1, 500.0, 1, 1000)] * 2, 1000.0, "nccl").timed(10.0, 10)
     assert hidden.efficiency == pytest.approx(1.0) and hidden.exposed_s == 0.0
-    assert dict(hidden.lines())["exchange"].endswith("hidden") and "100.0%" in dict(hidden.lines())["efficiency"]
+    assert dict(hidden.lines())["exchange"].endswith(", overlapped") and "100.0%" in dict(hidden.lines())["efficiency"]
 
 
 def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:

@@ -212,9 +212,9 @@ def test_groups_are_materials_without_places():
     assert extremes["vs_min"] == 2300.0 and extremes["vp_max"] == material.groups["crystal"].vp
     assert material.extreme_places(domain)["vp_max"] == "group crystal"
     assert lw.Material(**material.model_dump()) == material
-    with pytest.raises(lw.InputError, match=r"material\.groups: .*the mesh says"):
+    with pytest.raises(lw.InputError, match=r"material\.groups: .*the mesh defines"):
         material.sample(0.0, 0.0, 0.0)
-    with pytest.raises(lw.InputError, match=r"groups: there is no group"):
+    with pytest.raises(lw.InputError, match=r"groups: the list of groups is empty"):
         lw.Material(groups={})
     with pytest.raises(lw.InputError, match=r"groups\.rock\.vp: is missing"):
         lw.Material(groups={"rock": {"vs": 2300, "rho": 2600}})

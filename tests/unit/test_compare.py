@@ -105,7 +105,7 @@ def test_an_unfinished_run_is_compared_as_far_as_it_goes(tmp_path):
 def test_moved_receivers_are_told(tmp_path):
     comparison = compare_runs(write_run(tmp_path / "a", offset=25.0), write_run(tmp_path / "b"))
     assert any(
-        "3 receivers stand at different places" in note and "by 25 m" in note for note in comparison.notes
+        "3 receivers have different positions" in note and "by 25 m" in note for note in comparison.notes
     )
 
 
@@ -113,7 +113,7 @@ def test_runs_with_nothing_in_common_are_refused(tmp_path):
     run = write_run(tmp_path / "a")
     with pytest.raises(InputError, match=r"no receiver in common.*XX.A, XX.B, XX.C, the second XX.D"):
         compare_runs(run, write_run(tmp_path / "b", "D"))
-    with pytest.raises(InputError, match="one holds velocity, the other displacement"):
+    with pytest.raises(InputError, match="one run contains velocity, the other displacement"):
         compare_runs(run, write_run(tmp_path / "c", quantity="displacement"))
     with pytest.raises(InputError, match="fewer than two samples"):
         compare_runs(run, write_run(tmp_path / "d", written=1))
@@ -198,7 +198,7 @@ def test_runs_of_different_methods_and_intervals(tmp_path):
     assert comparison.band[1] == 1.2 and comparison.band[0] == pytest.approx(3.0 / comparison.time[-1], rel=0.02)
     assert max(comparison.envelope_misfit.max(), comparison.phase_misfit.max()) < 1e-3
     text = str(comparison)
-    assert "spectral element (degree 4), against" in text and "to 1.2 Hz" in text
+    assert "spectral element (degree 4), relative to" in text and "to 1.2 Hz" in text
     assert comparison.to_dict()["reference_method"] == "finite difference (order 8)"
     assert "\nspectral element (degree 4) against finite difference (order 8)" in title(comparison)
 
@@ -217,7 +217,7 @@ def test_a_low_pass_takes_away_what_is_above_it(tmp_path):
 @pytest.mark.parametrize("frequency", [0.0, -1.0, 10.0, float("nan")])
 def test_a_low_pass_that_cannot_be_is_refused(tmp_path, frequency):
     run = write_run(tmp_path / "a")
-    with pytest.raises(InputError, match="--fmax: .* below the Nyquist of the coarser run, 10 Hz"):
+    with pytest.raises(InputError, match="--fmax: .* below the Nyquist frequency of the coarser run, 10 Hz"):
         compare_runs(run, run, max_frequency=frequency)
 
 

@@ -63,8 +63,7 @@ def print_text(text: str, style: str = "") -> None:
 
 def print_error(error: Exception) -> None:
     """Print an error to standard error. Each of several ranks prints its own error after a delay, in which rank 0,
-    which
-    often has the same error, aborts all ranks."""
+    which often has the same error, aborts all ranks."""
     ranks = ranks_here()
     if ranks.size == 1:
         _print_marked("error: ", "bold red", str(error))

@@ -28,7 +28,7 @@ _CONE = 13
 
 
 def isotropic_stiffness(vp: float, vs: float, rho: float) -> np.ndarray:
-    """Stiffness (6, 6) in Pa of an isotropic medium from vp, vs (m/s) and rho (kg/m^3)."""
+    """Return the stiffness (6, 6) in Pa of an isotropic medium from vp, vs (m/s) and rho (kg/m^3)."""
     mu = rho * vs**2
     stiffness = np.diag([2.0 * mu] * 3 + [mu] * 3)
     stiffness[:3, :3] += rho * vp**2 - 2.0 * mu
@@ -44,7 +44,7 @@ def thomsen_stiffness(
     gamma: float = 0.0,
     axis: Sequence[float] = (0.0, 0.0, 1.0),
 ) -> np.ndarray:
-    """Stiffness (6, 6) in Pa of a transversely isotropic medium (Thomsen 1986, Geophysics 51(10), 1954-1966).
+    """Return the stiffness (6, 6) of a transversely isotropic medium, Pa (Thomsen 1986, Geophysics 51(10), 1954-1966).
 
     Along the symmetry axis C33 = rho vp^2 and C44 = rho vs^2; C11 = C33 (1 + 2 epsilon), C66 = C44 (1 + 2 gamma) and
     (C13 + C44)^2 = (C33 - C44)^2 + 2 delta C33 (C33 - C44), with C13 + C44 >= 0.
@@ -72,19 +72,19 @@ def thomsen_stiffness(
 
 
 def stiffness_from_moduli(moduli: Sequence[float]) -> np.ndarray:
-    """The symmetric matrix (6, 6) of 21 moduli: its upper triangle by rows, C11, C12, ..., C16, C22, ..., C66."""
+    """Return the symmetric matrix (6, 6) of 21 moduli, the upper triangle by rows (C11, C12, ..., C66)."""
     stiffness = np.zeros((6, 6))
     stiffness[_UPPER] = moduli
     return stiffness + np.triu(stiffness, 1).T
 
 
 def stiffness_tensor(stiffness: np.ndarray) -> np.ndarray:
-    """The tensor c_ijkl (3, 3, 3, 3) of a matrix (6, 6)."""
+    """Return the tensor c_ijkl (3, 3, 3, 3) of a matrix (6, 6)."""
     return stiffness[_ROW_OF[:, :, None, None], _ROW_OF[None, None]]
 
 
 def rotation_to(axis: Sequence[float] | np.ndarray) -> np.ndarray:
-    """A rotation (3, 3) that turns the z axis to a direction (x, y, z); none at all for the z axis itself.
+    """Return a rotation (3, 3) of the z axis to a direction (x, y, z); the identity for the z axis.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def rotation_to(axis: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def rotated_stiffness(stiffness: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """The matrix (6, 6) of the medium turned by a rotation (3, 3): c'_ijkl = R_ia R_jb R_kc R_ld c_abcd."""
+    """Return the matrix (6, 6) of a medium rotated by a rotation (3, 3): c'_ijkl = R_ia R_jb R_kc R_ld c_abcd."""
     turn = "ia,jb,kc,ld,abcd->ijkl"
     tensor = np.einsum(turn, *[rotation] * 4, stiffness_tensor(stiffness), optimize=True)
     rows, columns = np.array(VOIGT_PAIRS).T
@@ -112,30 +112,30 @@ def rotated_stiffness(stiffness: np.ndarray, rotation: np.ndarray) -> np.ndarray
 
 
 def smallest_eigenvalue(stiffness: np.ndarray) -> float:
-    """The smallest eigenvalue of a matrix (6, 6), Pa: a solid is stable where it is above 0.
+    """Return the smallest eigenvalue of a matrix (6, 6), Pa, which is positive for a stable solid.
 
-    It is that of the matrix after Voigt as it stands; a rotation changes its size, but never its sign.
+    It belongs to the matrix in Voigt notation; a rotation of the medium changes its value, but not its sign.
     """
     return float(np.linalg.eigvalsh(stiffness)[0])
 
 
 def christoffel_matrix(stiffness: np.ndarray, directions: ArrayLike) -> np.ndarray:
-    """Christoffel matrices (..., 3, 3) in Pa for unit vectors (..., 3): G_ik = c_ijkl n_j n_l."""
+    """Return the Christoffel matrices (..., 3, 3) in Pa for unit vectors (..., 3): G_ik = c_ijkl n_j n_l."""
     normals = np.asarray(directions, dtype=float)
     return np.einsum("ijkl,...j,...l->...ik", stiffness_tensor(stiffness), normals, normals, optimize=True)
 
 
 def phase_speeds(stiffness: np.ndarray, rho: float, directions: ArrayLike) -> np.ndarray:
-    """Phase speeds (..., 3) in m/s along unit vectors (..., 3), rising: the slower S, the faster S, P."""
+    """Return phase speeds (..., 3) in m/s along unit vectors (..., 3), ascending: slow S, fast S, P."""
     squares = np.linalg.eigvalsh(christoffel_matrix(stiffness, directions)) / rho
     return np.sqrt(np.maximum(squares, 0.0))
 
 
 def speed_range(stiffness: np.ndarray, rho: float) -> tuple[float, float]:
-    """The slowest and the fastest phase speed over all directions, m/s.
+    """Return the minimum and the maximum phase speed over all directions, m/s.
 
-    The best of some thousand directions, then of ever narrower cones around it: right to about 1e-8 of a speed. The
-    coordinate axes are among the directions.
+    The extremum among some thousand directions, including the coordinate axes, is refined in increasingly narrow cones,
+    to a relative accuracy of about 1e-8.
     """
     directions = _half_sphere(_DIRECTIONS)
     speeds = phase_speeds(stiffness, rho, directions)
@@ -145,7 +145,7 @@ def speed_range(stiffness: np.ndarray, rho: float) -> tuple[float, float]:
 
 
 def _refined(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> float:
-    """The largest value near a direction."""
+    """Return the maximum of a function near a direction."""
     best, width = start, 2.0 * np.sqrt(2.0 * np.pi / _DIRECTIONS)
     value = float(function(best[None])[0])
     for _ in range(_REFINEMENTS):
@@ -163,7 +163,7 @@ def _refined(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) ->
 
 
 def _half_sphere(count: int) -> np.ndarray:
-    """Unit vectors (count + 3, 3), evenly spread over a half sphere, after the three axes."""
+    """Return unit vectors (count + 3, 3), evenly spread over a half sphere, after the three axes."""
     z = (np.arange(count) + 0.5) / count
     angle = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
     radius = np.sqrt(1.0 - z**2)

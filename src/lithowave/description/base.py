@@ -31,8 +31,7 @@ class DescriptionModel(BaseModel):
         except ValidationError as error:
             raise input_error(error, data, type(self)) from None
 
-    # Without this mark pydantic would call __init__ for nested parts as well, and only the first problem
-    # would be told.
+    # Without this mark, pydantic would call __init__ also for nested parts, and report only the first problem.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
@@ -51,9 +50,9 @@ def _existing_file(value: Any, info: ValidationInfo) -> Path:
     if path.is_dir():
         raise refusal(f"{path} is a folder", "expected a file")
     if not path.is_file():
-        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         place = "" if str(path) == str(value) else f" ({path})"
-        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=nearest(path.name, neighbours))
+        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=nearest(path.name, siblings))
     return path
 
 

@@ -1,4 +1,4 @@
-"""What the six faces of the box do, and the layers that absorb."""
+"""Boundary conditions of the six faces of the box, and absorbing layers."""
 
 from __future__ import annotations
 

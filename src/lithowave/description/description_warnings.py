@@ -24,7 +24,7 @@ _ELEVATION_DIFFERENCE = 50.0
 
 
 def find_warnings(simulation: Simulation) -> list[str]:
-    """What is allowed but may not be meant, a sentence each."""
+    """Return warnings about entries that are allowed but may not be intended, one sentence each."""
     found: list[str] = []
     for index, entry in enumerate(simulation.sources):
         if entry.file is not None and entry.delay and "delay" not in entry.model_fields_set:
@@ -39,10 +39,10 @@ def find_warnings(simulation: Simulation) -> list[str]:
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
     if not simulation.sources:
-        found.append("sources: there are none, so nothing will move.")
+        found.append("sources: the simulation has no sources, so all motion is zero.")
     if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
         found.append(
-            "receivers: there are none, nor snapshots or peak motion: the run would leave no result."
+            "receivers: the simulation has no receivers, snapshots or peak motion, and would produce no results."
         )
     found.extend(_resolution_warnings(simulation))
     found.extend(find_unused_keys(simulation))
@@ -52,7 +52,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
 
 
 def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
-    """Stations whose elevation is not that of the surface on which, or below which, they stand."""
+    """Yield warnings about stations whose elevation differs from that of the surface."""
     surface, mesh = simulation.domain.surface, simulation.solver.mesh
     if surface is None:
         raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
@@ -60,7 +60,7 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
             why = "the surface is flat, so they" if mesh is None else "they"
             yield (
                 f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
-                f"{raised[0].elevation:g} m); {why} stand at their burial below z = 0."
+                f"{raised[0].elevation:g} m); {why} are placed at their burial below z = 0."
             )
         return
     entries = [index for index, entry in enumerate(simulation.receivers) if entry.file is not None]
@@ -79,14 +79,14 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
         where = f"receivers[{entries[0]}].file" if len(entries) == 1 else "receivers"
         yield (
             f"{where}: the elevation of {apart.size} of {len(stations)} stations differs by more "
-            f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they stand (most at "
+            f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they are placed (most at  "
             f"{stations[worst].name}: {stations[worst].elevation:zg} m, the surface is at {heights[worst]:z.6g} m)."
         )
 
 
 def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSource]]:
-    """All point sources, each with its entry in the description and, in a file of several events, its name, and with
-    whether it is from a file."""
+    """Return all point sources, each with a label (its key and, in a file of several events, its name) and a flag that
+    is True for sources from a file."""
     labelled = []
     for index, entry in enumerate(simulation.sources):
         sources = simulation.acquisition.source_groups[index]
@@ -97,7 +97,7 @@ def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSour
 
 
 def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
-    """Moment tensors with shear that stand in a fluid; of groups only the mesh knows where they are."""
+    """Yield a warning about moment tensors with shear in a fluid; material groups are located by the mesh only."""
     sheared = [(label, source) for label, source in sources if source.moment is not None and _has_shear(source.moment)]
     if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
         return
@@ -105,8 +105,8 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
     wet = np.flatnonzero(simulation.material.sample(*positions.T)[1] == 0.0)
     if wet.size:
         first = sheared[wet[0]][0]
-        one = f"{first}: it stands"
-        several = f"sources: {wet.size} of {len(sources)} point sources (first: {first}) stand"
+        one = f"{first}: it is"
+        several = f"sources: {wet.size} of {len(sources)} point sources (first: {first}) are"
         where = one if wet.size == 1 else several
         yield f"{where} in a fluid, where only the isotropic part of a moment tensor makes waves."
 

@@ -39,8 +39,8 @@ class GeographicOrigin(DescriptionModel):
 
 
 @dataclass(frozen=True)
-class Ground:
-    """A box that holds all of the ground: the domain, up to the highest point of a topography. Ends in m."""
+class ModelExtent:
+    """A box that contains the entire model: the domain, up to the highest point of a topography. Ends in m."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -89,13 +89,13 @@ class Domain(DescriptionModel):
 
     @model_validator(mode="after")
     def _topography_fits(self) -> Self:
-        surface = self.surface  # read now, so that what is wrong with it is told with its place
+        surface = self.surface  # read now, so that its errors are reported with their key
         if surface is None:
             return self
         if self.z[1] != 0.0:
             raise refusal(
                 f"the box ends at z = {with_unit(self.z[1], 'length')}",
-                "with a topography it ends at 0, the level that heights count from",
+                "with a topography it must end at 0, the reference level of elevations",
                 at=("z",),
             )
         for name, (first, last) in zip("xy", surface.extent, strict=True):
@@ -122,7 +122,7 @@ class Domain(DescriptionModel):
         return None if self.topography is None else reading(read_surface, self.topography, ("topography",))
 
     def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """z in m of the surface at points in m: of the topography, or the top of the box.
+        """Return z of the surface, m, at points in m: of the topography, or the top of the box.
 
         An array of the broadcast shape of x and y.
         """
@@ -131,14 +131,14 @@ class Domain(DescriptionModel):
         return np.full(np.broadcast_shapes(np.shape(x), np.shape(y)), self.z[1])
 
     @property
-    def ground(self) -> Ground:
-        """The box that holds all of the ground: the domain, with a topography up to its highest point."""
+    def ground(self) -> ModelExtent:
+        """The box that contains the entire model: the domain, with a topography up to its highest point."""
         top = self.z[1] if self.surface is None else max(self.z[1], self._surface_range[1])
-        return Ground(self.x, self.y, (self.z[0], top))
+        return ModelExtent(self.x, self.y, (self.z[0], top))
 
     @functools.cached_property
     def _surface_range(self) -> tuple[float, float]:
-        """The lowest and the greatest height of the surface within the domain, m."""
+        """The minimum and maximum elevation of the surface within the domain, m."""
         assert self.surface is not None
         return self.surface.range_in(self.x, self.y)
 
@@ -148,17 +148,17 @@ class Domain(DescriptionModel):
         return {"x": self.x, "y": self.y, "z": self.z}
 
     @property
-    def centre(self) -> tuple[float, float, float]:
+    def center(self) -> tuple[float, float, float]:
         """Center of the box, m."""
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
     @property
     def projection(self) -> str:
-        """PROJ text of the coordinates; empty for a box without a place on the Earth."""
+        """PROJ text of the coordinates; empty without a geographic origin."""
         return "" if self.crs is None else self.crs.projection
 
     def to_local(self, longitude: Any, latitude: Any) -> tuple[Any, Any]:
-        """(x, y) in m of points given by longitude and latitude in degrees (floats or arrays).
+        """Return (x, y) in m of points given by longitude and latitude in degrees (floats or arrays).
 
         Raises
         ------
@@ -171,13 +171,13 @@ class Domain(DescriptionModel):
         return x, y
 
     def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """(longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
+        """Return (longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
         return self._transformer().transform(x, y, direction="INVERSE")
 
     def _transformer(self) -> Transformer:
         if self.crs is None:
             raise refusal(
-                "longitude and latitude need the origin domain.crs, which is not given",
+                "longitude and latitude require the origin domain.crs, which is missing",
                 "expected in domain: crs: {longitude: ..., latitude: ...}",
             )
         return _transformer(self.crs.projection)

@@ -98,7 +98,7 @@ class ElasticProperties(DescriptionModel):
             return self
         for key in ("vp", "vs"):
             if getattr(self, key) is None:
-                raise refusal("is missing", "this key is required (or stiffness, in place of vp and vs)", at=(key,))
+                raise refusal("is missing", "this key is required (or stiffness instead of vp and vs)", at=(key,))
         if self.is_anisotropic:
             self._check_stable("anisotropy")
         else:
@@ -108,7 +108,7 @@ class ElasticProperties(DescriptionModel):
     def _check_alone(self) -> None:
         extra = [key for key in ("vp", "vs", "anisotropy") if getattr(self, key) is not None]
         if extra:
-            allowed = "a stiffness stands in place of vp, vs and anisotropy"
+            allowed = "stiffness replaces vp, vs and anisotropy"
             raise refusal(f"stiffness and {extra[0]} are both given", allowed, at=(extra[0],))
 
     def _check_stable(self, key: str) -> None:
@@ -156,7 +156,7 @@ class ElasticProperties(DescriptionModel):
         return self.vs == 0.0
 
     def stiffness_matrix(self) -> np.ndarray:
-        """The stiffness (6, 6) in Pa, rows and columns xx, yy, zz, yz, xz, xy; of an isotropic medium too."""
+        """Return the stiffness (6, 6) in Pa, rows and columns xx, yy, zz, yz, xz, xy, also of an isotropic medium."""
         if self.stiffness is not None:
             return stiffness_from_moduli(self.stiffness)
         if not self.is_anisotropic:

@@ -1,4 +1,4 @@
-"""What the ground is made of."""
+"""The material of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from pydantic.json_schema import SkipJsonSchema
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
-from lithowave.description.media import Box, FunctionMedium, GriddedMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.description.media import (
+    DomainExtent,
+    FunctionMedium,
+    GriddedMedium,
+    GroupedMedium,
+    LayeredMedium,
+    Medium,
+    Sample,
+)
 from lithowave.description.refusals import refusal
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
@@ -24,7 +32,7 @@ _KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
 
 
 class _Top(DescriptionModel):
-    """A base of its own, so that the top is the first key of a layer."""
+    """A separate base class, so that the top is the first key of a layer."""
 
     top: Length = Field(description="z of the top of the layer, m; a point at this depth belongs to this layer.")
 
@@ -76,7 +84,7 @@ class Material(DescriptionModel):
         given = [name for name in _KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             got = (
-                f"the material is given in several ways: {', '.join(given)}"
+                f"the material has several forms:  {', '.join(given)}"
                 if given
                 else "no material is given"
             )
@@ -84,16 +92,16 @@ class Material(DescriptionModel):
                 got, "give exactly one of layers, homogeneous, file, section and groups (in Python also function)"
             )
         if self.groups is not None and not self.groups:
-            raise refusal("there is no group", "at least one is needed", at=("groups",))
+            raise refusal("the list of groups is empty", "at least one is required", at=("groups",))
         if self.layers is not None:
             self._check_layers(self.layers)
-        _ = self.medium  # a file is read now, so that what is wrong with it is told with its place
+        _ = self.medium  # a file is read now, so that its errors are reported with their key
         return self
 
     @staticmethod
     def _check_layers(layers: list[Layer]) -> None:
         if not layers:
-            raise refusal("there is no layer", "at least one is needed", at=("layers",))
+            raise refusal("the list of layers is empty", "at least one is required", at=("layers",))
         for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
             if lower.top >= upper.top:
                 raise refusal(
@@ -141,7 +149,7 @@ class Material(DescriptionModel):
         return {("layers", index): layer for index, layer in enumerate(self.layers or ())}
 
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
-        """(vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
+        """Return (vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
 
         Layers: the value at a layer's top is that of the layer below it; above the first top it is the first
         layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid. Of an anisotropic
@@ -163,7 +171,7 @@ class Material(DescriptionModel):
         z_ceiling: float | None = None,
         z_floor: float | None = None,
     ) -> Sample:
-        """(kappa, mu, rho): bulk and shear modulus in Pa, density in kg/m^3; of the broadcast shape.
+        """Return (kappa, mu, rho): bulk and shear modulus in Pa, density in kg/m^3; of the broadcast shape.
 
         Without ``spacing`` these are the values at the points. With it they are averages over the cube of
         that side around each point: the arithmetic mean of rho, the harmonic means of kappa and mu (Moczo et
@@ -183,11 +191,11 @@ class Material(DescriptionModel):
         return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
 
     def layer_tops(self) -> list[float] | None:
-        """z of the layers' tops in m, descending; None unless the material is given by layers."""
+        """Return z of the tops of the layers in m, descending; None for other forms of the material."""
         return None if self.layers is None else [layer.top for layer in self.layers]
 
-    def extremes(self, domain: Box) -> dict[str, float]:
-        """Least and largest values within the domain, SI.
+    def extremes(self, domain: DomainExtent) -> dict[str, float]:
+        """Return the minimum and maximum values within the domain, SI.
 
         Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``, and ``slowest``, the slowest
         wave: vs, or vp in a fluid, for which ``vs_min`` is 0. Of an anisotropic medium vp and vs are the fastest and
@@ -196,11 +204,11 @@ class Material(DescriptionModel):
         """
         return {name: value for name, (value, _) in self._extremes(domain).items()}
 
-    def extreme_places(self, domain: Box) -> dict[str, str]:
-        """Where each of :meth:`extremes` occurs first, as text: ``layers[1], z = -16000 to -5500 m``."""
+    def extreme_places(self, domain: DomainExtent) -> dict[str, str]:
+        """Return the first location of each of :meth:`extremes` as text: ``layers[1], z = -16000 to -5500 m``."""
         return {name: place for name, (_, place) in self._extremes(domain).items()}
 
-    def _extremes(self, domain: Box) -> dict[str, tuple[float, str]]:
+    def _extremes(self, domain: DomainExtent) -> dict[str, tuple[float, str]]:
         (vp, vs, rho), place = self.medium.values_in(domain)
         arrays = {"vp_min": vp, "vp_max": vp, "vs_min": vs, "vs_max": vs, "rho_min": rho, "rho_max": rho}
         arrays["slowest"] = np.where(vs > 0.0, vs, vp)
@@ -210,7 +218,7 @@ class Material(DescriptionModel):
         }
         return {name: (float(arrays[name][index]), place(index)) for name, index in indices.items()}
 
-    def validate_domain(self, domain: Box) -> None:
+    def validate_domain(self, domain: DomainExtent) -> None:
         """Check that the material covers the domain.
 
         Raises
@@ -222,14 +230,14 @@ class Material(DescriptionModel):
         self.medium.validate_domain(domain)
 
     def input_files(self) -> list[Path]:
-        """Files that the material refers to."""
+        """Return the files that the material refers to."""
         if self.section is not None:
             return self.section.input_files()
         return [] if self.file is None else [self.file]
 
 
 def _arrays(values: Sample) -> Sample:
-    """The same for a single point: arrays, not NumPy's scalars."""
+    """Return the values as arrays also for a single point, instead of NumPy scalars."""
     return tuple(np.asarray(value) for value in values)  # type: ignore[return-value]
 
 

@@ -30,8 +30,8 @@ _PROBES = 33
 """Points along each axis at which a function is tried out before it is used."""
 
 
-class Box(Protocol):
-    """What is asked of a domain: the two ends of each axis in m."""
+class DomainExtent(Protocol):
+    """The extent of a domain: the two ends of each axis in m."""
 
     @property
     def x(self) -> tuple[float, float]: ...
@@ -46,27 +46,27 @@ class Medium(ABC):
 
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
-        """vp, vs and rho at points."""
+        """Return vp, vs and rho at points."""
 
     @abstractmethod
-    def validate_domain(self, box: Box) -> None:
+    def validate_domain(self, box: DomainExtent) -> None:
         """Raise InputError where the medium does not cover the box, or has a value there that cannot be."""
 
     @abstractmethod
-    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
-        """Flat arrays of the values that occur in the box, and a text for the place of each.
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
+        """Return the values in the box as flat arrays, and a text for the location of each.
 
         In an anisotropic medium vp and vs are here the fastest and the slowest phase speed.
         """
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
-        """Bulk modulus, shear modulus and rho at points."""
+        """Return bulk modulus, shear modulus and rho at points."""
         return elastic_moduli(*self.sample(x, y, z))
 
     def average_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]
     ) -> Sample:
-        """The moduli averaged over cubes, by 2 x 2 x 2 Gauss points."""
+        """Return the moduli averaged over cubes, from 2 x 2 x 2 Gauss points."""
         low, high = vertical_range(z, spacing, z_limits)
         middle, height = 0.5 * (low + high), high - low
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
@@ -107,7 +107,7 @@ class LayeredMedium(Medium):
         return np.array(self.vp), np.array(self.vs), np.array(self.rho)
 
     def layer_of(self, z: np.ndarray) -> np.ndarray:
-        """Index of the layer at each z."""
+        """Return the index of the layer at each z."""
         return np.searchsorted(-np.array(self.tops[1:]), -z, side="right")
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
@@ -119,7 +119,7 @@ class LayeredMedium(Medium):
     def average_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]
     ) -> Sample:
-        """The moduli averaged over cubes, exactly: each layer counts by the part of the height it takes."""
+        """Return the moduli averaged exactly over cubes: the weight of each layer is its fraction of the height."""
         if len(self.tops) == 1:
             return self.moduli(x, y, z)
         low, high = vertical_range(z, spacing, z_limits)
@@ -141,7 +141,7 @@ class LayeredMedium(Medium):
         # Looked up for the z there are, then spread: the results are all that is allocated.
         return tuple(np.broadcast_to(values[layer], shape).copy() for values in table)  # type: ignore[return-value]
 
-    def validate_domain(self, box: Box) -> None:
+    def validate_domain(self, box: DomainExtent) -> None:
         if self.tops[0] < box.z[1]:
             raise InputError(
                 "material.layers[0].top",
@@ -150,7 +150,7 @@ class LayeredMedium(Medium):
                 "`top` is z of the layer's top, and layers are listed from the top down",
             )
 
-    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         tops = (np.inf, *self.tops[1:], -np.inf)
         inside = [i for i in range(len(self.tops)) if tops[i] > box.z[0] and tops[i + 1] < box.z[1]]
         speeds = (self.fastest or self.vp, self.slowest or self.vs, self.rho)
@@ -184,15 +184,15 @@ class GroupedMedium(Medium):
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         raise InputError(
             "material.groups",
-            "groups have no places of their own: the mesh says which group a point is in",
+            "groups have no positions: the mesh defines the group of each point",
             "for values at points use layers, homogeneous or file",
         )
 
-    def validate_domain(self, box: Box) -> None:
-        """Nothing to check: the mesh covers what it covers."""
+    def validate_domain(self, box: DomainExtent) -> None:
+        """Do nothing: the mesh defines the covered volume."""
 
-    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
-        """The values of all groups."""
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
+        """Return the values of all groups, and a text for the location of each."""
         values = tuple(np.array(each) for each in (self.fastest, self.slowest, self.rho))
         return values, lambda index: f"group {self.names[index]}"  # type: ignore[return-value]
 
@@ -253,7 +253,7 @@ class GriddedMedium(Medium):
         return some & ~every
 
     def _separate_fluids(self, found: Sequence[np.ndarray], cells: Sequence[Cell], shape: tuple[int, ...]) -> None:
-        """Replace what was interpolated between a fluid and a solid by the values of the nearest point."""
+        """Replace values interpolated between a fluid and a solid by those of the nearest point."""
         mixed = self._mixed_cells
         if mixed is None:
             return
@@ -264,7 +264,7 @@ class GriddedMedium(Medium):
         for values, result in zip((self.model.vp, self.model.vs, self.model.rho), found, strict=True):
             result[here] = values[nearest]
 
-    def validate_domain(self, box: Box) -> None:
+    def validate_domain(self, box: DomainExtent) -> None:
         for name, axis in self.model.axes.items():
             low, high = getattr(box, name)
             if axis.size == 1:
@@ -278,7 +278,7 @@ class GriddedMedium(Medium):
                     _AXIS_HINTS[self.key](name, axis, (low, high)),
                 )
 
-    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         axes = self.model.axes
         parts = tuple(_around(axis, getattr(box, name)) for name, axis in axes.items())
         values = tuple(array[parts] for array in (self.model.vp, self.model.vs, self.model.rho))
@@ -303,7 +303,7 @@ class FunctionMedium(Medium):
         try:
             vp, vs, rho = (np.asarray(values, dtype=float) for values in self.function(*points))  # type: ignore
             values = tuple(np.broadcast_to(array, shape).copy() for array in (vp, vs, rho))
-        except Exception as error:  # whatever a user's function may raise
+        except Exception as error:  # a function of the user may raise any exception
             raise InputError(
                 "material.function",
                 f"failed for points of shape {shape}: {type(error).__name__}: {error}",
@@ -320,11 +320,11 @@ class FunctionMedium(Medium):
             raise InputError("material.function", *problem)
         return values  # type: ignore[return-value]
 
-    def validate_domain(self, box: Box) -> None:
+    def validate_domain(self, box: DomainExtent) -> None:
         self.values_in(box)
 
-    def values_in(self, box: Box) -> tuple[Sample, Callable[[int], str]]:
-        """Values on a regular grid of trial points, which need not meet the extreme ones."""
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
+        """Return the values on a regular grid of trial points, which may miss the extremes."""
         x, y, z = (np.linspace(*ends, _PROBES) for ends in (box.x, box.y, box.z))
         values = self.sample(x[:, None, None], y[:, None], z)
 
@@ -336,7 +336,7 @@ class FunctionMedium(Medium):
 
 
 def elastic_moduli(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> Sample:
-    """Bulk modulus ρ(vp² − 4/3 vs²), shear modulus ρ vs² (Pa), and rho."""
+    """Return bulk modulus ρ(vp² − 4/3 vs²), shear modulus ρ vs² (Pa), and rho."""
     mu = rho * vs**2
     return rho * vp**2 - 4.0 / 3.0 * mu, mu, rho
 
@@ -344,7 +344,7 @@ def elastic_moduli(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> Sample:
 def vertical_range(
     z: np.ndarray, spacing: float, limits: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper end of the cells around z, as far as they lie within the limits.
+    """Return the lower and upper end of the cells around z, clipped to the limits.
 
     A cell around a point outside the limits is that around the nearest point within, so that none is empty.
     """
@@ -355,7 +355,7 @@ def vertical_range(
 def value_problem(
     vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, place: Callable[[tuple[int, ...]], str]
 ) -> tuple[str, str] | None:
-    """What is wrong with values and what is allowed; None when all can be those of a solid or a fluid.
+    """Return the problem of values and the allowed values; None if they can be those of a solid or a fluid.
 
     ``place`` turns the index of the first bad point into text.
     """
@@ -382,7 +382,7 @@ def _more(bad: np.ndarray) -> str:
 
 
 def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
-    """The axis interval around each point; points beyond the axis are moved to its ends."""
+    """Return the axis interval around each point; points beyond the axis are moved to its ends."""
     if axis.size == 1:
         return np.zeros(points.shape, dtype=int), np.zeros(points.shape)
     inside = np.clip(points, axis[0], axis[-1])
@@ -391,7 +391,7 @@ def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
 
 
 def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
-    """Trilinear interpolation at any points: the eight corners of the cell around each."""
+    """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
     result = np.zeros(np.broadcast_shapes(*(index.shape for index, _ in cells)))
     ends = [count - 1 for count in values.shape]
     for corner in np.ndindex(2, 2, 2):
@@ -404,7 +404,7 @@ def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
 
 
 def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
-    """The same at all combinations of coordinates: axis by axis, that which leaves least first."""
+    """Interpolate at all combinations of coordinates, axis by axis, that with the smallest result first."""
     for axis in sorted(range(3), key=lambda axis: cells[axis][0].size / values.shape[axis]):
         index, weight = cells[axis]
         weight = weight.reshape([-1 if other == axis else 1 for other in range(3)])
@@ -414,7 +414,7 @@ def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
 
 
 def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] | None:
-    """The order of x, y and z along the axes of the broadcast shape, where each has its own; else None."""
+    """Return the order of x, y and z along the axes of the broadcast shape, if each has a separate axis; else None."""
     varying = [
         [dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points
     ]
@@ -425,7 +425,7 @@ def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] |
 
 
 def _around(axis: np.ndarray, ends: tuple[float, float]) -> slice:
-    """The points of an axis that values between two ends depend on."""
+    """Return the points of an axis on which values between two ends depend."""
     if axis.size == 1:
         return slice(None)
     first = np.clip(np.searchsorted(axis, ends[0], side="right") - 1, 0, axis.size - 2)
@@ -434,7 +434,7 @@ def _around(axis: np.ndarray, ends: tuple[float, float]) -> slice:
 
 
 def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
-    """What may have gone wrong with an axis that does not cover the domain."""
+    """Return a hint about the probable error of an axis that does not cover the domain."""
     if name == "z" and axis[0] >= 0.0 and ends[1] <= 0.0 and axis[-1] > 0.0:
         return (
             "z is positive upwards; if the file counts depth, name the axis depth or give it positive = down"

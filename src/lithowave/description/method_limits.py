@@ -20,7 +20,7 @@ _LAYER_KEYS_OF_FINITE_DIFFERENCE = ("cells", "reflection", "kappa", "frequency")
 
 @dataclass(frozen=True)
 class Feature:
-    """What not every method can do.
+    """A feature that some methods do not support.
 
     Attributes
     ----------
@@ -37,17 +37,17 @@ class Feature:
     hint: str | None = ""
 
     def problems(self, simulation: Simulation) -> Iterator[Problem]:
-        """Every place that asks for it, where the method cannot."""
+        """Yield a problem for each entry that requires the feature, if the method does not support it."""
         method = simulation.solver.method
         if method in self.methods:
             return
-        hint = "" if self.hint is None else able(self.methods) + self.hint
+        hint = "" if self.hint is None else supporting_methods(self.methods) + self.hint
         for path in self.asked(simulation):
             yield Problem(path, self.got.format(method=method), self.allowed.format(method=method), hint)
 
 
-def able(methods: tuple[str, ...]) -> str:
-    """The methods that can do something, as a hint: ``method: spectral_element can``."""
+def supporting_methods(methods: tuple[str, ...]) -> str:
+    """Return the methods that support a feature as a hint: ``method: spectral_element can``."""
     return f"method: {' or '.join(methods)} can"
 
 
@@ -89,7 +89,7 @@ def _fluid(simulation: Simulation) -> Iterator[Path]:
     try:
         slowest = simulation.material_extremes["vs_min"]
     except (ValueError, InputError):
-        return  # told by the check of the material
+        return  # reported by the check of the material
     if slowest <= 0.0:
         yield ("material",)
 
@@ -135,7 +135,7 @@ FEATURES = (
 
 
 def find_limits(simulation: Simulation) -> Iterator[Problem]:
-    """Everything in the description that the method cannot do."""
+    """Return all features in the description that the method does not support."""
     for feature in FEATURES:
         yield from feature.problems(simulation)
     if simulation.material.groups is not None and simulation.solver.mesh is None:
@@ -154,7 +154,7 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
 
 
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
-    """A sentence for each key of the absorbing layers that has been changed and does nothing with this method."""
+    """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
     absorption = simulation.boundaries.resolved_absorption(method)
     used = {

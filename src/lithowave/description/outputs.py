@@ -62,7 +62,7 @@ class SnapshotPlane(DescriptionModel):
 
     @property
     def coordinate(self) -> float:
-        """Where the plane cuts that axis, m."""
+        """Position of the plane on that axis, m."""
         return getattr(self, self.axis)
 
 

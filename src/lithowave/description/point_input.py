@@ -10,7 +10,7 @@ from lithowave.description.refusals import refusal
 Point = tuple[float, float, float]
 
 
-def check_one_place(position: Any, longitude: Any, latitude: Any, depth: Any, *, depth_needed: bool) -> None:
+def check_point_keys(position: Any, longitude: Any, latitude: Any, depth: Any, *, depth_needed: bool) -> None:
     """Refuse a point that has neither or both kinds of coordinates, or half of one kind."""
     geographic = {"longitude": longitude, "latitude": latitude}
     if depth_needed:
@@ -32,7 +32,7 @@ def check_one_place(position: Any, longitude: Any, latitude: Any, depth: Any, *,
 def local_point(
     domain: Domain, position: tuple[float, ...] | None, longitude: float, latitude: float, depth: float
 ) -> Point:
-    """(x, y, z) in m of a point that :func:`check_one_place` has accepted.
+    """Return (x, y, z) in m of a point that :func:`check_point_keys` has accepted.
 
     A position [x, y] is the point of the surface there. Depth counts from :func:`depth_origin`.
     """
@@ -45,5 +45,5 @@ def local_point(
 
 
 def depth_origin(domain: Domain, x: float, y: float) -> float:
-    """z in m from which depth counts: the topography at (x, y), else z = 0."""
+    """Return z in m of zero depth: the topography at (x, y), else z = 0."""
     return 0.0 if domain.surface is None else float(domain.surface(x, y))

@@ -44,7 +44,7 @@ def is_obspy_object(value: Any) -> bool:
 
 
 def replacement(path: tuple[str | int, ...], value: Any) -> str:
-    """The entry to give instead of a value of the wrong type, as a hint; empty if the type suggests none.
+    """Return a replacement for a value of the wrong type as a hint; empty if none is known.
 
     Parameters
     ----------

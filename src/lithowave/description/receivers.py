@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
-from lithowave.description.point_input import Point, check_one_place, local_point
+from lithowave.description.point_input import Point, check_point_keys, local_point
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
 
@@ -96,7 +96,7 @@ class ReceiverLine(DescriptionModel):
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
-        """The positions, from the start on; z is 0 where they are to stand on the surface."""
+        """Return the positions, from the start; z is 0 for positions on the surface."""
         for index in range(self.count):
             yield _between(_with_height(self.start), _with_height(self.end), (index / (self.count - 1),) * 3)
 
@@ -133,7 +133,7 @@ class ReceiverPlane(DescriptionModel):
 
     @property
     def count(self) -> int:
-        """How many receivers there are."""
+        """Number of receivers."""
         return self.counts[0] * self.counts[1]
 
     @property
@@ -142,7 +142,7 @@ class ReceiverPlane(DescriptionModel):
         return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
-        """The positions, along the first side fastest; z is 0 where they are to stand on the surface."""
+        """Return the positions, the first side fastest; z is 0 for positions on the surface."""
         start, end = _with_height(self.start), _with_height(self.end)
         first, second = (index for index in range(3) if start[index] != end[index])
         for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
@@ -167,7 +167,7 @@ def _with_height(point: tuple[float, ...]) -> Point:
 
 
 def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
-    """The point at a fraction of each coordinate's way; the ends are met exactly."""
+    """Return the point at a fraction of the distance between two points; the ends are exact."""
     x, y, z = (
         low if fraction == 0.0 else high if fraction == 1.0 else low + fraction * (high - low)
         for low, high, fraction in zip(start, end, fractions, strict=True)
@@ -176,7 +176,7 @@ def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
 
 
 def _on_surface(domain: Domain, points: Iterator[Point]) -> Iterator[Point]:
-    """The same points at the height of the surface."""
+    """Return the points at the elevation of the surface."""
     x, y, _ = np.array(list(points)).T
     for point in zip(x, y, domain.surface_height(x, y), strict=True):
         yield tuple(map(float, point))  # type: ignore[misc]
@@ -239,7 +239,7 @@ class Receivers(DescriptionModel):
         if not kinds:
             if not point_keys:
                 raise refusal("has no receivers", "give name and position, or line, plane or file")
-            check_one_place(self.position, self.longitude, self.latitude, self.depth, depth_needed=False)
+            check_point_keys(self.position, self.longitude, self.latitude, self.depth, depth_needed=False)
             if self.name is None:
                 raise refusal("is missing", "a receiver needs a name", at=("name",))
         return self
@@ -251,7 +251,7 @@ class Receivers(DescriptionModel):
         return next((key for key in kinds if getattr(self, key) is not None), "longitude")
 
     def receivers(self, domain: Domain, where: str) -> list[Receiver]:
-        """The receivers of this entry, in local coordinates; ``where`` is its place in the description."""
+        """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""
         network = self.network or DEFAULT_NETWORK
         if self.file is not None:
             return self._from_file(domain, where)
@@ -294,7 +294,7 @@ class Receivers(DescriptionModel):
         return receivers
 
     def _column_kind(self, records: list[StationRecord], domain: Domain) -> str:
-        """What the columns are; metres where that is said, or where the numbers cannot be degrees."""
+        """Return the meaning of the columns: meters if stated, or if the values cannot be degrees."""
         beyond = [record for record in records if abs(record.first) > 90.0 or abs(record.second) > 360.0]
         kind = self.coordinates or ("cartesian" if domain.crs is None and beyond else "geographic")
         if kind == "geographic" and beyond:

@@ -15,7 +15,7 @@ from lithowave.description.python_objects import is_obspy_object
 def refusal(
     got: str, allowed: str = "", hint: str = "", *, at: Iterable[str | int] = ()
 ) -> PydanticCustomError:
-    """The error to raise in a validator; the place, file and line are added where the description is read.
+    """Return the error to raise in a validator; key, file and line are added when the description is read.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class Problem(NamedTuple):
 
 
 def refusals(problems: Iterable[Problem]) -> PydanticCustomError:
-    """Like :func:`refusal`, for several problems in different places."""
+    """Return an error as :func:`refusal` does, for several problems with different keys."""
     listed = tuple(problems)
     return PydanticCustomError("several", "{count} problems", {"count": len(listed), "problems": listed})
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """A value as it may stand in a message, cut when it is long."""
+    """Return a value as text for messages, truncated if it is long."""
     text = (
         {True: "true", False: "false"}[value]
         if isinstance(value, bool)
@@ -68,7 +68,7 @@ SYNONYMS = {
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """``did you mean 'duration'?`` for the choice most alike, or nothing when none is."""
+    """Return ``did you mean 'duration'?`` for the closest choice, or an empty text without a close one."""
     by_lower = {choice.lower(): choice for choice in choices}
     if (meant := SYNONYMS.get(name.lower())) in by_lower:
         return f"did you mean {meant!r}?"

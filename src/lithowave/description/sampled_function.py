@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, mode
 
 from lithowave.description.base import InputFile, reading
 from lithowave.description.refusals import refusal
-from lithowave.description.shape import Shape
+from lithowave.description.shape import TimeFunctionShape
 from lithowave.description.spline import NaturalSpline
 from lithowave.description.units import Duration, Number, PositiveDuration
 from lithowave.readers.samples import read_samples
@@ -27,7 +27,7 @@ def _as_list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-class SampledFunction(Shape):
+class SampledFunction(TimeFunctionShape):
     """Samples interpolated by a natural cubic spline; zero before the first and after the last sample.
 
     For a force, the values are the amplitude. For a moment tensor, they are divided by their area (the exact integral

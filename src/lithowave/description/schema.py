@@ -1,6 +1,6 @@
 """The JSON Schema of the simulation file, with which an editor completes and checks.
 
-``python -m lithowave.description.schema`` writes it anew into the package.
+``python -m lithowave.description.schema`` rewrites it in the package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SCHEMA_PATH = Path(__file__).with_name("simulation.schema.json")
 
 
 def simulation_schema() -> dict[str, Any]:
-    """The schema of :class:`.simulation.Simulation` as a dictionary (JSON Schema, draft 2020-12)."""
+    """Return the schema of :class:`.simulation.Simulation` as a dictionary (JSON Schema, draft 2020-12)."""
     from lithowave.description.simulation import Simulation
 
     schema = Simulation.model_json_schema(by_alias=True)
@@ -28,7 +28,7 @@ def simulation_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as it stands in the shipped file."""
+    """Return the schema as the text of the shipped file."""
     return json.dumps(simulation_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -58,7 +58,7 @@ class Section(DescriptionModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _ = self.model  # read now, so that what is wrong with a file is told with its place
+        _ = self.model  # read now, so that errors of a file are reported with their key
         return self
 
     @cached_property
@@ -79,7 +79,7 @@ class Section(DescriptionModel):
         return GriddedModel(first.path, axes["x"], axes["y"], z[upwards], **arrays)
 
     def _line(self, section: SegySection) -> np.ndarray:
-        """Coordinates of the traces, m, in the order of the file."""
+        """Return the coordinates of the traces, m, in the order of the file."""
         count = len(section.values)
         if count < 2:
             raise refusal(f"{section.path} has {count} trace", "a section has two or more", at=("vp",))
@@ -100,7 +100,7 @@ class Section(DescriptionModel):
         return places if start is None else places - places[0] + start
 
     def _depths(self, section: SegySection) -> np.ndarray:
-        """z of the samples, m, falling."""
+        """Return z of the samples, m, descending."""
         count = section.values.shape[1]
         if count < 2:
             raise refusal(f"{section.path} has {count} sample a trace", "a section has two or more", at=("vp",))
@@ -108,14 +108,14 @@ class Section(DescriptionModel):
         if not step > 0.0:
             raise refusal(
                 f"{section.path} has the sample interval {section.sample_interval}",
-                "a section in depth has thousandths of a metre there",
+                "a section in depth has thousandths of a meter there",
                 "give spacing: [trace, sample]",
                 at=("vp",),
             )
         return (0.0 if self.origin is None else self.origin[1]) - step * np.arange(count)
 
     def _values(self, name: str, sections: dict[str, SegySection]) -> np.ndarray:
-        """The values of a file in SI, (n_traces, n_samples)."""
+        """Return the values of a file in SI, (n_traces, n_samples)."""
         section, first = sections[name], sections["vp"]
         if section.values.shape != first.values.shape:
             sizes = ["{} traces of {} samples".format(*each.values.shape) for each in (section, first)]
@@ -129,5 +129,5 @@ class Section(DescriptionModel):
         return section.values if factor == 1.0 else section.values * np.float32(factor)
 
     def input_files(self) -> list[Path]:
-        """The three files."""
+        """Return the three files."""
         return [getattr(self, name) for name in _FILES]

@@ -14,7 +14,7 @@ from lithowave.description.base import DescriptionModel
 from lithowave.errors import InputError
 
 
-class Shape(DescriptionModel):
+class TimeFunctionShape(DescriptionModel):
     """The shape of a time function; :class:`.time_functions.TimeFunction` says what each method does."""
 
     if TYPE_CHECKING:  # each shape declares its own, in its own words
@@ -28,35 +28,35 @@ class Shape(DescriptionModel):
         return self
 
     def _default_delay(self) -> float:
-        """The delay where none is given."""
+        """Return the default delay."""
         return 0.0
 
     @abstractmethod
     def amplitude(self, time: np.ndarray) -> np.ndarray:
-        """Factor of a force, peak one."""
+        """Return the factor of a force, peak one."""
 
     def rate(self, time: np.ndarray) -> np.ndarray:
-        """Moment-rate shape, unit area, in 1/s."""
+        """Return the moment-rate shape, unit area, in 1/s."""
         raise self._no_moment()
 
     def released(self, time: np.ndarray) -> np.ndarray:
-        """Integral of the rate from the beginning to each time."""
+        """Return the integral of the rate from the beginning to each time."""
         raise self._no_moment()
 
     @abstractmethod
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
-        """First and last time between which the function may exceed ``fraction`` of its peak."""
+        """Return the first and last time between which the function may exceed ``fraction`` of its peak."""
 
     @abstractmethod
     def maximum_frequency(self, fraction: float = 0.05) -> float:
-        """Frequency beyond which the amplitude spectrum stays below ``fraction`` of its maximum, in Hz."""
+        """Return the frequency beyond which the amplitude spectrum stays below ``fraction`` of its maximum, in Hz."""
 
     def moment_refusal(self) -> str | None:
-        """Why this cannot be a moment rate; None when it can."""
+        """Return why this function cannot be a moment rate; None if it can."""
         return None
 
     def onset_amplitude(self) -> float:
-        """Largest value before time 0 relative to the peak."""
+        """Return the largest value before time 0 relative to the peak."""
         # Wider than any threshold a caller may have; a thousand times within it resolve every shape there is.
         start, end = self.support(1e-12)
         if start >= 0.0:
@@ -67,7 +67,7 @@ class Shape(DescriptionModel):
         return float(min(cut / peak, 1.0))
 
     def input_files(self) -> list[Path]:
-        """Files that the function refers to."""
+        """Return the files that the function refers to."""
         return []
 
     def _since(self, time: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ class Shape(DescriptionModel):
 
 
 def last_crossing(function: Callable[[np.ndarray], np.ndarray], bound: float, level: float) -> float:
-    """The largest argument between 0 and ``bound`` at which a function still reaches ``level``.
+    """Return the largest argument between 0 and ``bound`` at which a function reaches ``level``.
 
     The function oscillates no faster than once a unit, reaches the level somewhere, and is below it from
     ``bound`` on.

@@ -149,7 +149,7 @@ class Simulation(DescriptionModel):
         return self
 
     def _fill_in(self, stem: str) -> None:
-        """Replace what the user left open by the values that follow from the rest."""
+        """Set the entries that the user has omitted to values that follow from the others."""
         output: dict[str, Any] = {}
         if self.output.directory is None:
             name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
@@ -160,7 +160,7 @@ class Simulation(DescriptionModel):
         self.__dict__["sources"] = [self._filled_source(source) for source in self.sources]
 
     def _default_interval(self) -> float | None:
-        """The sampling interval, s, that follows from the frequency; None means that of the time steps."""
+        """Return the sampling interval, s, that follows from the frequency; None: the time step."""
         time_step, duration = self.solver.time_step, self.duration
         if "segy" in self.output.formats:
             with suppress(ValueError, InputError):  # the check of the material reports these
@@ -309,7 +309,7 @@ class Simulation(DescriptionModel):
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
-    """A document with entries replaced; where the method becomes another one, without the old one's parameters."""
+    """Return a document with replaced entries; if the method changes, without the parameters of the old method."""
     changed = document.with_overrides(overrides)
     methods = []
     for data in (document.data, changed.data):
@@ -325,14 +325,14 @@ def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
 
 
 def _filled(part: Part, values: Mapping[str, Any]) -> Part:
-    """A copy with values that still count as not set by the user."""
+    """Return a copy with values that do not count as set by the user."""
     copied = part.model_copy()
     copied.__dict__.update(values)
     return copied
 
 
 def _round_below(value: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is not above the value."""
+    """Return the largest of 1, 2, 5 times a power of ten that does not exceed the value."""
     exponent = math.floor(math.log10(value))
     # Decimal text, so that a hundredth is the float nearest to 0.01.
     steps = [

@@ -42,7 +42,7 @@ SMALLEST_POINTS_BY_ORDER: Mapping[int, float] = {2: 10.0, 3: 7.0, 4: 5.0, 5: 4.0
 
 @dataclass(frozen=True)
 class MethodKeys:
-    """What ``solver`` has for one method.
+    """The keys of ``solver`` for one method.
 
     Attributes
     ----------
@@ -294,7 +294,7 @@ class Solver(DescriptionModel):
         return self._accuracy if self._method.in_elements else 1
 
     def resolution_points(self, wavelength: float) -> float | None:
-        """Points that ``spacing`` gives in a wavelength (m); None where there is no ``spacing``.
+        """Return the points per wavelength (m) of ``spacing``; None without ``spacing``.
 
         Finite differences: wavelength / spacing. Spectral elements: degree * wavelength / spacing. Discontinuous
         Galerkin: order * wavelength / spacing.

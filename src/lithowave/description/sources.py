@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
-from lithowave.description.point_input import Point, check_one_place, depth_origin, local_point
+from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
@@ -112,7 +112,7 @@ class Source(DescriptionModel):
         if len(mechanisms) != 1:
             got = f"{' and '.join(mechanisms)} are both given" if mechanisms else "has no mechanism"
             raise refusal(got, f"give exactly one of {', '.join(_MECHANISMS)} (or a file)")
-        check_one_place(self.position, self.longitude, self.latitude, self.depth, depth_needed=True)
+        check_point_keys(self.position, self.longitude, self.latitude, self.depth, depth_needed=True)
         if self.time_function is None:
             raise refusal(
                 "is missing",
@@ -155,12 +155,12 @@ class Source(DescriptionModel):
         return reading(read_cmtsolutions, self.file)
 
     def origin_times(self) -> list[str]:
-        """Origin times that the file states, as ISO text; each once."""
+        """Return the different origin times in the file, as ISO text."""
         events = [] if self.file is None else self._events()
         return list(dict.fromkeys(event.origin_time for event in events if event.origin_time is not None))
 
     def needed_delay(self) -> float:
-        """The least ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
+        """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
         undelayed = (self._file_time_function(event, 0.0) for event in self._events())
         early = [
             -function.support(ONSET_LIMIT)[0]
@@ -170,7 +170,7 @@ class Source(DescriptionModel):
         return _rounded_up(max(early)) if early else 0.0
 
     def point_sources(self, domain: Domain, where: str) -> list[PointSource]:
-        """The sources of this entry in local coordinates: one, or all events of a file."""
+        """Return the sources of this entry in local coordinates: one, or all events of a file."""
         if self.file is not None:
             return [self._from_event(event, domain, f"{where}.file") for event in self._events()]
         assert self.time_function is not None
@@ -198,7 +198,7 @@ class Source(DescriptionModel):
 
 
 def _rounded_up(value: float) -> float:
-    """The next larger number with two digits."""
+    """Return the next larger number with two digits."""
     scale = 10.0 ** (math.floor(math.log10(value)) - 1)
     # Division by a power of ten and rounding leave the shortest decimal: 1.9 and not 1.9000000000000001.
     return float(f"{math.ceil(value / scale - 1e-9) * scale:.2g}")

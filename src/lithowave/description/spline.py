@@ -59,13 +59,13 @@ class NaturalSpline:
         return float(self._integral_at_samples[-1])
 
     def _interval(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Index of the interval of each time, its length h, and b = (t − t₀)/h."""
+        """Return the index of the interval of each time, its length h, and b = (t − t₀)/h."""
         index = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, self.times.size - 2)
         step = self.times[index + 1] - self.times[index]
         return index, step, (time - self.times[index]) / step
 
     def __call__(self, time: np.ndarray) -> np.ndarray:
-        """The spline at any times; zero before the first and after the last sample."""
+        """Return the spline at any times; zero before the first and after the last sample."""
         time = np.asarray(time, dtype=float)
         index, step, b = self._interval(time)
         a = 1.0 - b
@@ -75,7 +75,7 @@ class NaturalSpline:
         return np.where((time >= self.times[0]) & (time <= self.times[-1]), value, 0.0)
 
     def integral(self, time: np.ndarray) -> np.ndarray:
-        """Integral from the first sample to each time; zero before it, ``area`` after the last one."""
+        """Return the integral from the first sample to each time; zero before it, ``area`` after the last one."""
         time = np.clip(np.asarray(time, dtype=float), self.times[0], self.times[-1])
         index, step, b = self._interval(time)
         a = 1.0 - b

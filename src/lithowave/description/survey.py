@@ -1,4 +1,4 @@
-"""Many shots of one experiment: the same ground and receivers, the source at many places."""
+"""Surveys: many shots with the same model and receivers, and the source at different positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
-from lithowave.description.point_input import Point, check_one_place, local_point
+from lithowave.description.point_input import Point, check_point_keys, local_point
 from lithowave.description.receivers import PairCount, _counts
 from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lithowave.description.receivers import Receivers
     from lithowave.description.simulation import Simulation
 
-MOST_TOLD = 5
+MAX_LISTED = 5
 """How many misplaced shots are listed one by one."""
 
 
@@ -45,7 +45,7 @@ MOST_TOLD = 5
 class Shot:
     """One shot, in local coordinates.
 
-    number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : in place of that of the
+    number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : instead of that of the
     source; None keeps it. where : the entry of the description it comes from.
     """
 
@@ -90,7 +90,7 @@ class ShotLine(DescriptionModel):
         return self
 
     def points(self) -> Iterator[tuple[float, ...]]:
-        """The places, with as many coordinates as start and end have."""
+        """Return the positions, with the number of coordinates of start and end."""
         count = self.count
         part = 1.0 if count is None else 1.0 / (count - 1)
         if count is None:
@@ -118,7 +118,7 @@ class ShotPlane(DescriptionModel):
     def _check(self) -> Self:
         _check_ends(self.start, self.end)
         if len(self._sides) != 2:
-            raise refusal("start and end are no corners of a plane", "they differ in exactly two of x, y and z")
+            raise refusal("start and end are not corners of a plane", "they differ in exactly two of x, y and z")
         return self
 
     @property
@@ -126,7 +126,7 @@ class ShotPlane(DescriptionModel):
         return [axis for axis, pair in enumerate(zip(self.start, self.end, strict=True)) if pair[0] != pair[1]]
 
     def points(self) -> Iterator[tuple[float, ...]]:
-        """The places, along the first side fastest."""
+        """Return the positions, the first side fastest."""
         first, second = self._sides
         for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
             fractions = [0.0] * len(self.start)
@@ -144,7 +144,7 @@ def _check_ends(start: tuple[float, ...], end: tuple[float, ...]) -> None:
 
 
 def _between(start: tuple[float, ...], end: tuple[float, ...], fractions: tuple[float, ...]) -> tuple[float, ...]:
-    """The point at a fraction of each coordinate's way; the ends are met exactly."""
+    """Return the point at a fraction of the distance between two points; the ends are exact."""
     return tuple(
         high if fraction == 1.0 else low + fraction * (high - low)
         for low, high, fraction in zip(start, end, fractions, strict=True)
@@ -195,7 +195,7 @@ class Shots(DescriptionModel):
         if not kinds and not [key for key in point_keys if key != "name"]:
             raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
         if not kinds:
-            check_one_place(self.position, self.longitude, self.latitude, None, depth_needed=False)
+            check_point_keys(self.position, self.longitude, self.latitude, None, depth_needed=False)
         if self.depth is not None and (self.file is not None or len(self._corner) == 3):
             got = "the file has a column for it" if self.file is not None else "z is given as well"
             allowed = "depth goes with [x, y], or longitude and latitude"
@@ -208,7 +208,7 @@ class Shots(DescriptionModel):
         return shape.start if shape is not None else self.position or ()
 
     def places(self, domain: Domain) -> list[tuple[str, Point, float]]:
-        """(name, position, scale) of each shot."""
+        """Return (name, position, scale) of each shot."""
         if self.file is not None:
             from lithowave.readers.shots import read_shots
 
@@ -230,7 +230,7 @@ class Shots(DescriptionModel):
 
 
 def _place(domain: Domain, point: tuple[float, ...], geographic: bool, depth: float | None) -> Point:
-    """(x, y, z) of a point; ``depth`` counts from the surface where z is not given."""
+    """Return (x, y, z) of a point; ``depth`` is relative to the surface if z is omitted."""
     if geographic:
         return local_point(domain, None, point[0], point[1], depth or 0.0)
     x, y, z = local_point(domain, point, 0.0, 0.0, 0.0)
@@ -257,7 +257,7 @@ class Survey(DescriptionModel):
     )
 
     def shot_list(self, domain: Domain) -> list[Shot]:
-        """All shots in local coordinates, in the order of the description."""
+        """Return all shots in local coordinates, in the order of the description."""
         shots: list[Shot] = []
         for index, entry in enumerate(self.shots):
             for name, position, scale in entry.places(domain):
@@ -268,7 +268,7 @@ class Survey(DescriptionModel):
 
 
 def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
-    """The simulation of one shot: complete, without the survey; its run folder lies in that of the survey.
+    """Return the complete simulation of one shot, whose run folder is in that of the survey.
 
     Raises
     ------
@@ -302,13 +302,13 @@ def _moved_source(source: Source, shot: Shot) -> Source:
 
 
 def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
-    """How far East and North the shot is from the place of the source in the description, m."""
+    """Return the distance of the shot from the source of the description to the East and to the North, m."""
     x, y, _ = simulation.acquisition.source_positions[0]
     return (shot.position[0] - x, shot.position[1] - y)
 
 
 def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
-    """The entries moved sideways; files and places by longitude become points."""
+    """Return the entries moved horizontally; files and geographic positions become points."""
     east, north = _shift(simulation, shot)
     moved: list[Any] = []
     for index, entry in enumerate(simulation.receivers):
@@ -334,7 +334,7 @@ def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
 
 
 def survey_problems(simulation: Simulation) -> list[Problem]:
-    """What is wrong with the shots of a description that is right without them."""
+    """Yield the problems of the shots of a description that is valid without them."""
     survey = simulation.survey
     if survey is None:
         return []
@@ -356,7 +356,7 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
 
 
 def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
-    """A refusal of the time function belongs to the entry's own."""
+    """Return the error of a time function with the key of the entry."""
     own = entry.time_function is not None and "time_function" not in problem.path
     return problem._replace(path=("survey", "shots", index, "time_function")) if own and not entry.file else problem
 
@@ -364,33 +364,33 @@ def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
 def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     faces = simulation.boundaries.faces
     heights = surface_heights(simulation.domain, [shot.position for shot in shots])
-    told = 0
+    count = 0
     for number, (shot, height) in enumerate(zip(shots, heights, strict=True), start=1):
         trouble = misplacement(shot.position, simulation.domain, faces, height)
         if trouble is not None:
-            told += 1
-            if told <= MOST_TOLD:
+            count += 1
+            if count <= MAX_LISTED:
                 got, *rest = trouble
                 yield Problem(shot.where, f"shot {number}: {got}", *rest)
-    if told > MOST_TOLD:
-        yield Problem(("survey", "shots"), f"{told - MOST_TOLD} more shots are outside")
+    if count > MAX_LISTED:
+        yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots are outside")
 
 
 def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
-    """Receivers that would leave the box with their shot."""
+    """Yield a problem for each shot that moves receivers out of the domain."""
     receivers, domain = simulation.acquisition.receivers, simulation.domain
     if not (simulation.survey and simulation.survey.moving_receivers and receivers):
         return
     places = np.array([receiver.position for receiver in receivers])
-    told = 0
+    count = 0
     for number, shot in enumerate(shots, start=1):
         moved = places[:, :2] + _shift(simulation, shot)
         outside = np.zeros(len(moved), bool)
         for values, (low, high) in zip(moved.T, (domain.x, domain.y), strict=True):
             outside |= (values < low) | (values > high)
         if outside.any():
-            told += 1
-            if told <= MOST_TOLD:
+            count += 1
+            if count <= MAX_LISTED:
                 first = int(np.argmax(outside))
                 x, y = moved[first]
                 yield Problem(
@@ -400,5 +400,5 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
                     f"{domain.y[1]:z.12g} m)",
                     "receivers move with their shot (survey.moving_receivers)",
                 )
-    if told > MOST_TOLD:
-        yield Problem(("survey", "shots"), f"{told - MOST_TOLD} more shots move receivers out of the domain")
+    if count > MAX_LISTED:
+        yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots move receivers out of the domain")

@@ -21,13 +21,13 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.sampled_function import SampledFunction
-from lithowave.description.shape import Shape, last_crossing
+from lithowave.description.shape import TimeFunctionShape, last_crossing
 from lithowave.description.units import Duration, PositiveDuration, PositiveFrequency
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
-class Gaussian(Shape):
+class Gaussian(TimeFunctionShape):
     """rate(t) = exp(−(t − delay)² / 2σ²) / (σ √(2π)): ``delay`` is the time of the peak (default: 6 σ)."""
 
     sigma: PositiveDuration = Field(description="Standard deviation, s.")
@@ -55,7 +55,7 @@ class Gaussian(Shape):
         return math.sqrt(-2.0 * math.log(fraction)) / (2.0 * math.pi * self.sigma)
 
 
-class Ricker(Shape):
+class Ricker(TimeFunctionShape):
     """amplitude(t) = (1 − 2a) exp(−a), a = (π f (t − delay))²; ``delay``: time of the peak, default 1.2/f.
 
     The spectrum has its maximum at the ``frequency`` f. The area is zero, so this function is for forces only:
@@ -93,7 +93,7 @@ class Ricker(Shape):
         return self.frequency * math.sqrt(last_crossing(lambda s: s * np.exp(1.0 - s), largest, fraction))
 
 
-class Brune(Shape):
+class Brune(TimeFunctionShape):
     """rate(t) = ω² τ exp(−ω τ) for τ = t − delay > 0: Brune's (1970) source, which begins at ``delay``.
 
     ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. The rate has its maximum one rise time
@@ -123,7 +123,7 @@ class Brune(Shape):
         return 1.0 / self.rise_time if self.rise_time else 2.0 * math.pi * float(self.corner_frequency or 0.0)
 
     def _phase(self, time: np.ndarray) -> np.ndarray:
-        """ω τ, zero before the beginning."""
+        """Return ω τ; zero before the beginning."""
         return self.angular_frequency * np.maximum(self._since(time), 0.0)
 
     def amplitude(self, time: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ class Brune(Shape):
         return self.angular_frequency / (2.0 * math.pi) * math.sqrt(1.0 / fraction - 1.0)
 
 
-class Triangle(Shape):
+class Triangle(TimeFunctionShape):
     """rate(t) = (1 − |t − delay| / h) / h, with the ``half_duration`` h; ``delay`` is the center (default: h)."""
 
     half_duration: PositiveDuration = Field(description="Time from the beginning to the peak, s.")
@@ -178,7 +178,7 @@ class Triangle(Shape):
         return last_crossing(lambda f: np.sinc(f) ** 2, bound, fraction) / self.half_duration
 
 
-class Boxcar(Shape):
+class Boxcar(TimeFunctionShape):
     """rate(t) = 1 / duration for delay ≤ t < delay + duration: ``delay`` is the beginning."""
 
     duration: PositiveDuration = Field(description="Time from the beginning to the end, s.")
@@ -203,7 +203,7 @@ class Boxcar(Shape):
         return last_crossing(lambda f: np.abs(np.sinc(f)), bound, fraction) / self.duration
 
 
-class SmoothedStep(Shape):
+class SmoothedStep(TimeFunctionShape):
     """A step that rises during ``rise_time`` T, starting at ``delay``, with p = (t − delay)/T between 0 and 1.
 
     For a force, amplitude = p − sin(2πp)/(2π), and one afterwards: the force remains. For a moment tensor this is
@@ -257,7 +257,7 @@ class TimeFunction(DescriptionModel):
     def _from_shape(cls, value: Any) -> Any:
         """Accept a bare shape, as Python code gives it."""
         for name, field in cls.model_fields.items():
-            if isinstance(value, Shape) and type(value) in getattr(field.annotation, "__args__", ()):
+            if isinstance(value, TimeFunctionShape) and type(value) in getattr(field.annotation, "__args__", ()):
                 return {name: value}
         if not isinstance(value, (dict, TimeFunction)):
             keys = ", ".join(cls.model_fields)
@@ -284,19 +284,19 @@ class TimeFunction(DescriptionModel):
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TimeFunctionShape:
         """The shape itself."""
         return getattr(self, self.kind)
 
     def amplitude(self, time: np.ndarray) -> np.ndarray:
-        """Factor of a force at times in s: dimensionless, of the shape of ``time``, with a peak of one.
+        """Return the factor of a force at times in s: dimensionless, of the shape of ``time``, with a peak of one.
 
         Samples keep their own values, and a smoothed step stays at one.
         """
         return self.shape.amplitude(np.asarray(time, dtype=float))
 
     def rate(self, time: np.ndarray) -> np.ndarray:
-        """Moment-rate shape at times in s: unit area, in 1/s, of the shape of ``time``.
+        """Return the moment-rate shape at times in s: unit area, in 1/s, of the shape of ``time``.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class TimeFunction(DescriptionModel):
         return self.shape.rate(np.asarray(time, dtype=float))
 
     def released(self, time: np.ndarray) -> np.ndarray:
-        """Part of the moment released until each time, from 0 to 1: the integral of :meth:`rate`, exactly.
+        """Return the cumulative moment at each time, from 0 to 1: the exact integral of :meth:`rate`.
 
         ``(released(t + dt/2) - released(t - dt/2)) / dt`` is the mean rate over a time step; it keeps the
         whole moment of functions with corners or jumps, which single samples of the rate do not.
@@ -314,11 +314,11 @@ class TimeFunction(DescriptionModel):
         return self.shape.released(np.asarray(time, dtype=float))
 
     def moment_refusal(self) -> str | None:
-        """Why a moment tensor cannot have this time function; None when it can."""
+        """Return why a moment tensor cannot have this time function; None if it can."""
         return self.shape.moment_refusal()
 
     def maximum_frequency(self, fraction: float = 0.05) -> float:
-        """Frequency in Hz beyond which the amplitude spectrum stays below ``fraction`` of its maximum.
+        """Return the frequency in Hz beyond which the amplitude spectrum stays below ``fraction`` of its maximum.
 
         Of a smoothed step it is that of the rate, also for a force: the waves that leave follow the rise,
         while the spectrum of a step has no maximum.
@@ -333,24 +333,24 @@ class TimeFunction(DescriptionModel):
         return self.shape.maximum_frequency(fraction)
 
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
-        """First and last time in s between which the function may exceed ``fraction`` of its peak.
+        """Return the first and last time in s between which the function may exceed ``fraction`` of its peak.
 
         Of a smoothed step it is that of the rate.
         """
         return self.shape.support(fraction)
 
     def duration(self) -> float:
-        """Length of :meth:`support` in s: the time the source acts."""
+        """Return the length of :meth:`support` in s, during which the source acts."""
         start, end = self.support()
         return end - start
 
     def onset_amplitude(self) -> float:
-        """Largest value before time 0 relative to the peak: what a run that starts at time 0 cuts off.
+        """Return the largest value before time 0, which a run truncates, relative to the peak.
 
         0 for a function that begins at time 0 or later; more than 1e-3 deserves a warning.
         """
         return self.shape.onset_amplitude()
 
     def input_files(self) -> list[Path]:
-        """Files that the function refers to."""
+        """Return the files that the function refers to."""
         return self.shape.input_files()

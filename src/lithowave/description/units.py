@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def _normal_spelling(unit: str) -> str:
-    """One spelling for a unit: ``kg/m³``, ``kg/m**3``, ``kg/m3`` are alike, so are ``N·m`` and ``Nm``."""
+    """Return the normal spelling of a unit: ``kg/m³``, ``kg/m**3`` and ``kg/m3`` are equal, and ``N·m`` and ``Nm``."""
     text = unit.replace("³", "^3").replace("**", "^").replace("µ", "u").replace("μ", "u").replace("°", "deg")
     text = re.sub(r"(?<=m)3$", "^3", text)
     return re.sub(r"[\s·*]", "", text)
@@ -55,17 +55,17 @@ _FACTORS: Mapping[str, Mapping[str, Decimal]] = {
 
 
 def unit_names(dimension: str) -> list[str]:
-    """The units in which a quantity of this dimension may be written; the first is the SI one."""
+    """Return the units in which a quantity of this dimension may be written; the first is the SI one."""
     return list(_UNITS[dimension])
 
 
 def si_unit(dimension: str) -> str:
-    """The SI unit of a dimension as text (``"kg/m^3"``); empty for a plain number."""
+    """Return the SI unit of a dimension as text (``"kg/m^3"``); empty for a plain number."""
     return next(iter(_UNITS[dimension]), "")
 
 
 def parse_quantity(value: Any, dimension: str) -> float:
-    """The value in SI of a number, or of text with a unit.
+    """Return the value in SI units of a number, or of text with a unit.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Quantity:
         )
 
     def limits(self) -> str:
-        """The allowed range as words: ``greater than 0 m``."""
+        """Return the allowed range as words: ``greater than 0 m``."""
         words = {"greater than": self.gt, "at least": self.ge, "less than": self.lt, "at most": self.le}
         return " and ".join(
             f"{word} {with_unit(limit, self.dimension)}" for word, limit in words.items() if limit is not None
@@ -197,12 +197,12 @@ def quantity(
     lt: float | None = None,
     le: float | None = None,
 ) -> Any:
-    """Field type: ``Annotated[float, Quantity("speed", gt=0)]`` is ``quantity("speed", gt=0)``."""
+    """Return a field type: ``Annotated[float, Quantity("speed", gt=0)]`` is ``quantity("speed", gt=0)``."""
     return Annotated[float, Quantity(dimension, gt=gt, ge=ge, lt=lt, le=le)]
 
 
 def with_unit(number: float, dimension: str) -> str:
-    """A number with its SI unit, for messages: ``15000 m``."""
+    """Return a number with its SI unit, for messages: ``15000 m``."""
     return f"{number:z.12g} {si_unit(dimension)}".rstrip()
 
 

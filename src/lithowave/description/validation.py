@@ -1,4 +1,4 @@
-"""Checks that need several parts of a description: places, names, resolution, times."""
+"""Checks that need several parts of a description: positions, names, resolution, times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 def find_problems(simulation: Simulation) -> list[Problem]:
-    """Everything in which the parts do not fit each other."""
+    """Yield all contradictions among the parts of the description."""
     surface = list(_surface(simulation))
     if surface:
         return surface  # with the box in the wrong place every other place would be refused as well
@@ -40,10 +40,10 @@ def find_problems(simulation: Simulation) -> list[Problem]:
 
 
 def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
-    """The problem that an error of a validator or a reader tells, at a place of the description."""
+    """Return the problem of an error of a validator or a reader, with a key of the description."""
     if isinstance(error, InputError):
-        told = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
-        path = told if told[: len(path)] == path else path
+        keys = parse_path(error.where) if error.where.startswith(str(path[0])) else ()
+        path = keys if keys[: len(path)] == path else path
         return Problem(path, error.got, error.allowed, error.hint)
     context = getattr(error, "context", None) or {}
     if "got" not in context:
@@ -85,7 +85,7 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
-    """z of the topography at each point; None for all without one."""
+    """Return z of the topography at each point; None for all without one."""
     if domain.surface is None or not points:
         return [None] * len(points)
     x, y, _ = np.array(points).T
@@ -95,7 +95,7 @@ def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
 def misplacement(
     point: Point, domain: Domain, faces: Mapping[str, str], height: float | None = None
 ) -> tuple[str, str, str] | None:
-    """Why a point cannot hold a source or a receiver (got, allowed, hint); None where it can.
+    """Return why a point cannot hold a source or a receiver (got, allowed, hint); None if it can.
 
     ``height`` is z of the topography at the point, None without one.
     """
@@ -176,7 +176,7 @@ def percent(part: float) -> str:
 
 
 def _event_times(simulation: Simulation) -> Iterator[Problem]:
-    """All events must agree on what time 0 is."""
+    """Yield a problem if events have different origin times for time 0."""
     delay: float | None = None
     origin: str | None = None
     for index, entry in enumerate(simulation.sources):
@@ -185,7 +185,7 @@ def _event_times(simulation: Simulation) -> Iterator[Problem]:
         try:
             stated = entry.origin_times()
         except (ValueError, InputError):
-            continue  # told by the check of the source
+            continue  # reported by the check of the source
         if delay is None:
             delay = entry.delay
         elif entry.delay != delay:
@@ -307,7 +307,7 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
 
 
 def _segy(simulation: Simulation) -> Iterator[Problem]:
-    """A sampling interval that SEG-Y cannot hold, or the lack of one."""
+    """Yield a problem if SEG-Y cannot store the sampling interval, or if it is missing."""
     output, solver, path = simulation.output, simulation.solver, ("output", "sampling_interval")
     if "segy" not in output.formats:
         return

@@ -19,7 +19,7 @@ _WITHOUT_EMPTY = ("domain", "material", "sources", "receivers")
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper without anchors: what stands twice is written twice."""
+    """SafeDumper without anchors: repeated values are written repeatedly."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -95,7 +95,7 @@ def _without_empty(data: Any) -> Any:
 
 
 def _plain(data: Any) -> Any:
-    """Only what YAML knows: groups, lists, text and numbers."""
+    """Return a value in types of YAML only: groups, lists, text and numbers."""
     if isinstance(data, Mapping):
         return {str(key): _plain(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

@@ -21,13 +21,13 @@ _LIST_ERRORS = {"list_type", "tuple_type", "sequence_type", "iterable_type"}
 def input_error(
     error: ValidationError, data: Any, model: type[BaseModel], document: Document | None = None
 ) -> InputError:
-    """All problems of one validation as one error, in the order of the file."""
+    """Return all problems of one validation as one error, in the order of the file."""
     problems: list[InputError] = []
     found = error.errors(include_url=False)
     misspelled = set(_misspelled_keys(found, data, model))
     for details in found:
         if details["type"] == "missing" and _user_path(details, data) in misspelled:
-            continue  # told at the misspelled key already
+            continue  # reported at the misspelled key
         if details["type"] == "several":
             for problem in details["ctx"]["problems"]:
                 path = written_entry(problem.path, data)
@@ -39,7 +39,7 @@ def input_error(
 
 
 def combined(problems: Sequence[InputError]) -> InputError:
-    """One error for several problems, sorted by line."""
+    """Return one error for several problems, sorted by line."""
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     first, others = ordered[0], ordered[1:]
     return InputError(
@@ -50,7 +50,7 @@ def combined(problems: Sequence[InputError]) -> InputError:
 def _misspelled_keys(
     found: Sequence[Mapping[str, Any]], data: Any, model: type[BaseModel]
 ) -> Iterator[EntryPath]:
-    """The paths that unknown keys were most likely meant to be."""
+    """Return the probable paths of unknown keys."""
     for details in found:
         if details["type"] == "extra_forbidden":
             *group, key = _user_path(details, data)
@@ -68,7 +68,7 @@ def _located(
 
 
 def written_entry(path: EntryPath, data: Any) -> EntryPath:
-    """A path without the indices of lists that the user wrote as their only item."""
+    """Return a path without the indices of lists that the user wrote as their only item."""
     written: list[str | int] = []
     for step in path:
         if isinstance(step, int) and isinstance(data, (Mapping, BaseModel)):
@@ -86,7 +86,7 @@ def written_entry(path: EntryPath, data: Any) -> EntryPath:
 
 
 def _user_path(details: Mapping[str, Any], data: Any) -> EntryPath:
-    """The way to the culprit in the user's own data, without steps that only pydantic knows."""
+    """Return the path to the entry in the user's data, without steps internal to pydantic."""
     location = details["loc"]
     path: list[str | int] = []
     for position, step in enumerate(location):
@@ -103,7 +103,7 @@ def _user_path(details: Mapping[str, Any], data: Any) -> EntryPath:
 
 
 def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) -> tuple[str, str, str]:
-    """What stands there, what is allowed, and a hint."""
+    """Return the problem, the allowed values, and a hint."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "refused":
         return context["got"], context["allowed"], context["hint"]
@@ -166,12 +166,12 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
 
 
 def _literal_choices(text: str) -> list[str]:
-    """The choices in pydantic's ``'a', 'b' or 'c'``."""
+    """Return the choices in pydantic's ``'a', 'b' or 'c'``."""
     return [part.strip().strip("'") for part in text.replace(" or ", ", ").split(",") if part.strip()]
 
 
 def _keys_at(model: type[BaseModel], path: EntryPath) -> list[str]:
-    """The keys that may stand at a place of the description."""
+    """Return the valid keys of an entry of the description."""
     candidates: list[type[BaseModel]] = [model]
     for step in path:
         if isinstance(step, int):
@@ -190,7 +190,7 @@ def _keys_at(model: type[BaseModel], path: EntryPath) -> list[str]:
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models inside ``list[A]``, ``A | None``, ``Annotated[A | B, ...]``."""
+    """Return the models inside ``list[A]``, ``A | None``, ``Annotated[A | B, ...]``."""
     if (
         isinstance(annotation, type)
         and not isinstance(annotation, types.GenericAlias)

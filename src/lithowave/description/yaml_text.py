@@ -68,12 +68,12 @@ class Document:
     replaced: frozenset[EntryPath] = frozenset()
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Document:
-        """The document with single entries replaced; these no longer stand in the file."""
+        """Return the document with replaced entries, which have no line in the file."""
         replaced = frozenset(parse_path(key) for key in overrides)
         return Document(overridden(self.data, overrides), self.file, self.lines, replaced)
 
     def place_of(self, path: Sequence[str | int]) -> tuple[Path | None, int | None]:
-        """File and line of an entry; neither for one that was replaced, or made for a replacement."""
+        """Return file and line of an entry; neither for a replaced entry or a group created for it."""
         place = tuple(path)
         below = any(place[: len(other)] == other for other in self.replaced)
         made = place not in self.lines and any(other[: len(place)] == place for other in self.replaced)
@@ -82,7 +82,7 @@ class Document:
         return self.file, self.line_of(path)
 
     def line_of(self, path: Sequence[str | int]) -> int | None:
-        """Line (from 1) of an entry, or of the innermost entry around it that is written out."""
+        """Return the line (from 1) of an entry, or of the innermost written entry around it."""
         for end in range(len(path), -1, -1):
             if tuple(path[:end]) in self.lines:
                 return self.lines[tuple(path[:end])]
@@ -184,7 +184,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: Path | None) -> 
 
 
 def written_path(path: Iterable[str | int]) -> str:
-    """``("sources", 0, "position")`` as ``sources[0].position``."""
+    """Return ``("sources", 0, "position")`` as ``sources[0].position``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
@@ -192,7 +192,7 @@ def written_path(path: Iterable[str | int]) -> str:
 
 
 def parse_path(text: str) -> EntryPath:
-    """``sources.0.position`` or ``sources[0].position`` as ``("sources", 0, "position")``."""
+    """Return ``sources.0.position`` or ``sources[0].position`` as ``("sources", 0, "position")``."""
     steps = [step for step in re.split(r"[.\[\]]+", text.strip()) if step]
     if not steps:
         raise InputError(
@@ -202,7 +202,7 @@ def parse_path(text: str) -> EntryPath:
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, Any]:
-    """``["solver.order=8", "title=test"]`` as a mapping; values are read as YAML."""
+    """Return ``["solver.order=8", "title=test"]`` as a mapping; values are parsed as YAML."""
     overrides: dict[str, Any] = {}
     for argument in arguments:
         key, separator, value = argument.partition("=")
@@ -223,7 +223,7 @@ def _parse_value(key: str, text: str) -> Any:
 
 
 def overridden(data: Any, overrides: Mapping[str, Any]) -> Any:
-    """A copy of nested data with single entries replaced; groups that are missing on the way are made.
+    """Return a copy of nested data with replaced entries; missing groups are created.
 
     Raises
     ------

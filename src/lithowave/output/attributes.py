@@ -7,7 +7,7 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``axes``                             ``x East, y North, z Up`` and the place of the free surface
 ``components``                       ``E,N,Z``: the order along every axis of length 3
 ``tensor_components``                ``xx,yy,zz,xy,xz,yz``: the order along every axis of length 6
-``crs``                              PROJ text of the local coordinates, or that they are plain metres
+``crs``                              PROJ text of the local coordinates, or that they are plain meters
 ``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
 ``time_origin``                      text: what t = 0 is
 ``origin_delay``                     s: the origin time of the event on the time axis of the file

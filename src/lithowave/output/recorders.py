@@ -101,8 +101,7 @@ class SeismogramRecorder(Recorder):
 
     At step n, displacement is the trapezoidal sum, and acceleration is (v_{n+1} - v_{n-1}) / (2 dt). For methods that
     have stress and strain at half steps, these are the mean of the values half a step before and after. All are of
-    second
-    order in time.
+    second order in time.
     """
 
     def __init__(

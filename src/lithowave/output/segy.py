@@ -2,7 +2,7 @@
 
 One file for each component, with one trace for each receiver in the order of the description: ``velocity_E.segy``,
 ``velocity_N.segy``, ``velocity_Z.segy``, and ``pressure.segy`` where pressure was recorded. Samples are not rescaled:
-m, m/s, m/s^2 or Pa. Coordinates are the local x, y, z in the finest of millimetres, centimetres, decimetres and metres
+m, m/s, m/s^2 or Pa. Coordinates are the local x, y, z in the finest of millimeters, centimeters, decimeters and meters
 that the header can hold. All sources of a run count as one shot at their centroid.
 """
 
@@ -128,21 +128,21 @@ def _trace_headers(seismograms: Seismograms) -> list[dict[int, int]]:
     from segyio import TraceField as Field
 
     source = seismograms.sources.centroid
-    centre = np.zeros(3) if source is None else np.asarray(source, dtype=float)
+    centroid = np.zeros(3) if source is None else np.asarray(source, dtype=float)
     places = np.asarray(seismograms.positions, dtype=float)
     across, vertical = (
-        coordinate_divisor(np.vstack([places, centre])[:, part]) for part in (slice(0, 2), slice(2, 3))
+        coordinate_divisor(np.vstack([places, centroid])[:, part]) for part in (slice(0, 2), slice(2, 3))
     )
-    offsets = np.zeros(len(places)) if source is None else np.hypot(*(places - centre)[:, :2].T)
+    offsets = np.zeros(len(places)) if source is None else np.hypot(*(places - centroid)[:, :2].T)
     common = {
         Field.FieldRecord: 1,
         Field.EnergySourcePoint: 1,
         Field.DataUse: 1,
         Field.ElevationScalar: scalar(vertical),
         Field.SourceGroupScalar: scalar(across),
-        Field.SourceX: round(centre[0] * across),
-        Field.SourceY: round(centre[1] * across),
-        Field.SourceDepth: round(-centre[2] * vertical),
+        Field.SourceX: round(centroid[0] * across),
+        Field.SourceY: round(centroid[1] * across),
+        Field.SourceDepth: round(-centroid[2] * vertical),
         Field.CoordinateUnits: METRES,
         Field.TRACE_SAMPLE_COUNT: len(seismograms.time),
         Field.TRACE_SAMPLE_INTERVAL: microseconds(seismograms.sampling_interval),

@@ -40,7 +40,7 @@ BANDS = (
 )
 SLOWEST_BAND = "R"
 
-# format: (longest network code, longest station code); a trace of SEG-Y has a number in place of a name
+# format: (longest network code, longest station code); a trace of SEG-Y has a number instead of a name
 NAME_LIMITS = {"miniseed": (2, 5), "sac": (8, 8)}
 FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y"}
 SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}

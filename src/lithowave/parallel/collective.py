@@ -9,10 +9,10 @@ from typing import TypeVar
 from lithowave.errors import LithowaveError, OutputError
 from lithowave.parallel.ranks import Ranks
 
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 
 
-def collective_call(ranks: Ranks, work: Callable[[], Found]) -> Found:
+def collective_call(ranks: Ranks, work: Callable[[], Outcome]) -> Outcome:
     """Return `work()`, which must not communicate; if it fails on some ranks, raise the first of these errors on all.
 
     Raises

@@ -156,11 +156,11 @@ class PeerMessage(Message):
         self._turn_bytes = self._size + FLAG_BYTES * len(self.neighbors)
         self._block, self._count = self.backend.export(2 * self._turn_bytes), 0
         self._flags = {rank: self._size + FLAG_BYTES * n for n, rank in enumerate(self.neighbors)}
-        told: list[Any] = [None] * ranks.size
+        offers: list[Any] = [None] * ranks.size
         for rank in self.neighbors:
             first = self.first_received.get(rank, 0) * item
-            told[rank] = (self._block.handle, first, self._flags[rank], self._turn_bytes)
-        answers = ranks.all_to_all(told)
+            offers[rank] = (self._block.handle, first, self._flags[rank], self._turn_bytes)
+        answers = ranks.all_to_all(offers)
         missing = [rank for rank in self.neighbors if answers[rank] is None]
         assert not missing, f"ranks {missing} have no message from rank {ranks.rank}"
         self._remote = {rank: (self.halo.peers.open(answers[rank][0]), *answers[rank][1:]) for rank in self.neighbors}
@@ -320,8 +320,7 @@ def require_own_device(ranks: Ranks, backend: Any) -> None:
 
 def ranks_sharing_cores(ranks: Ranks) -> int:
     """Return the number of ranks that may use the same cores as this rank: all ranks of the machine, or 1 if the
-    launcher
-    has bound each rank to separate cores."""
+    launcher has bound each rank to separate cores."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     own = (platform.node(), tuple(sorted(cores)))
     return ranks.all_gather(own).count(own)

@@ -20,7 +20,7 @@ STEPS = 5  # between the onset of a source and a velocity that differs from zero
 SLOWER = 1.5  # upper limit of the arrival time over that along the straight ray, which may leave the subsurface
 RAY_POINTS = 200
 MAX_SOURCES = 100  # sources whose arrival times are compared
-RADIATED = 1e-6  # |M g| over |M|, below which a moment tensor M radiates no P wave in the direction g
+RADIATED = 1e-6  # |M g| over |M|, below which a moment tensor M radiates nothing in the direction g
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def straight_time(simulation: Simulation, start: ArrayLike, end: ArrayLike) -> f
 
 
 def _distances(source: PointSource, positions: np.ndarray) -> np.ndarray:
-    """Return the distances (receivers,), m; infinite for receivers in directions without P-wave radiation."""
+    """Return the distances (receivers,), m; infinite for receivers in directions without radiation."""
     arms = positions - np.asarray(source.position, float)
     distance = np.linalg.norm(arms, axis=1)
-    if source.force is not None:
+    if source.moment is None:
         return distance
     xx, yy, zz, xy, xz, yz = source.moment
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -89,10 +89,8 @@ class ScalingEstimate:
     computation relative to all work. memory_bytes, device_memory_bytes : approximate, of the process and of the device.
     own_device : True if each rank has a separate device. speed : rate of a rank relative to a standalone run. shares :
     workload of each rank. alone_work : work of a run on one rank. value_bytes : bytes per value. step_s : time per step
-        of
-    the slowest rank, including communication; alone_s : of one rank; exchange_s, exposed_s : maxima over the ranks of
-    the
-    exchange time and of the part that is not overlapped; None without a measurement.
+        of the slowest rank, including communication; alone_s : of one rank; exchange_s, exposed_s : maxima over the
+    ranks of the exchange time and of the part that is not overlapped; None without a measurement.
     """
 
     ranks: int
@@ -124,7 +122,7 @@ class ScalingEstimate:
         parts = f" in {' x '.join(map(str, self.parts))} subdomains" if self.parts else ""
         twice = f", redundant computation {self.repeated_work:.1%}" if self.repeated_work > 5e-4 else ""
         others = f"{self.neighbors} other rank{'s' * (self.neighbors != 1)}"
-        told = [
+        rows = [
             ("ranks", f"{self.ranks}{parts}, {self.least_units:,} to {self.most_units:,} {self.unit} per rank"),
             ("balance", f"{self.balance:.1%} (mean / maximum work){twice}"),
             ("messages", f"{readable_size(self.sent_bytes)} per step, to at most {others}"),
@@ -132,11 +130,11 @@ class ScalingEstimate:
         if self.efficiency is not None:
             way = f"{self.transport.name} ({self.transport.source})"
             step, alone = _time_text(self.step_s), _time_text(self.alone_s)
-            told += [
+            rows += [
                 ("exchange", f"{_time_text(self.exchange_s)} by {way}, {self._hidden()}"),
                 ("efficiency", f"{self.efficiency:.1%} predicted: {step} per step, {alone} on one rank"),
             ]
-        return told
+        return rows
 
     def _hidden(self) -> str:
         if self.exposed_s in (0.0, self.exchange_s):

@@ -32,7 +32,7 @@ from lithowave.shots.state import survey_state
 POLL_INTERVAL = 0.05  # s
 LAST_LINES = 20  # of the output of a process that reports no error elsewhere
 
-Told = TypeVar("Told")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass
@@ -81,8 +81,7 @@ def run_survey(
     """Run all unfinished shots of a survey, each in a separate process.
 
     A failed shot does not stop the others. SIGTERM and Ctrl-C are forwarded to the shots, which write checkpoints, and
-    stop
-    the survey; SIGUSR1 requests checkpoints from the shots.
+    stop the survey; SIGUSR1 requests checkpoints from the shots.
 
     Parameters
     ----------
@@ -90,8 +89,7 @@ def run_survey(
     output : the folder of the survey; overrides ``output.directory``.
     overwrite : start all shots from step 0, and replace another survey in that folder.
     show : function called when a shot begins or ends with a dictionary: event (``begin``, ``end``), shot, shots,
-        folder,
-        state, error, seconds, finished, failed, running, remaining_s.
+        folder, state, error, seconds, finished, failed, running, remaining_s.
     callbacks : must be empty, since callbacks cannot be passed to the processes of the shots.
     overrides : keys of ``compute`` and ``output`` by name.
 
@@ -170,7 +168,7 @@ def run_shot(
     return restart_run(path, show=show, backend=shot.compute.backend, threads=shot.compute.threads)
 
 
-def on_root(ranks: Ranks, work: Callable[[], Told]) -> Told:
+def on_root(ranks: Ranks, work: Callable[[], Outcome]) -> Outcome:
     """Return the result of `work` on rank 0 on all ranks; raise its error on all ranks."""
     outcome: Any = None
     if ranks.is_root:
