@@ -182,10 +182,6 @@ class Material(DescriptionModel):
         )
         return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
 
-    def layer_tops(self) -> list[float] | None:
-        """z of the layers' tops in m, descending; None unless the material is given by layers."""
-        return None if self.layers is None else [layer.top for layer in self.layers]
-
     def extremes(self, domain: Box) -> dict[str, float]:
         """Least and largest values within the domain, SI.
 

@@ -61,10 +61,6 @@ class Clustering:
         """Updates of elements in a step of the run, of all ranks."""
         return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))
 
-    def time_steps(self) -> np.ndarray:
-        """Time step of each element, s."""
-        return self.shortest * 2.0**self.cluster
-
 
 def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
     """Clusters, some made smaller, so that neighbours differ by one at most.
@@ -197,4 +193,3 @@ def _candidates(
 def _schedule(step: float, limit: float, every: int, duration: float) -> Schedule:
     samples = int(math.floor(duration / (every * step) + 1e-6)) + 1
     return Schedule(step, limit, every, max(samples, 2))
-
