@@ -59,7 +59,7 @@ def table(arguments: argparse.Namespace, keep: Callable[[list[Record]], None]) -
     for cases, size, precision, order in tasks:
         keep(
             run_benchmarks(
-                cases, [(size,) * 3], [order], [precision], "cuda", passes=arguments.passes, tell=tell
+                cases, [(size,) * 3], [order], [precision], "cuda", passes=arguments.passes, report=tell
             )
         )
 
@@ -72,7 +72,7 @@ def largest(arguments: argparse.Namespace, keep: Callable[[list[Record]], None])
     fitting = [size for size in candidates if synthetic_plan((size,) * 3, 4, "single").memory_bytes(backend) <= free]
     for size in reversed(fitting):
         records = run_benchmarks(
-            ("interior",), [(size,) * 3], backend="cuda", passes=arguments.passes, tell=tell
+            ("interior",), [(size,) * 3], backend="cuda", passes=arguments.passes, report=tell
         )
         if records:
             memory = round(records[0]["memory_bytes_per_point"] * size**3)

@@ -1,10 +1,10 @@
-"""Three-dimensional seismic wave simulation from one description.
+"""Simulation of seismic waves in three dimensions by three numerical methods from one description.
 
 >>> import lithowave as lw
 >>> simulation = lw.Simulation.from_file("simulation.yaml")
 >>> result = simulation.run(output="out/first_steps")
 
-The names below are loaded when they are first used, so that importing the package costs nothing.
+Public names are loaded at their first use, so that importing the package is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two loops that measure what a machine's memory can do."""
+"""Two loops that measure the memory bandwidth of a machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lithowave.backends.kernel_cache import njit
 
 @njit(parallel=True, cache=True)
 def copy(a: np.ndarray, b: np.ndarray) -> None:
-    """b = a."""
+    """Copy an array: b = a."""
     for i in prange(a.size):
         b[i] = a[i]
 
 
 @njit(parallel=True, cache=True, fastmath=True)
 def update(a: np.ndarray, b: np.ndarray, factor: float) -> None:
-    """a += factor b."""
+    """Update an array: a += factor b."""
     for i in prange(a.size):
         a[i] += factor * b[i]

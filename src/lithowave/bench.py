@@ -1,9 +1,9 @@
-"""Benchmarks: kernels, whole steps and whole runs against what the memory of this machine or device allows.
+"""Benchmarks of kernels, time steps and runs relative to the memory bandwidth of this machine or device.
 
-The bandwidth is measured in the same process. On a CPU it is that of two loops over arrays far larger than a cache,
-with the same threads as the kernels: a copy (b = a, 2 words an element) and an update (a += s b, 3 words); on a CUDA
-device that of a copy within its memory. The limit of a step is the largest of them over the bytes that the model of
-the method's `bench_cases` says must move.
+The bandwidth is measured in the same process. On a CPU, it is that of two loops over arrays much larger than the
+caches, with the threads of the kernels: a copy (b = a, 2 words per element) and an update (a += s b, 3 words); on a
+CUDA device, that of a copy within its memory. The limit of a time step is the largest bandwidth divided by the minimum
+memory traffic from the model in the method's `bench_cases`.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def run_benchmarks(
     *,
     methods: Iterable[str] | None = None,
     json_path: str | Path | None = None,
-    tell: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
     **options: Any,
 ) -> list[Record]:
-    """Measure and return one record for each case, size, order or degree, and precision.
+    """Measure each case, size, order or degree, and precision; return one record for each.
 
     Parameters
     ----------
-    cases : of finite differences ``interior`` (no layers), ``full`` (whole steps with a free surface, five absorbing
-    faces inside the given size, two sources, receivers recorded at each step), ``run`` (a whole run with outputs, on
-    the grid of ``full``); of spectral elements ``affine``, ``deformed`` and ``trilinear``; of discontinuous Galerkin
-    ``global`` (one time step), ``local`` (local time steps) and ``anisotropic``. All but ``run``, ``trilinear`` and
-    ``anisotropic`` unless given.
-    sizes : grid points along x, y, z, layers included; or elements; or cubes of twelve tetrahedra; by default a size
-    that the device deserves.
-    backend : ``auto`` takes a CUDA device where there is one. methods : all to which cases, sizes and options apply,
-    unless given. json_path : the records are written there as a JSON list. tell : takes a line for each size that does
-    not fit into the memory, and is left out.
-    orders, options : of finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
-    simulation, layer_cells, receivers, steps (see `BenchSettings`); of spectral elements degrees and deterministic; of
-    discontinuous Galerkin orders.
+    cases : for finite differences ``interior`` (no absorbing layers), ``full`` (time steps with a free surface, five
+    absorbing faces inside the given size, two sources, receivers recorded at each step), ``run`` (a complete run with
+    outputs, on the grid of ``full``); for spectral elements ``affine``, ``deformed`` and ``trilinear``; for
+    discontinuous Galerkin ``global`` (one time step), ``local`` (local time stepping) and ``anisotropic``. Default:
+    all except ``run``, ``trilinear`` and ``anisotropic``.
+    sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra. Default:
+    a size suitable for the device.
+    backend : ``auto`` selects a CUDA device if one is usable. methods : default: all methods that support the cases,
+    sizes and options. json_path : file for the records, as a JSON list. report : called with a line for each size that
+    does not fit into the memory and is omitted.
+    orders, options : for finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
+    simulation, layer_cells, receivers, steps (see `BenchSettings` there); for spectral elements degrees and
+    deterministic; for discontinuous Galerkin orders.
     """
     sizes, cases, orders = (None if one is None else list(one) for one in (sizes, cases, orders))
     options = {name: value for name, value in {"orders": orders, **options}.items() if value is not None}
@@ -79,8 +79,8 @@ def run_benchmarks(
                 try:
                     records.append(measure_task(task, bandwidth))
                 except TaskTooLargeError as error:
-                    if tell:
-                        tell(f"{task.name}, {precision} is left out: {error}")
+                    if report:
+                        report(f"{task.name}, {precision} is omitted: {error}")
     if json_path is not None:
         Path(json_path).write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
     return records
@@ -92,21 +92,20 @@ def choose_methods(
     sizes: Sequence[Shape] | None,
     options: Mapping[str, Any],
 ) -> list[str]:
-    """The methods to measure: those named, else all to which what is given applies.
+    """Return the methods to measure: `methods`, or by default all methods that support the cases and options.
 
-    A size alone is one of grid points: it counts for the first method that is left.
+    Sizes apply to the first of these methods only.
 
     Raises
     ------
-    InputError : nothing is left, a case or an option belongs to none of the methods, or a method that is named does not
-    have an order.
+    InputError : no method remains, none of the methods has a case or an option, or a selected method lacks an order.
     """
     named = list(METHODS if methods is None else methods)
     for kind, given, attribute in (("--case", cases or (), "CASES"), ("--method", options, "OPTIONS")):
-        for one in given:
-            owners = [method for method in named if one in getattr(load_bench_cases(method), attribute)]
+        for item in given:
+            owners = [method for method in named if item in getattr(load_bench_cases(method), attribute)]
             if not owners:
-                raise InputError(kind, f"{one} is nothing of {', '.join(named)}", "it belongs to another method")
+                raise InputError(kind, f"{item} is not supported by {', '.join(named)}", "it belongs to another method")
     orders = list(options.get("orders", ()))
     if methods is not None:
         for method in named:
@@ -127,7 +126,7 @@ def choose_methods(
 
 
 def orders_of(method: str) -> tuple[int, ...]:
-    """The orders that a method has; none where it is a degree that sets the accuracy."""
+    """Return the orders of a method; empty if its accuracy is set by a degree."""
     keys = METHOD_KEYS[method]
     return tuple(keys.smallest) if keys.accuracy == "order" else ()
 
@@ -139,11 +138,11 @@ def _choices(method: str) -> str:
 def _refuse_foreign_orders(method: str, orders: Sequence[int]) -> None:
     for order in orders:
         if orders_of(method) and order not in orders_of(method):
-            raise InputError("--order", f"{order} is no order of {method}", f"choose out of: {_choices(method)}")
+            raise InputError("--order", f"{order} is not an order of {method}", f"allowed: {_choices(method)}")
 
 
 def measure_bandwidth(backend: Any) -> dict[str, float]:
-    """Bandwidth in bytes/s, on arrays far larger than a cache: ``copy`` and, on a CPU, ``update``."""
+    """Return bandwidths in bytes/s for arrays much larger than the caches: ``copy`` and, on a CPU, ``update``."""
     if backend.own_memory:
         return {"copy": backend.copy_bandwidth()}
     from lithowave.bandwidth import copy, update
@@ -158,19 +157,19 @@ def measure_bandwidth(backend: Any) -> dict[str, float]:
 
 
 class TaskTooLargeError(Exception):
-    """A grid or mesh does not fit into the memory."""
+    """A grid or mesh that does not fit into the memory."""
 
 
 def measure_task(task: BenchTask, bandwidth: dict[str, float]) -> Record:
-    """Measure, against this bandwidth.
+    """Measure a task and return its record, relative to this bandwidth.
 
     Raises
     ------
-    TaskTooLargeError : the arrays do not fit into the memory.
+    TaskTooLargeError : its arrays do not fit into the memory.
     """
     needed, free = task.plan.memory_bytes(task.backend), task.backend.free_memory()
     if needed > free:
-        raise TaskTooLargeError(f"its arrays need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
+        raise TaskTooLargeError(f"its arrays require {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB of memory are free")
     try:
         rate, measured = measure_run(task) if task.case == "run" else measure_steps(task)
     except ResourceError as error:
@@ -181,13 +180,13 @@ def measure_task(task: BenchTask, bandwidth: dict[str, float]) -> Record:
 
 
 def measure_steps(task: BenchTask) -> tuple[float, Record]:
-    """Rate of bare steps."""
+    """Return the rate of time steps without a time loop, and further measurements."""
     seconds, measured = task.measure()
     return task.plan.unit_count / seconds, measured
 
 
 def measure_run(task: BenchTask) -> tuple[float, Record]:
-    """Rate in the time loop of a whole run, and its fraction of the bare kernels' rate, measured just after."""
+    """Return the rate in the time loop of a run, and its ratio to the rate of the kernels, measured afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         report = run_simulation(task.simulation, Path(folder) / "run").report
     seconds, measured = task.measure_bare()
@@ -198,7 +197,7 @@ def measure_run(task: BenchTask) -> tuple[float, Record]:
 
 
 def complete(task: BenchTask, rate: float, bandwidth: dict[str, float], measured: Record) -> Record:
-    """The record, with all that belongs to a rate."""
+    """Return the record of a measured rate."""
     count, backend, one = task.plan.unit_count, task.backend, task.plan.unit.removesuffix("s")
     bytes_moved = task.step_bytes() / count
     limit = max(bandwidth.values()) / bytes_moved

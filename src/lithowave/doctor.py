@@ -1,7 +1,6 @@
-"""What this machine offers to lithowave: processor, compiler, memory, devices, MPI, versions.
+"""Diagnostics of this machine: processor, compiler, memory, devices, MPI and package versions.
 
-Every question may stay unanswered: what is missing is told, never an error. Only what a run on the CPU cannot
-do without counts as a problem.
+A failed query is reported as missing, never as an error. Only what prevents runs on the CPU counts as a problem.
 """
 
 from __future__ import annotations
@@ -47,17 +46,16 @@ OPTIONAL = {
 """For each package of the extras of pyproject.toml its purpose and the extra that installs it."""
 VECTOR_UNITS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 SECONDS = 10.0
-TEXT = {"encoding": "utf-8", "errors": "replace"}  # of the output of other programs
+TEXT = {"encoding": "utf-8", "errors": "replace"}  # encoding of the output of other programs
 
 
 def run_diagnostics() -> dict[str, Any]:
-    """Look at everything.
+    """Collect the state of this machine.
 
     Returns
     -------
     Groups ``lithowave``, ``python``, ``packages``, ``optional``, ``cpu``, ``memory``, ``disk``, ``gpu``, ``mpi``,
-    ``transport`` (of messages between devices), ``programs``, and ``problems``: sentences on what keeps a run on the
-    CPU from working.
+    ``transport`` (between devices), ``programs``, and ``problems``: sentences on what prevents runs on the CPU.
     """
     packages = {name: installed(name) for name in REQUIRED}
     problems = [
@@ -67,7 +65,7 @@ def run_diagnostics() -> dict[str, Any]:
     problems += [cpu["error"]] if cpu["error"] else []
     if cpu["cache_folder"] and not cpu["cache_writable"]:
         problems.append(
-            f"compiled kernels cannot be kept in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to another folder"
+            f"compiled kernels cannot be stored in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to a writable directory"
         )
     return {
         "lithowave": examine_lithowave() | {"backends": usable_backends(gpu)},
@@ -90,7 +88,7 @@ def run_diagnostics() -> dict[str, Any]:
 
 
 def installed(package: str) -> str | None:
-    """The installed version of a package, or None."""
+    """Return the installed version of a package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -98,7 +96,7 @@ def installed(package: str) -> str | None:
 
 
 def examine_lithowave() -> dict[str, Any]:
-    """Version, place and commit."""
+    """Return version, folder and commit of lithowave."""
     from lithowave.output.run_folder import source_commit
 
     folder = str(Path(__file__).resolve().parent)
@@ -106,12 +104,12 @@ def examine_lithowave() -> dict[str, Any]:
 
 
 def usable_backends(gpu: dict[str, Any]) -> list[str]:
-    """The backends that work on this machine."""
+    """Return the backends that work on this machine."""
     return ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
 
 
 def examine_processor() -> dict[str, Any]:
-    """Processor, cores, vector units, and whether Numba compiles and keeps kernels here."""
+    """Return processor, cores, vector units, and the result of compiling and caching a kernel with Numba."""
     from lithowave.backends.cpu import processor_name, usable_cores
 
     found: dict[str, Any] = {
@@ -127,8 +125,8 @@ def examine_processor() -> dict[str, Any]:
     }
     try:
         found.update(examine_compiler())
-    except Exception as error:  # whatever is broken in there is what the user wants to know
-        found["error"] = f"Numba does not compile here: {type(error).__name__}: {error}"
+    except Exception as error:  # any failure is a result to report
+        found["error"] = f"Numba cannot compile kernels: {type(error).__name__}: {error}"
     return found
 
 
@@ -144,7 +142,7 @@ def examine_compiler() -> dict[str, Any]:
         return total
 
     if count(1000) != 1000:
-        raise ArithmeticError("a parallel sum came out wrong")
+        raise ArithmeticError("a parallel sum is wrong")
     folder = cache_folder()
     return {
         "threading_layer": numba.threading_layer(),
@@ -155,21 +153,21 @@ def examine_compiler() -> dict[str, Any]:
 
 
 def cache_folder() -> Path:
-    """Where Numba keeps compiled kernels."""
+    """Return the folder in which Numba stores compiled kernels."""
     from lithowave.bandwidth import update
 
     return Path(update.stats.cache_path)
 
 
 def can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, which need not exist yet."""
+    """True if files can be created in a folder, which need not exist yet."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def vector_units() -> list[str]:
-    """Names of the vector instructions that matter for speed."""
+    """Return the names of the vector instructions that affect speed."""
     try:
         from llvmlite import binding
 
@@ -180,7 +178,7 @@ def vector_units() -> list[str]:
 
 
 def examine_memory() -> dict[str, Any]:
-    """Bytes of main memory."""
+    """Return the main memory, bytes."""
     from lithowave.backends.cpu import free_memory
 
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -188,12 +186,12 @@ def examine_memory() -> dict[str, Any]:
 
 
 def examine_devices() -> dict[str, Any]:
-    """NVIDIA devices, as the driver and as CuPy see them, and whether kernels run on the first one."""
+    """Return the NVIDIA devices according to the driver and to CuPy, and the result of a kernel on the first device."""
     return {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
 
 
 def driver_devices() -> list[dict[str, str]]:
-    """Name, driver and memory of each device that nvidia-smi lists; none where it is missing or fails."""
+    """Return name, driver and memory of each device that nvidia-smi lists; empty if it is missing or fails."""
     keys = ("name", "driver_version", "memory.total", "memory.free")
     text = output_of("nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader")
     rows = ([cell.strip() for cell in line.split(",")] for line in text.splitlines())
@@ -201,7 +199,7 @@ def driver_devices() -> list[dict[str, str]]:
 
 
 def cupy_state() -> dict[str, Any] | None:
-    """Versions and devices that CuPy reaches, or why none; None where it is not installed."""
+    """Return the versions and devices that CuPy reaches, or the reason for none; None without CuPy."""
     if find_spec("cupy") is None:
         return None
     try:
@@ -216,18 +214,18 @@ def cupy_state() -> dict[str, Any] | None:
         }
     except (
         Exception
-    ) as error:  # CuPy has error classes of its own for everything that can be missing below it
+    ) as error:  # CuPy defines error classes for each missing component
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def kernel_state() -> dict[str, Any] | None:
-    """The first device, and what keeps a kernel from compiling and running on it; None without CuPy."""
+    """Return the first device and the error, if any, of a kernel on it; None without CuPy."""
     if find_spec("cupy") is None:
         return None
     found: dict[str, Any] = {"name": None, "capability": None, "free_bytes": None, "error": ""}
     try:
         found.update(try_kernel())
-    except Exception as error:  # whatever is broken in there is what the user wants to know
+    except Exception as error:  # any failure is a result to report
         found["error"] = str(error) if isinstance(error, LithowaveError) else f"{type(error).__name__}: {error}"
     return found
 
@@ -243,7 +241,7 @@ def try_kernel() -> dict[str, Any]:
     probe = backend.program("lithowave.backends", "probe.cu", {})
     probe.launch("count_up", (8,), (128,), {"values": values, "count": 1000})
     if not np.array_equal(backend.download(values), np.arange(1000)):
-        raise ArithmeticError("a kernel computed wrong numbers")
+        raise ArithmeticError("a kernel computed wrong values")
     capability = ".".join(map(str, backend.capability))
     return {
         "name": backend.device, "capability": capability, "free_bytes": backend.free_memory(),
@@ -252,10 +250,11 @@ def try_kernel() -> dict[str, Any]:
 
 
 def examine_mpi() -> dict[str, Any]:
-    """The MPI that mpi4py uses, the launcher that stands first in PATH, and whether they belong together.
+    """Return the MPI library of mpi4py, the first launcher in PATH, and whether they belong together.
 
-    ``library`` : what the library calls itself, asked in a process of its own: where MPI is broken it may hang or end
-    the process. ``same_mpi`` : None where one of the two cannot be told. ``own_mpiexec`` : beside this Python.
+    ``library`` : name of the library, queried in a separate process, since a broken MPI may hang or abort. ``same_mpi``
+    :
+    None if one of the two is unknown. ``own_mpiexec`` : launcher in the folder of this Python.
     """
     library, error = mpi_library() if installed("mpi4py") else (None, "")
     launcher = shutil.which("mpiexec")
@@ -274,7 +273,7 @@ def examine_mpi() -> dict[str, Any]:
 
 
 def mpi_library() -> tuple[str | None, str]:
-    """First line of the library's version, without starting MPI; or why there is none."""
+    """Return the first line of the library version, without starting MPI, and the error if there is none."""
     code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
         command = [sys.executable, "-c", code]
@@ -284,12 +283,12 @@ def mpi_library() -> tuple[str | None, str]:
     lines = [line.strip("\0 ") for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines()]
     lines = [line for line in lines if line]
     if done.returncode or not lines:
-        return None, lines[-1] if lines else "it says nothing"
+        return None, lines[-1] if lines else "no error message"
     return " ".join(lines[0].split()), ""
 
 
 def mpi_kind(text: str) -> str | None:
-    """Whose MPI a library or launcher is, by what it says of itself."""
+    """Return the MPI implementation of a library or launcher, from its version text."""
     marks = {
         "Open MPI": ("open mpi", "openrte", "open-mpi", "prrte"),
         "Intel MPI": ("intel(r) mpi",),
@@ -298,19 +297,20 @@ def mpi_kind(text: str) -> str | None:
     return next((kind for kind, words in marks.items() if any(word in text.lower() for word in words)), None)
 
 
-def launcher_version(told: str) -> str | None:
-    """What ``mpiexec --version`` says, its first line; that of Hydra, which has no version yet, with the second."""
-    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+def launcher_version(text: str) -> str | None:
+    """Return the first line of ``mpiexec --version``; for Hydra, whose first line has no version, also the second."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("HYDRA"):
         return f"Hydra, {lines[1]}"
     return lines[0] if lines else None
 
 
 def available_transports(gpu: dict[str, Any]) -> dict[str, Any]:
-    """By what a run on several devices would exchange messages, in the order in which it looks for a way.
+    """Return the transports between devices on this machine, in the order in which a run prefers them.
 
-    ``nccl`` : the version of NCCL that CuPy has, None without one. ``ways`` : those that work here, of ``peer`` (within
-    a machine), ``nccl`` and ``host``; none where no device is.
+    ``nccl`` : version of the NCCL of CuPy, None without NCCL. ``ways`` : the usable ones of ``peer`` (within a
+    machine),
+    ``nccl`` and ``host``; empty without a device.
     """
     count = (gpu["cupy"] or {}).get("device_count", 0)
     from lithowave.parallel.halo import nccl_version
@@ -322,7 +322,7 @@ def available_transports(gpu: dict[str, Any]) -> dict[str, Any]:
 
 
 def output_of(program: str, *arguments: str) -> str:
-    """Standard output of a program; empty where it is missing, fails or takes too long."""
+    """Return the standard output of a program; empty if it is missing, fails or takes too long."""
     if shutil.which(program) is None:
         return ""
     try:
@@ -333,7 +333,7 @@ def output_of(program: str, *arguments: str) -> str:
 
 
 def diagnostics_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was found as (name, text), for reading."""
+    """Yield the diagnostics as (name, text), formatted for printing."""
     from lithowave.output.hdf5 import readable_size
 
     own, python, cpu = found["lithowave"], found["python"], found["cpu"]
@@ -376,32 +376,32 @@ def _mpi_lines(mpi: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if mpi["mpi4py"]:
         yield "MPI of mpi4py", mpi["library"] or f"cannot be used: {mpi['error']}"
     if not mpi["mpiexec"]:
-        beside = f"; there is one beside this Python: {mpi['own_mpiexec']}" if mpi["own_mpiexec"] else ""
+        beside = f"; the environment of this Python has {mpi['own_mpiexec']}" if mpi["own_mpiexec"] else ""
         yield "mpiexec", f"none found in PATH{beside}"
         return
-    text = f"{mpi['mpiexec']}: {mpi['version'] or 'says no version'}"
+    text = f"{mpi['mpiexec']}: {mpi['version'] or 'version unknown'}"
     if mpi["same_mpi"] is False:
-        text += "; it belongs to ANOTHER MPI than mpi4py uses: ranks would not find each other"
+        text += "; NOT the MPI of mpi4py, so that ranks cannot communicate"
         if mpi["own_mpiexec"]:
-            text += f". Start with {mpi['own_mpiexec']}"
+            text += f"; use {mpi['own_mpiexec']}"
     elif mpi["same_mpi"]:
-        text += "; of the MPI that mpi4py uses"
+        text += "; same MPI as mpi4py"
     yield "mpiexec", text
 
 
 def _transport_text(found: dict[str, Any]) -> str:
     if not found["ways"]:
-        return "no CUDA device: ranks exchange messages by MPI in main memory"
+        return "no CUDA device: ranks communicate by MPI in main memory"
     count, ways = found["device_count"], found["ways"]
     texts = {
         "peer": "peer copies within a machine",
         "nccl": f"NCCL {found['nccl']}",
         "host": "main memory and MPI",
     }
-    told = ", else ".join(texts[way] for way in ways)
+    order = ", else ".join(texts[way] for way in ways)
     missing = "" if found["nccl"] else "; CuPy has no NCCL"
     return (
-        f"{count} device{'s' * (count != 1)}, one for each rank of a machine; messages by {told}{missing} "
+        f"{count} device{'s' * (count != 1)}, one per rank of a machine; communication by {order}{missing} "
         f"(compute.transport: {', '.join(ways)})"
     )
 
@@ -413,7 +413,7 @@ def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
         memory = f"{device['memory.total']}, {device['memory.free']} free"
         yield "GPU", f"{device['name']}, driver {device['driver_version']}, {memory}"
     if not gpu["devices"]:
-        yield "GPU", "none found (no nvidia-smi, or it lists none)"
+        yield "GPU", "none found (nvidia-smi is missing or lists none)"
     if gpu["cupy"]:
         yield "CuPy", ", ".join(f"{name} {value}" for name, value in gpu["cupy"].items())
     kernels = gpu["kernels"]

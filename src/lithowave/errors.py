@@ -1,4 +1,4 @@
-"""The errors a user may meet. Each says where, what stands there, what is allowed, and what to try."""
+"""Errors and warnings for users. Each states the location, the value, the allowed values and a remedy."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from pathlib import Path
 
 
 class LithowaveWarning(UserWarning):
-    """A result that may be less accurate than the user expects, or an entry that may not be meant."""
+    """A result may be less accurate than expected, or an entry may not be intended."""
 
 
 def issue_warning(text: str) -> None:
-    """Issue a `LithowaveWarning` with this text, in every run of a process: Python shows a text only once per line of
-    code otherwise. Filters of the `warnings` module apply."""
+    """Issue a `LithowaveWarning` in every run of a process, whereas Python shows a text only once per line of code.
+
+    Filters of the `warnings` module apply."""
     warnings.warn_explicit(text, LithowaveWarning, "lithowave", 1)
 
 
 class LithowaveError(Exception):
-    """Base of every error that lithowave raises on purpose; its text is meant for the user."""
+    """The base class of all errors that lithowave raises intentionally; the text is for the user."""
 
 
 class InputError(LithowaveError):
-    """Something in the description cannot be accepted.
+    """The description, or another input, is invalid.
 
     Parameters
     ----------
-    where : place in the description, e.g. ``sources[0].position``.
-    got : what stands there, as a clause: ``z = 20 m is above the free surface (z = 0)``.
-    allowed : what is allowed, as a sentence or clause; may be empty.
-    hint : what to try, or the nearest valid name; may be empty.
-    file, line : set where the description came from a file.
-    others : further problems found in the same pass.
+    where : the key, for example ``sources[0].position``, or the option, file or folder.
+    got : the problem as a clause with the value: ``z = 20 m is above the free surface (z = 0)``.
+    allowed : the allowed values or range, as a clause or sentence; may be empty.
+    hint : the remedy, or the closest valid name; may be empty.
+    file, line : location of the entry, if the description is from a file.
+    others : further errors found in the same pass.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class InputError(LithowaveError):
         super().__init__(where, got, allowed, hint)
 
     def located(self, file: str | Path | None, line: int | None) -> InputError:
-        """The same problem, with the file and line it stands in."""
+        """Return the same error with file and line."""
         return InputError(
             self.where, self.got, self.allowed, self.hint, file=file, line=line, others=self.others
         )
@@ -65,7 +66,7 @@ class InputError(LithowaveError):
 
 
 def _joined(*parts: str) -> str:
-    """Clauses after a semicolon, sentences (they begin with a capital letter) after a full stop."""
+    """Join clauses by semicolons, and sentences, which begin with a capital letter, by periods."""
     text = ""
     for part in (part.strip().rstrip(".") for part in parts if part.strip()):
         mark = " " if text.endswith("?") else "; " if part[0].islower() else ". "
@@ -74,11 +75,11 @@ def _joined(*parts: str) -> str:
 
 
 class InstabilityError(LithowaveError):
-    """The fields grew without bound or turned into NaN; the text has step, time, place, likely causes."""
+    """The fields have grown without bound or contain NaN; the text states step, time, location and likely causes."""
 
 
 class SelfCheckError(LithowaveError):
-    """A check of lithowave by itself failed: the results of the run cannot be trusted; the text names the check."""
+    """A self-check of lithowave failed, so the results of the run are unreliable; the text names the check."""
 
     def __str__(self) -> str:
         return (
@@ -88,21 +89,26 @@ class SelfCheckError(LithowaveError):
 
 
 class OutputError(LithowaveError):
-    """A result could not be written or read: disk full, folder in use, file damaged."""
+    """A result could not be written or read: the disk is full, or a file is missing or damaged."""
 
 
 class ResourceError(LithowaveError):
-    """The machine lacks what the run needs (memory, device, driver); the text has both figures."""
+    """The machine lacks a resource that the run requires (memory, device, driver); the text states both amounts."""
 
 
 class KernelBuildError(LithowaveError):
-    """A kernel did not compile; the text has the compiler's log and the definitions."""
+    """A kernel did not compile; the text contains the compiler log and the definitions."""
 
 
 class MissingPackageError(LithowaveError):
-    """An optional package is needed for what was asked; the text names the extra that brings it.
+    """An optional package is required but not installed; the text names the extra that installs it.
 
-    without : options of a run that does without the package; may be empty.
+    Parameters
+    ----------
+    package : name of the package.
+    purpose : operation that requires it.
+    extra : extra of lithowave that installs it.
+    without : options of a run that does not require the package; may be empty.
     """
 
     def __init__(self, package: str, purpose: str, extra: str, without: str = "") -> None:

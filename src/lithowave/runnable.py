@@ -1,4 +1,4 @@
-"""The simulation as users have it, ``lithowave.Simulation``: a description that can be checked and run."""
+"""The public class ``lithowave.Simulation``: a description that can be checked and run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Simulation(Description):
-    """A complete, validated experiment.
+    """A complete, validated description of a simulation.
 
-    Made from a file (`from_file`), from YAML text (`from_text`), or in Python from objects or dictionaries
+    Created from a file (`from_file`), from YAML text (`from_text`), or in Python from objects or dictionaries
     (``Simulation(domain={...}, material={...}, ...)``).
 
     Raises
     ------
-    InputError : if anything in the description cannot be accepted; the error lists all problems.
+    InputError : the description is invalid; the error lists all problems.
     """
 
     def check(self) -> CheckReport | SurveyReport:
-        """Return the memory, time and disk space that a run needs, without running.
+        """Return the memory, time and disk space required by a run, without running it.
 
         See :func:`lithowave.check_simulation`; with a survey, :func:`lithowave.shots.check_survey`.
         """

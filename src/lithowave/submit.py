@@ -1,4 +1,4 @@
-"""Scripts for Slurm, made from the dry run: what to ask for, and how to end and go on."""
+"""Scripts for Slurm, derived from the dry run: requested resources, and checkpoint and requeue at the time limit."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lithowave.run.status import FINISHED, run_state
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5
 MIN_TIME, SETUP_TIME, ROUNDED_TIME = 900, 600, 300  # s
-GPU_THREADS = 4  # cores beside a GPU
-MAX_GPUS_PER_NODE = 8  # GPUs that a node is taken to have at most, where nothing is said
+GPU_THREADS = 4  # cores per rank with a GPU
+MAX_GPUS_PER_NODE = 8  # default assumption
 REQUEUES = 50
-CHECKPOINT_SPEED = 2e8  # B/s at which a checkpoint is written, at least
+CHECKPOINT_SPEED = 2e8  # B/s, lower estimate of the rate at which a checkpoint is written
 TIME = re.compile(r"\d+(:\d\d(:\d\d)?)?|\d+-\d+(:\d\d(:\d\d)?)?")
 
 SCRIPT = """\
@@ -37,7 +37,7 @@ SCRIPT = """\
 folder={folder}
 
 {command}
-# Slurm sends TERM to this script before the time is over: a checkpoint is written, and a new job goes on from there.
+# Slurm sends TERM to this script before the time limit: the run writes a checkpoint, and a new job resumes it.
 signals=0
 stop() {{
     signals=$((signals + 1))
@@ -51,7 +51,7 @@ while :; do
     seen=$signals
     wait "$run"
     status=$?
-    [[ $signals == "$seen" ]] && break    # else it was a signal that ended the waiting
+    [[ $signals == "$seen" ]] && break    # otherwise a signal ended the wait
 done
 
 if (( signals > 0 && {stopped} && ${{SLURM_RESTART_COUNT:-0}} < {requeues} )); then
@@ -69,11 +69,11 @@ fi
 """
 
 SHOT_COMMAND = """\
-# A shot that was begun goes on; one that is finished stays as it is.
+# A started shot is resumed; a finished shot is not changed.
 command=(run {file} --shot array --output "$folder" {device}{arguments})
 """
 
-# What tells the run to stop, by launcher. mpiexec ends its processes on TERM, but passes USR1 on to them.
+# Commands that stop the run, by launcher. mpiexec ends its processes on TERM, but forwards USR1 to them.
 STOP = {
     "": """\
     kill -TERM "$run" 2> /dev/null""",
@@ -94,10 +94,10 @@ STOP = {
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What is asked of the cluster; None leaves it to `make_script`.
+    """Resources requested from the cluster; None leaves the choice to `make_script`.
 
-    ranks : processes on CPUs. gpus : with a rank each. threads : cores for each rank. time : as Slurm has it.
-    launcher : of several ranks. mpi : for srun's option of that name. before : lines of the script before the run.
+    ranks : processes on CPUs. gpus : GPUs, with one rank each. threads : cores per rank. time : in the format of Slurm.
+    launcher : for several ranks. mpi : option ``--mpi`` of srun. before : lines of the script before the run.
     """
 
     ranks: int | None = None
@@ -113,31 +113,31 @@ class JobRequest:
 
     @property
     def size(self) -> int:
-        """Ranks of a run."""
+        """Number of ranks of a run."""
         return self.gpus or self.ranks or 1
 
     @property
     def per_node(self) -> int:
-        """Ranks on a node."""
+        """Number of ranks per node."""
         return min(self.ranks_per_node or self.size, self.size)
 
     @property
     def nodes(self) -> int:
-        """Nodes of a run."""
+        """Number of nodes of a run."""
         return -(-self.size // self.per_node)
 
 
 def make_script(simulation: Simulation, file: Path, request: JobRequest, arguments: Sequence[str] = ()) -> str:
-    """A script for ``sbatch``; for a survey an array of jobs, one for each shot that is not finished.
+    """Return a script for ``sbatch``; for a survey, a job array with one job per unfinished shot.
 
     Parameters
     ----------
-    file : the simulation file, which the job reads. arguments : of `lithowave run`, beside the file.
+    file : the simulation file, which the job reads. arguments : further arguments of ``lithowave run``.
 
     Raises
     ------
-    InputError : what is asked for does not go together, a time that cannot be predicted here was not given, or as for
-    `lithowave check`.
+    InputError : the request is inconsistent, the run time cannot be predicted here and is not given, or as for
+    ``lithowave check``.
     """
     _refuse_contradictions(simulation, request)
     numbers = _shots_to_do(simulation)
@@ -173,15 +173,15 @@ def make_script(simulation: Simulation, file: Path, request: JobRequest, argumen
 
 
 def submit_script(script: str) -> str:
-    """Hand a script to ``sbatch``, and return what that says.
+    """Pass a script to ``sbatch``, and return the output of ``sbatch``.
 
     Raises
     ------
-    ResourceError : it is not here, or refuses the script.
+    ResourceError : ``sbatch`` is missing, or refuses the script.
     """
     program = shutil.which("sbatch")
     if program is None:
-        raise ResourceError("sbatch is not here: this is no machine of a Slurm cluster. --print prints the script.")
+        raise ResourceError("sbatch was not found: use a machine of a Slurm cluster, or --print to print the script.")
     done = subprocess.run([program], input=script, capture_output=True, encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:
         raise ResourceError(f"sbatch refused the script: {(done.stderr or done.stdout).strip()}")
@@ -192,20 +192,20 @@ def _refuse_contradictions(simulation: Simulation, request: JobRequest) -> None:
     for name in ("ranks", "gpus", "ranks_per_node", "threads"):
         value = getattr(request, name)
         if value is not None and value < 1:
-            raise InputError(f"--{name.replace('_', '-')}", f"{value} is out of range", "expected at least 1")
+            raise InputError(f"--{name.replace('_', '-')}", f"{value} is out of range", "allowed: integers from 1")
     if request.gpus and request.ranks and request.gpus != request.ranks:
         got = f"{request.ranks} ranks on {request.gpus} GPUs"
-        raise InputError("--ranks", got, "each GPU has one rank: give --gpus only")
+        raise InputError("--ranks", got, "allowed: one rank per GPU; omit --ranks")
     if request.launcher not in LAUNCHERS:
-        raise InputError("--launcher", f"{request.launcher!r} is unknown", f"choose out of: {', '.join(LAUNCHERS)}")
+        raise InputError("--launcher", f"{request.launcher!r} is unknown", f"allowed: {', '.join(LAUNCHERS)}")
     if request.time is not None and TIME.fullmatch(request.time) is None:
-        raise InputError("--time", f"{request.time!r} is no time of Slurm", "expected minutes, H:MM:SS or D-HH:MM")
+        raise InputError("--time", f"{request.time!r} is not a time of Slurm", "expected minutes, H:MM:SS or D-HH:MM")
     if simulation.compute.backend == "cuda" and not request.gpus:
-        raise InputError("--gpus", "is missing, but compute.backend is cuda", "say how many GPUs a run gets")
+        raise InputError("--gpus", "is missing, but compute.backend is cuda", "set the number of GPUs of a run")
     if request.gpus and simulation.compute.backend == "cpu":
-        raise InputError("--gpus", "GPUs are asked for, but compute.backend is cpu", "--set compute.backend=cuda helps")
+        raise InputError("--gpus", "GPUs are requested, but compute.backend is cpu", "use --set compute.backend=cuda")
     if request.gpus and request.gpus > MAX_GPUS_PER_NODE and request.ranks_per_node is None:
-        allowed = f"{request.gpus} GPUs are on several nodes: say how many each has"
+        allowed = f"{request.gpus} GPUs require several nodes: set the number of GPUs per node"
         raise InputError("--ranks-per-node", "is missing", allowed)
     if request.gpus and request.gpus % request.per_node:
         raise InputError(
@@ -221,21 +221,21 @@ def _shots_to_do(simulation: Simulation) -> list[int]:
     numbers = [shot.number for shot in shots if run_state(folder / shot.folder).state != FINISHED]
     if not numbers:
         got = f"all shots of the survey in {folder} are finished"
-        raise InputError("output.directory", got, "nothing is left to do")
+        raise InputError("output.directory", got, "no jobs remain to be submitted")
     return numbers
 
 
 def _cores(request: JobRequest) -> int:
-    """Cores for each rank where nobody says: the nodes are taken to be like this machine."""
+    """Return the default number of cores per rank, assuming that the nodes have the cores of this machine."""
     share = max(1, usable_cores() // request.per_node)
     return min(share, GPU_THREADS) if request.gpus else share
 
 
 def _predicted_time(report: CheckReport, request: JobRequest, threads: int) -> str:
-    """The time to ask for: what this machine would take, scaled by cores or GPUs, and a margin."""
+    """Return the time limit: the predicted time on this machine, scaled by cores or GPUs, with a margin."""
     if report.loop_s is None or (request.gpus and report.backend != "cuda"):
-        why = "there is no GPU here to measure" if request.gpus else "; ".join(report.problems) or "it was not measured"
-        raise InputError("--time", f"cannot be predicted on this machine ({why})", "give it, e.g. --time 2:00:00")
+        why = "no GPU to measure" if request.gpus else "; ".join(report.problems) or "it was not measured"
+        raise InputError("--time", f"cannot be predicted on this machine ({why})", "set it, for example --time 2:00:00")
     share = 1.0 / request.size if request.gpus else (report.threads or 1) / (request.size * threads)
     seconds = max(MIN_TIME, TIME_MARGIN * report.loop_s * share + SETUP_TIME)
     minutes = math.ceil(seconds / ROUNDED_TIME) * ROUNDED_TIME // 60
@@ -261,7 +261,7 @@ def _directives(
         f"--signal=B:TERM@{lead}",
     ]
     if request.gpus:
-        # Every rank sees all devices of its node and takes its own: none must be bound to a task.
+        # Each rank selects its device among all devices of its node, so devices must not be bound to tasks.
         lines.insert(-3, f"--gpus-per-node={request.per_node}")
     if numbers:
         assert simulation.survey is not None
@@ -272,7 +272,7 @@ def _directives(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """``[1, 2, 3, 5]`` as ``1-3,5``."""
+    """Return ``[1, 2, 3, 5]`` as ``1-3,5``."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:
@@ -283,11 +283,11 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def _origin(report: CheckReport, request: JobRequest) -> str:
-    total = f"{report.plan.get('steps', '?')} steps; one process would take {report.memory_bytes / 1e9:.2f} GB"
+    total = f"{report.plan.get('steps', '?')} steps; {report.memory_bytes / 1e9:.2f} GB in one process"
     if report.loop_s is None:
-        return f"The dry run: {total}."
+        return f"Dry run: {total}."
     place = f"{report.threads} thread{'s' * (report.threads > 1)} of this machine" if report.threads else report.device
-    return f"The dry run: {total} and {duration_text(report.loop_s)} in the time loop on {place}."
+    return f"Dry run: {total}, {duration_text(report.loop_s)} in the time loop on {place}."
 
 
 def _checkpoints(simulation: Simulation) -> str:

@@ -1,4 +1,4 @@
-"""Arithmetic of UTC times given as ISO 8601 text."""
+"""Arithmetic of UTC times in ISO 8601 text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 
 def shifted_time(text: str, seconds: float) -> str:
-    """Return a UTC time so many seconds later (earlier if negative), to the microsecond; unchanged for 0 s."""
+    """Return a UTC time shifted by `seconds`, to the microsecond; the unchanged text for 0 s."""
     if not seconds:
         return text
     moment = datetime.fromisoformat(text) + timedelta(seconds=seconds)

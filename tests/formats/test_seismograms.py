@@ -185,7 +185,7 @@ def test_resume_refuses_a_file_that_holds_too_little(tmp_path):
     writer_at(tmp_path / "s.h5").close()
     with pytest.raises(OutputError, match="holds 0 samples; 10 are needed"):
         SeismogramWriter.resume(tmp_path / "s.h5", 10)
-    with pytest.raises(OutputError, match="no such file"):
+    with pytest.raises(OutputError, match="does not exist"):
         SeismogramWriter.resume(tmp_path / "other.h5")
 
 
@@ -256,7 +256,7 @@ def test_a_full_disk_stops_clearly_and_what_was_written_stays_readable(tmp_path)
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
     assert done.returncode == 3, done.stderr
     assert "s.h5: the disk or quota is full" in done.stdout
-    assert "first 500 samples (to t = 49.9 s) stay readable" in done.stdout
+    assert "first 500 samples (to t = 49.9 s) remain readable" in done.stdout
     assert done.stderr == ""
     read = load_seismograms(tmp_path / "s.h5")
     assert read.data.shape == (40, 3, 500) and (read.data == 1).all()
@@ -291,7 +291,7 @@ def test_writes_that_the_system_cuts_short_are_completed(tmp_path, monkeypatch):
 
 def test_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(OutputError, match=r"needs 4.8 kB on a disk where 1 kB are free"):
+    with pytest.raises(OutputError, match=r"requires 4.8 kB of disk space, 1 kB are free"):
         writer_at(tmp_path / "s.h5")
     assert not (tmp_path / "s.h5").exists()
 

@@ -126,7 +126,7 @@ def test_wrong_calls_are_refused(tmp_path):
     with pytest.raises(InputError, match="'speed'.*one of displacement, velocity"):
         SnapshotWriter(path, ORIGIN, SPACING, shape, ["speed"], step_count=1)
     writer = write(path, shape, 2, 2, fields=["velocity"])
-    with pytest.raises(ValueError, match="room was made for 2 steps"):
+    with pytest.raises(ValueError, match="the file has space for 2 steps"):
         writer.write(9.0, {"velocity": field_at(0, shape)})
     writer = write(path, shape, 0, 2)
     with pytest.raises(ValueError, match="lacks pressure"):
@@ -173,7 +173,7 @@ def test_earlier_steps_outlive_a_full_disk_and_a_kill(tmp_path, ending):
     assert done.returncode == (-9 if ending == "kill" else 3), done.stderr
     if ending != "kill":
         assert "s.vtkhdf: the disk or quota is full" in done.stdout
-        assert "first 2 snapshots stay readable" in done.stdout
+        assert "first 2 snapshots remain readable" in done.stdout
     with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
         assert snapshots.times.tolist() == [0.0, 1.0]
         assert (snapshots.read(1, "velocity") == 1).all()

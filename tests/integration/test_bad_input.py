@@ -69,7 +69,7 @@ CASES = {
         [(SOLVER, "{spacing: 100, order: 4, time_step: 0.02}")],
         [
             "small.yaml:13: solver.time_step: 0.02 s is above the stability limit of 0.0098",
-            "leave time_step out",
+            "omit time_step",
         ],
     ),
     "grid too coarse": (
@@ -191,7 +191,7 @@ def test_files_that_are_not_there(place):
     assert "no.yaml: description: cannot be read" in lithowave("run", "no.yaml", status=2)
     assert "cannot be read" in lithowave("check", place, status=2)
     for command in (["plot"], ["compare", place]):
-        assert "nowhere: there is no such folder" in lithowave(*command, "nowhere", status=2)
+        assert "nowhere: the folder does not exist" in lithowave(*command, "nowhere", status=2)
 
 
 def test_messages_are_one_line_on_standard_error_however_narrow_the_screen(place, monkeypatch):

@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_left_out(device: None, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Device, "room", 2 * small)
     told: list[str] = []
     sizes = [(80, 80, 80), (40, 40, 40)]
-    records = bench.run_benchmarks(["interior"], sizes, backend="cuda", tell=told.append)
+    records = bench.run_benchmarks(["interior"], sizes, backend="cuda", report=told.append)
     assert [record["size"] for record in records] == [[40, 40, 40]]
     assert len(told) == 1 and "80x80x80" in told[0] and "GB of memory are free" in told[0]
 
@@ -137,11 +137,11 @@ def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.Mon
     monkeypatch.setattr(Device, "field", fail)
     told: list[str] = []
     if cause is MemoryError:
-        assert bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", tell=told.append) == []
+        assert bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=told.append) == []
         assert "as the device said" in told[0]
     else:
         with pytest.raises(ResourceError, match="as the device said"):
-            bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", tell=told.append)
+            bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=told.append)
 
 
 def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +264,9 @@ def test_choices_of_different_methods_are_refused() -> None:
 @pytest.mark.parametrize(
     ("methods", "order", "words"),
     [
-        (["finite_difference"], 3, "3 is no order of finite_difference; choose out of: 2, 4, 6, 8"),
-        (["discontinuous_galerkin"], 8, "8 is no order of discontinuous_galerkin; choose out of: 2, 3, 4, 5, 6, 7"),
-        (["finite_difference", "discontinuous_galerkin"], 5, "5 is no order of finite_difference"),
+        (["finite_difference"], 3, "3 is not an order of  finite_difference; allowed:  2, 4, 6, 8"),
+        (["discontinuous_galerkin"], 8, "8 is not an order of  discontinuous_galerkin; allowed:  2, 3, 4, 5, 6, 7"),
+        (["finite_difference", "discontinuous_galerkin"], 5, "5 is not an order of  finite_difference"),
     ],
 )
 def test_orders_that_a_method_does_not_have_are_refused(methods: list[str], order: int, words: str) -> None:

@@ -226,7 +226,7 @@ def test_what_is_no_callback_is_refused_before_any_work(tmp_path: Path, wrong: A
 def test_surveys_refuse_callbacks(tmp_path: Path) -> None:
     survey = simulation(survey={"shots": [{"position": [0, 0, -400]}]}, **{"output.directory": str(tmp_path / "out")})
     for run in (lambda **keywords: run_survey(survey, **keywords), survey.run):
-        with pytest.raises(lw.InputError, match="processes of their own"):
+        with pytest.raises(lw.InputError, match="separate processes"):
             run(callbacks=[Reader(5)])
     assert not (tmp_path / "out").exists()
 

@@ -167,9 +167,9 @@ def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monk
 
 
 def test_what_cannot_be_restarted(tmp_path, whole, monkeypatch):
-    assert "this run is complete; there is nothing to restart" in lithowave("restart", whole, status=2)
+    assert "the run is complete; there is nothing to restart" in lithowave("restart", whole, status=2)
     text = lithowave("restart", tmp_path / "nothing", status=2)
-    assert "nothing: is no run folder: it has no run.json" in text
+    assert "nothing: is not a run folder: run.json is missing" in text
     assert not (tmp_path / "nothing").exists()
 
     stop_at(monkeypatch, 20)

@@ -81,7 +81,7 @@ def test_another_run_is_not_overwritten_unless_told(tmp_path):
     lithowave("run", file, "--output", folder)
     before = contents(folder)
     text = lithowave("run", file, "--output", folder, "--set", "duration=0.4", status=2)
-    assert f"output.directory: {folder} holds another run" in text
+    assert f"output.directory: {folder} contains another run" in text
     assert "--overwrite" in text and "lithowave restart" in text
     assert contents(folder) == before
 
@@ -126,8 +126,8 @@ def test_one_run_at_a_time(tmp_path):
     file, folder = write_small(tmp_path), tmp_path / "run"
     lithowave("run", file, "--output", folder)
     with RunFolder.create(folder, "title: going on\n", overwrite=True):
-        assert "a run is going on in" in lithowave("restart", folder, status=2)
-        assert "a run is going on in" in lithowave("run", file, "--output", folder, "--overwrite", status=2)
+        assert "a run is running in" in lithowave("restart", folder, status=2)
+        assert "a run is running in" in lithowave("run", file, "--output", folder, "--overwrite", status=2)
         assert (folder / "simulation.yaml").read_text() == "title: going on\n"
     lithowave("run", file, "--output", folder, "--overwrite")
 
@@ -219,7 +219,7 @@ def test_a_disk_that_fills_up_while_samples_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pwrite", full_later)
     text = lithowave("run", write_small(tmp_path), "--output", folder, status=1)
     monkeypatch.undo()
-    assert "the disk or quota is full" in text and "stay readable" in text
+    assert "the disk or quota is full" in text and "remain readable" in text
     seismograms = lw.load_seismograms(folder)
     assert 1 < len(seismograms.time) < seismograms.sample_count
     assert report_of(folder)["exit_state"] == "failed"
@@ -231,7 +231,7 @@ def test_what_has_no_room_is_refused_before_the_start(tmp_path, monkeypatch):
     file, folder = write_small(tmp_path), tmp_path / "run"
     monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000))
     text = lithowave("run", file, "--output", folder, status=1)
-    assert "on a disk where 10 kB are free" in text
+    assert "of disk space, 10 kB are free" in text
     monkeypatch.undo()
     monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 1000)
     text = lithowave("run", file, "--output", folder, status=1)

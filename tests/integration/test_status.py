@@ -29,8 +29,8 @@ def test_a_finished_run(tmp_path):
 
 
 def test_no_run(tmp_path):
-    assert "is no run folder: it has no run.json" in lithowave("status", tmp_path, status=2)
-    assert "there is no such folder" in lithowave("status", tmp_path / "none", status=2)
+    assert "is not a run folder: run.json is missing" in lithowave("status", tmp_path, status=2)
+    assert "the folder does not exist" in lithowave("status", tmp_path / "none", status=2)
     assert run_state(tmp_path).text() == "waiting"
 
 
@@ -38,7 +38,8 @@ def test_a_stopped_run_and_the_step_that_it_goes_on_from(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     stop_at(monkeypatch, 60)
     lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN, status=128 + signal.SIGTERM)
-    assert f"stopped at step 60: by SIGTERM; `lithowave restart {folder}` resumes from step 60" in lithowave("status", folder)
+    text = lithowave("status", folder)
+    assert f"stopped at step 60: by SIGTERM; `lithowave restart {folder}` resumes from step 60" in text
     assert status(folder)["resumable_from_step"] == 60
 
 

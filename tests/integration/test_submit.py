@@ -93,7 +93,7 @@ def test_the_time_is_predicted_from_cores(tmp_path, monkeypatch):
     slow = submit.replace(report, loop_s=36_000.0, threads=2, problems=[])
     request = submit.Request(ranks=4)
     assert submit._predicted_time(slow, request, 5) == "1:40:00"  # 36000 s * 2 / 20 * 1.5 + 600 s
-    with pytest.raises(submit.InputError, match="there is no GPU here to measure"):
+    with pytest.raises(submit.InputError, match="no GPU to measure"):
         submit._predicted_time(slow, submit.Request(gpus=2), 4)
     on_device = submit.replace(slow, backend="cuda", threads=None)
     assert submit._predicted_time(on_device, submit.Request(gpus=2), 4) == "7:40:00"
@@ -110,7 +110,7 @@ def test_an_array_for_a_survey(tmp_path):
         output, _ = job.communicate(timeout=120)
         assert job.returncode == 0, output
     assert '"finished": 3' in lithowave("status", folder, "--json")
-    assert "nothing is left to do" in lithowave("submit", file, "--output", folder, "--print", status=2)
+    assert "no jobs remain to be submitted" in lithowave("submit", file, "--output", folder, "--print", status=2)
 
 
 def stopped_job(tmp_path: Path, *arguments: object) -> tuple[Path, str]:
@@ -199,13 +199,13 @@ def test_a_run_that_fails_is_not_tried_again(tmp_path):
     (tmp_path / "calls.txt").write_text("")
     job = begin(tmp_path, script_of(file, "--output", folder, *HOUR))
     output, _ = job.communicate(timeout=60)
-    assert job.returncode == 2 and "holds files of these names" in output and calls(tmp_path) == ""
+    assert job.returncode == 2 and "contains files with these names" in output and calls(tmp_path) == ""
 
 
 def test_submitting(tmp_path, monkeypatch):
     file = write_small(tmp_path)
     monkeypatch.setattr(submit.shutil, "which", lambda name: None)
-    assert "sbatch is not here" in lithowave("submit", file, *HOUR, status=1)
+    assert "sbatch was not found" in lithowave("submit", file, *HOUR, status=1)
     monkeypatch.undo()
     stand_in(tmp_path, "sbatch", f"cat > {tmp_path}/submitted.sh; echo 'Submitted batch job 17'")
     monkeypatch.setenv("PATH", str(tmp_path / "programs"), prepend=os.pathsep)
@@ -219,13 +219,13 @@ def test_submitting(tmp_path, monkeypatch):
     ("arguments", "words"),
     [
         (("--ranks", 0), "--ranks: 0 is out of range"),
-        (("--gpus", 2), "GPUs are asked for, but compute.backend is cpu"),
+        (("--gpus", 2), "GPUs are requested, but compute.backend is cpu"),
         (("--gpus", 2, "--ranks", 3, *settings("compute.backend=cuda")), "3 ranks on 2 GPUs"),
         (settings("compute.backend=cuda"), "--gpus: is missing"),
-        (("--gpus", 16, *settings("compute.backend=cuda")), "say how many each has"),
+        (("--gpus", 16, *settings("compute.backend=cuda")), "set the number of GPUs per node"),
         (("--gpus", 6, "--ranks-per-node", 4, *settings("compute.backend=cuda")), "do not fill nodes of 4"),
-        (("--launcher", "ssh"), "choose out of: srun, mpiexec"),
-        (("--time", "soon"), "'soon' is no time of Slurm"),
+        (("--launcher", "ssh"), "allowed:  srun, mpiexec"),
+        (("--time", "soon"), "'soon' is not a time of Slurm"),
     ],
 )
 def test_what_does_not_go_together(tmp_path, arguments, words):

@@ -205,7 +205,7 @@ def test_finished_shots_are_left_alone(done):
     assert (folder / "shot_0001" / "run.json").stat().st_mtime_ns == before
     assert "all shots of this survey are finished" in lithowave("restart", folder, status=2)
     text = lithowave("run", file, "--output", folder, *settings("duration=0.5"), status=2)
-    assert "holds another survey (it has another description)" in text and "--overwrite" in text
+    assert "contains another survey (with another description)" in text and "--overwrite" in text
 
 
 @pytest.mark.slow
@@ -252,11 +252,11 @@ def test_a_shot_that_fails_does_not_stop_the_others(tmp_path):
     blocking.parent.mkdir(parents=True)
     blocking.write_text("mine")
     text = lithowave("run", file, "--output", folder, status=1)
-    assert "error: shot 2 of 3: " in text and "holds files of these names (seismograms.h5)" in text
+    assert "error: shot 2 of 3: " in text and "contains files with these names (seismograms.h5)" in text
     assert "1 of 3 shots failed: 2." in text and f"lithowave restart {folder}" in text
     status = json.loads(lithowave("status", folder, "--json"))
     assert status["counts"] == {"finished": 2, "failed": 1}
-    assert "holds files of these names" in status["shots"][1]["error"]
+    assert "contains files with these names" in status["shots"][1]["error"]
 
     blocking.unlink()
     text = lithowave("restart", folder)
@@ -279,7 +279,7 @@ def test_a_signal_passes_to_the_shots(tmp_path, number):
     process = spawn("run", file, "--output", folder, wait=False)
     wait_for(*(folder / name / "progress.json" for name in ("shot_0001", "shot_0002")), process=process)
     assert "running" in lithowave("status", folder)
-    assert "a survey is going on" in lithowave("run", file, "--output", folder, status=2)
+    assert "a survey is running" in lithowave("run", file, "--output", folder, status=2)
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number, errors
@@ -342,11 +342,11 @@ def test_from_python_and_what_is_refused_there(tmp_path):
     assert result.seismograms(1).names[0] == "XX.S01"
     assert lw.Simulation.from_file(tmp_path / "out/shot_0001/simulation.yaml").output.quantity == "displacement"
     material = lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2900.0, 2600.0))
-    with pytest.raises(lw.InputError, match="a Python function does not reach"):
+    with pytest.raises(lw.InputError, match="a Python function cannot be passed"):
         simulation.with_overrides({"material": material}).run(output=tmp_path / "other")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
-    with pytest.raises(lw.InputError, match="holds a run, not a survey"):
+    with pytest.raises(lw.InputError, match="contains a run, not a survey"):
         simulation.run(output=tmp_path / "run")
 
 

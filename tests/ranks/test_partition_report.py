@@ -167,7 +167,7 @@ def test_numbers_that_are_no_partition_are_refused(tmp_path: Path) -> None:
 
 def test_a_survey_has_no_ranks(tmp_path: Path) -> None:
     text = lithowave("check", write_survey(tmp_path), "--ranks", "2", status=2)
-    assert "--ranks: this is a survey" in text and "Only a single shot runs on several ranks" in text
+    assert "--ranks: the file has a survey" in text and "files without a survey" in text
 
 
 @pytest.mark.parametrize("method", METHODS)

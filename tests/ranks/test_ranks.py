@@ -92,7 +92,7 @@ def test_each_rank_needs_a_device(monkeypatch) -> None:
 
     monkeypatch.delenv("LITHOWAVE_SHARED_DEVICES", raising=False)
     assert on_threads(3, lambda ranks: tell(ranks, 4)) == [(0, False), (1, False), (2, False)]
-    with pytest.raises(ResourceError, match="4 ranks on a machine with 2 CUDA devices"):
+    with pytest.raises(ResourceError, match="4 ranks share 2 CUDA devices"):
         on_threads(4, lambda ranks: tell(ranks, 2))
     monkeypatch.setenv("LITHOWAVE_SHARED_DEVICES", "1")
     assert on_threads(4, lambda ranks: tell(ranks, 2)) == [(0, True), (1, True), (0, True), (1, True)]
@@ -175,7 +175,7 @@ def test_a_rank_that_dies_or_hangs_ends_the_run(tmp_path, how) -> None:
     assert time.monotonic() - begin < 10.0 and process.returncode != 0
     if how == signal.SIGSTOP:
         report = json.loads((tmp_path / "run/run.json").read_text())
-        assert report["exit_state"] == "failed" and "another rank does not answer" in report["error"]
+        assert report["exit_state"] == "failed" and "another rank does not respond" in report["error"]
         assert "error: nothing has happened" in text
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGCONT)  # what is stopped does not even end

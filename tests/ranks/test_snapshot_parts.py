@@ -120,7 +120,7 @@ def test_runs_go_on_on_another_number_of_ranks(tmp_path, kept_apart, whole, size
         return
     assert sorted(one.name for one in parts_folder(path).iterdir()) == folders
     assert remarks == (
-        f"volume.vtkhdf is in parts, as the ranks wrote them: lithowave join {folder} makes one file of them",
+        f"volume.vtkhdf consists of the parts that the ranks have written; `lithowave join {folder}` joins them",
     )
     assert join_snapshots(path) == STEPS // 3 + 1
     assert content(path) == content(whole)
@@ -171,7 +171,7 @@ def test_the_command_joins_and_removes(tmp_path, kept_apart, whole):
     assert sorted(paths[0].parent.iterdir()) == paths and unjoined(folder) == []
     assert "no snapshot parts to join" in CliRunner().invoke(app, ["join", str(folder)]).output
     result = CliRunner().invoke(app, ["join", str(tmp_path)])
-    assert result.exit_code == 1 and "is no run folder" in result.output
+    assert result.exit_code == 1 and "is not a run folder" in result.output
 
 
 def test_whoever_ran_it_is_told_what_to_type(tmp_path, capsys, kept_apart):
@@ -198,8 +198,8 @@ def test_of_a_run_that_was_stopped_the_parts_stay(tmp_path, kept_apart, whole):
     part_of_a_run(folder, 3, simulation, until=10)
     report(folder, "stopped")
     said: list[str] = []
-    assert join_run(folder, tell=said.append) == [path]
-    assert said == [f"{path}: 4 snapshots; the run is not complete: its parts stay, to go on with"]
+    assert join_run(folder, report=said.append) == [path]
+    assert said == [f"{path}: 4 snapshots, parts retained since the run is not complete"]
     with load_snapshots(path) as snapshots, load_snapshots(whole) as expected:
         assert snapshots.times.tolist() == expected.times[:4].tolist()
         assert np.array_equal(snapshots.read(3, "stress"), expected.read(3, "stress"), equal_nan=True)
@@ -232,7 +232,7 @@ def test_a_part_that_is_missing_short_or_foreign_is_named(tmp_path, kept_apart):
     last = parts / "from_000000" / "rank_0002.h5"
     good = last.read_bytes()
     harms = {
-        "there is no such file": last.unlink,
+        "the file does not exist": last.unlink,
         "is damaged": lambda: last.write_bytes(good[:-100]),
         "is not a part of a lithowave snapshot file": lambda: h5py.File(last, "w").close(),
     }
@@ -244,12 +244,12 @@ def test_a_part_that_is_missing_short_or_foreign_is_named(tmp_path, kept_apart):
         last.write_bytes(good)
     writer = PartWriter.resume(last, np.arange(0), 2)
     writer.close()
-    with pytest.raises(OutputError, match=f"{last}: holds 2 snapshots, but those behind its 5 are there"):
+    with pytest.raises(OutputError, match=f"{last}: contains 2 snapshots, but the next part begins after 5"):
         join_snapshots(path)
     last = parts / "from_000005" / "rank_0001.h5"
     writer = PartWriter.resume(last, np.arange(0), 1)
     writer.close()
-    with pytest.raises(OutputError, match=f"{last}: holds 1 snapshots; 2 are needed to go on"):
+    with pytest.raises(OutputError, match=f"{last}: contains 1 snapshots; the restart requires 2"):
         part_of_a_run(folder, 3, simulation)
     for one in (parts / "from_000000").iterdir():
         one.unlink()
@@ -295,7 +295,7 @@ def test_a_part_counts_what_is_complete(tmp_path, monkeypatch):
         return original(*arguments)
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OutputError, match="is full.*Its first 1 snapshots stay"):
+    with pytest.raises(OutputError, match="is full.*Its first 1 snapshots remain"):
         writer.write(9.0, values(points, 9.0))
     monkeypatch.undo()
     reader = PartReader(path)
@@ -321,7 +321,7 @@ def test_wrong_calls_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"shape \(3, 3\), expected \(4, 3\)"):
         writer.write(0.0, {"velocity": np.zeros((3, 3)), "pressure": np.zeros(4)})
     writer.write(0.0, values(points, 0.0))
-    with pytest.raises(ValueError, match="room was made for 1 snapshots"):
+    with pytest.raises(ValueError, match="the file has space for 1 snapshots"):
         writer.write(1.0, values(points, 1.0))
     writer.close()
     (tmp_path / "rank_0001.h5").write_bytes(b"nothing of the kind")

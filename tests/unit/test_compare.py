@@ -111,7 +111,7 @@ def test_moved_receivers_are_told(tmp_path):
 
 def test_runs_with_nothing_in_common_are_refused(tmp_path):
     run = write_run(tmp_path / "a")
-    with pytest.raises(InputError, match=r"no receiver is in both.*XX.A, XX.B, XX.C, the other XX.D"):
+    with pytest.raises(InputError, match=r"no receiver in common.*XX.A, XX.B, XX.C, the second XX.D"):
         compare_runs(run, write_run(tmp_path / "b", "D"))
     with pytest.raises(InputError, match="one holds velocity, the other displacement"):
         compare_runs(run, write_run(tmp_path / "c", quantity="displacement"))
@@ -135,7 +135,7 @@ def test_envelope_and_phase_need_obspy_only_to_be_there(tmp_path, monkeypatch):
     monkeypatch.setattr("lithowave.output.compare.find_spec", lambda name: None)
     comparison = compare_runs(run, run)
     assert comparison.envelope_misfit is None and comparison.band is None and comparison.worst_component() is None
-    assert comparison.notes == ["No envelope and phase misfits: they need ObsPy (pip install 'lithowave[formats]')."]
+    assert comparison.notes == ["No envelope and phase misfits: they require ObsPy (pip install 'lithowave[formats]')."]
     assert str(comparison).splitlines()[-1] == comparison.notes[0]
     content = comparison.to_dict()
     assert content["misfit_band"] is None and set(content["summary"]) == {"relative_l2", "time_shift"}
@@ -210,7 +210,7 @@ def test_a_low_pass_takes_away_what_is_above_it(tmp_path):
     comparison = compare_runs(noisy, reference, max_frequency=1.5)
     assert comparison.overall_l2 < 1e-3 and comparison.max_frequency == 1.5
     assert comparison.band is None or comparison.band[1] == 1.5
-    assert "The first run resolves frequencies up to 1 Hz only (solver.max_frequency)." in comparison.notes
+    assert "The first run resolves frequencies only up to 1 Hz (solver.max_frequency)." in comparison.notes
     assert "below 1.5 Hz" in str(comparison) and "below 1.5 Hz" in title(comparison)
 
 

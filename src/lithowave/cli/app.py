@@ -416,7 +416,7 @@ def bench(
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():
         raise InputError("--json", f"{json_path.parent} is not a directory", "expected a file in an existing directory")
-    records = run_benchmarks(**choices, json_path=json_path, tell=print_text)
+    records = run_benchmarks(**choices, json_path=json_path, report=print_text)
     print_benchmarks(records)
     if json_path is not None:
         print_text(f"records: {json_path}")

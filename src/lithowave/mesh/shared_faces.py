@@ -14,7 +14,7 @@ import numpy as np
 from lithowave.mesh.tetrahedra import TetrahedralMesh, exterior_faces, face_vertices
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
-TOLD = 5  # faces that an error lists
+MAX_LISTED = 5  # faces that an error lists
 
 
 def _none(*shape: int) -> Any:
@@ -129,12 +129,12 @@ def _answers(rows: list[np.ndarray]) -> list[np.ndarray]:
 
 def _require_pairs(mesh: TetrahedralMesh, lone: np.ndarray, ranks: Ranks) -> None:
     places = mesh.vertices[face_vertices(mesh, lone)].mean(axis=1)
-    told = [
+    lines = [
         f"rank {ranks.rank}: face {face} of element {mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
-        for (element, face), (x, y, z) in zip(lone[:TOLD].tolist(), places[:TOLD].tolist(), strict=True)
+        for (element, face), (x, y, z) in zip(lone[:MAX_LISTED].tolist(), places[:MAX_LISTED].tolist(), strict=True)
     ]
-    every = ranks.all_gather((len(lone), told))
+    every = ranks.all_gather((len(lone), lines))
     count = sum(one for one, _ in every)
     if count:
-        text = "; ".join(line for _, lines in every for line in lines)
+        text = "; ".join(line for _, listed in every for line in listed)
         raise RuntimeError(f"internal error: {count} faces between ranks do not have two elements each: {text}")

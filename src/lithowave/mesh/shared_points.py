@@ -76,14 +76,14 @@ def _starts(ordered: np.ndarray) -> np.ndarray:
     return np.flatnonzero(new)
 
 
-def matches(told: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+def matches(received: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return, for the unique keys (n, 4) of each rank, the rows that other ranks also have, and those ranks.
 
     A row is repeated for each other rank.
     """
-    keys = np.concatenate(told)
-    rank = np.repeat(np.arange(len(told)), [len(some) for some in told])
-    row = np.concatenate([np.arange(len(some)) for some in told])
+    keys = np.concatenate(received)
+    rank = np.repeat(np.arange(len(received)), [len(some) for some in received])
+    row = np.concatenate([np.arange(len(some)) for some in received])
     order = _by_rows(keys)  # stable: ranks ascend among equal keys
     starts = _starts(keys[order])
     counts = np.diff(np.append(starts, len(order)))
@@ -94,7 +94,7 @@ def matches(told: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
     one, two = order[starts[group] + place // counts[group]], order[starts[group] + place % counts[group]]
     differ = one != two
     one, two = one[differ], two[differ]
-    return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(told))]
+    return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(received))]
 
 
 def shared_entities(entities: Entities, ranks: Any) -> dict[int, np.ndarray]:
@@ -103,8 +103,8 @@ def shared_entities(entities: Entities, ranks: Any) -> dict[int, np.ndarray]:
         return {}
     desk = (entities.keys.sum(axis=1) * 0x9E3779B1 >> 16) % ranks.size
     sent = [np.flatnonzero(desk == rank) for rank in range(ranks.size)]
-    told = ranks.all_to_all([entities.keys[some] for some in sent])
-    answers = ranks.all_to_all(matches(told))
+    received = ranks.all_to_all([entities.keys[some] for some in sent])
+    answers = ranks.all_to_all(matches(received))
     rows = np.concatenate([some[row] for some, (row, _) in zip(sent, answers, strict=True)])
     others = np.concatenate([other for _, other in answers])
     return {int(other): np.sort(rows[others == other]) for other in np.unique(others)}

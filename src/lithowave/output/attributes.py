@@ -1,4 +1,4 @@
-"""The attributes that every written file carries: axes, coordinate system, time origin, software, units.
+"""Attributes of all written files: axes, coordinate system, time origin, software, units.
 
 One vocabulary for all HDF5 and VTKHDF files:
 
@@ -43,7 +43,7 @@ UNITS = {
 
 
 def projection_text(longitude: float, latitude: float) -> str:
-    """PROJ text of the local transverse Mercator with scale 1 at (`longitude`, `latitude`), WGS 84."""
+    """Return the PROJ text of the local transverse Mercator with scale 1 at (`longitude`, `latitude`), WGS 84."""
     return (
         f"+proj=tmerc +lat_0={latitude!r} +lon_0={longitude!r} +k=1 +x_0=0 +y_0=0 "
         "+datum=WGS84 +units=m +no_defs"
@@ -56,7 +56,7 @@ def standard_attributes(
     origin_time: str | None = None,
     origin_delay: float = 0.0,
 ) -> dict[str, Any]:
-    """The attributes common to all files of one run.
+    """Return the attributes common to all files of a run.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def standard_attributes(
 
 
 def _time_origin(origin_time: str | None, delay: float) -> str:
-    """Return what t = 0 is, as text."""
+    """Return the meaning of t = 0 as text."""
     relation = f"{delay:.12g} s before the origin time" if delay else "the origin time"
     if origin_time is None:
         return f"t = 0 s is {relation}; its date is not known"
@@ -95,14 +95,14 @@ def _time_origin(origin_time: str | None, delay: float) -> str:
 
 
 def attributes_of(simulation: Any) -> dict[str, Any]:
-    """The standard attributes of the files of a `Simulation`."""
+    """Return the standard attributes of the files of a `Simulation`."""
     origin = simulation.domain.crs
     place = None if origin is None else (origin.longitude, origin.latitude)
     return standard_attributes(simulation.title or "", place, simulation.origin_time, simulation.origin_delay)
 
 
 def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`attributes` with every standard one that is missing filled in; None values are left out."""
+    """Return `attributes` with default values for missing standard attributes, and without entries that are None."""
     given = {name: value for name, value in (attributes or {}).items() if value is not None}
     origin = None
     if "crs_longitude" in given and "crs_latitude" in given:
@@ -113,14 +113,14 @@ def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def write_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
-    """Store `attributes` on an HDF5 object: numbers and text as such, sequences as arrays."""
+    """Store `attributes` on an HDF5 object: numbers and text as scalars, sequences as arrays."""
     for name, value in attributes.items():
         if value is not None:
             target.attrs[name] = value
 
 
 def read_attributes(source: Any) -> dict[str, Any]:
-    """The attributes of an HDF5 object as plain Python values (arrays stay arrays)."""
+    """Return the attributes of an HDF5 object as plain Python values and arrays."""
     values = {}
     for name, value in source.attrs.items():
         if isinstance(value, bytes):
@@ -132,14 +132,15 @@ def read_attributes(source: Any) -> dict[str, Any]:
 
 
 def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
-    """(longitude, latitude) of x = y = 0 from a file's attributes, or None."""
+    """Return (longitude, latitude) of x = y = 0 from the attributes of a file, or None."""
     if "crs_longitude" in attributes and "crs_latitude" in attributes:
         return float(attributes["crs_longitude"]), float(attributes["crs_latitude"])
     return None
 
 
 def to_geographic(x: Any, y: Any, origin: tuple[float, float]) -> tuple[Any, Any]:
-    """Longitude and latitude (degrees, WGS 84) of local x, y (m) about `origin` = (longitude, latitude)."""
+    """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is (longitude, latitude) of x = y =
+    0."""
     from pyproj import Transformer
 
     transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)

@@ -1,9 +1,9 @@
-"""Checkpoints: all that determines the future of a run, a file from each rank and one that says which belong together.
+"""Checkpoints: the complete state of a run, in one file per rank and a manifest.
 
-``checkpoint/step_000000120/rank_0000.h5`` ... hold what each rank has of the fields, and where that belongs in the
-whole run (`lithowave.solvers.array_sections`). ``checkpoint/checkpoint.h5`` holds what the ranks have in common and
-names those files. It is replaced atomically when all of them are complete and on the disk, and only then are the
-earlier ones deleted: a run that is killed at any moment leaves its last checkpoint intact.
+``checkpoint/step_000000120/rank_0000.h5`` ... contain the fields of each rank, and their positions in the global arrays
+(`lithowave.solvers.array_sections`). ``checkpoint/checkpoint.h5`` contains the data that all ranks share and the names
+of those files. It is replaced atomically after all of them are complete and on the disk, and only then are the previous
+files deleted: a run that is killed at any moment leaves its last checkpoint intact.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelecti
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
 FORMAT_VERSION = 2
-BLOCK_BYTES = 32 << 20  # of an array that are copied at a time
+BLOCK_BYTES = 32 << 20  # copied at a time
 
-RERUN_HINT = "Run the simulation anew."
+RERUN_HINT = "Run the simulation again."
 
 State = dict[str, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that was found. common : arrays by part (``clock``, ``seismograms``, ...) and name."""
+    """An existing checkpoint. common : arrays by part (``clock``, ``seismograms``, ...) and name."""
 
     folder: Path
     common: State
@@ -46,24 +46,24 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """Steps made when it was written."""
+        """Number of completed steps at the checkpoint."""
         return int(self.common["clock"]["step"])
 
     def pieces(self, places: Mapping[str, Selection]) -> dict[str, np.ndarray]:
-        """Values at these places, whichever ranks wrote them; zeros where nobody did in a box.
+        """Return the values of these selections, written by any ranks; zeros for values of a hyperslab in no file.
 
-        Of the files only that is read which belongs there.
+        Only the requested parts of the files are read.
 
         Raises
         ------
-        OutputError : a file is missing, damaged or of another checkpoint, or rows that are wanted are in none.
+        OutputError : a file is missing, damaged or of another checkpoint, or requested rows are in no file.
         """
         found = {name: _gathering(name, place) for name, place in places.items()}
         for file_name in self.files:
             path = self.folder / FOLDER / file_name
             with open_file(path) as file:
                 if file.attrs.get("fingerprint") != self.fingerprint or file.attrs.get("step") != self.step:
-                    raise OutputError(f"{path}: is not of the checkpoint of step {self.step}. {RERUN_HINT}")
+                    raise OutputError(f"{path}: does not belong to the checkpoint of step {self.step}. {RERUN_HINT}")
                 try:
                     for name, gathering in found.items():
                         if name in file and not gathering.complete:
@@ -79,7 +79,7 @@ class Checkpoint:
 
 
 class _HyperslabReader:
-    """A box of an array, put together from the files of several ranks."""
+    """A hyperslab of an array, read from the files of several ranks."""
 
     def __init__(self, place: Hyperslab) -> None:
         self.place = place
@@ -89,12 +89,12 @@ class _HyperslabReader:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether no file has the array; parts of it, around the domain, may be in none."""
+        """True if no file contains the array; parts of it outside the domain may be in no file."""
         return self.values is None and math.prod(self.place.shape) > 0
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more can come: boxes in files do not overlap."""
+        """True if all values are read: hyperslabs in files do not overlap."""
         return self.values is not None and self.left == 0
 
     def result(self) -> np.ndarray:
@@ -119,7 +119,7 @@ class _HyperslabReader:
 
 
 class _RowReader:
-    """RowSelection of an array by their keys, found in the files of several ranks."""
+    """Rows of an array, selected by keys, read from the files of several ranks."""
 
     def __init__(self, name: str, place: RowSelection) -> None:
         self.values: np.ndarray | None = None
@@ -132,12 +132,12 @@ class _RowReader:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether rows are wanted that no file had so far."""
+        """True if requested rows are still missing."""
         return bool(self.missing.any())
 
     @property
     def complete(self) -> bool:
-        """Whether all are there."""
+        """True if all rows are read."""
         return self.values is not None and not self.is_incomplete
 
     def result(self) -> np.ndarray:
@@ -145,7 +145,7 @@ class _RowReader:
 
     def take(self, group: Any) -> None:
         data, keys = group["values"], group["keys"]
-        if self.values is None and (len(data) or not len(self.sorted)):  # the further axes of no rows may be anything
+        if self.values is None and (len(data) or not len(self.sorted)):  # without rows, the other axes are arbitrary
             self.values = np.zeros((len(self.sorted), *data.shape[1:]), data.dtype)
         if not len(data) or not len(self.sorted):
             return
@@ -158,11 +158,11 @@ class _RowReader:
 
     def _take_block(self, data: Any, keys: np.ndarray, start: int) -> None:
         end = start + len(keys)
-        if np.array_equal(keys, self.keys[start:end]):  # a rank with the rows that it had before
+        if np.array_equal(keys, self.keys[start:end]):  # the rank has the same rows as before
             self.values[start:end] = data[start:end]
             self.missing[start:end] = False
             return
-        order = np.argsort(keys)  # what is looked up in its order is found several times faster
+        order = np.argsort(keys)  # lookups in order are several times faster
         rising = keys[order]
         at = np.minimum(np.searchsorted(self.sorted, rising), len(self.sorted) - 1)
         there = self.sorted[at] == rising
@@ -180,16 +180,16 @@ def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
 def write_checkpoint(
     folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
 ) -> None:
-    """Write the state; the checkpoint that stood there before goes only when this one is complete on all ranks.
+    """Write the state; the previous checkpoint is deleted only after this one is complete on all ranks.
 
     Parameters
     ----------
-    folder : the run folder. common : arrays by part and name, with ``clock``; those of the first rank count. state :
-    what this rank has of the fields. fingerprint : hash of the description, so that no other run goes on from here.
+    folder : the run folder. common : arrays by part and name, with ``clock``, of rank 0. state : fields of this rank.
+    fingerprint : hash of the description, so that only the same run can resume from the checkpoint.
 
     Raises
     ------
-    OutputError : on all ranks, when one of them cannot write; the earlier checkpoint stays.
+    OutputError : on all ranks, if one of them cannot write; the previous checkpoint remains.
     """
     place, step, name, size = folder / FOLDER, int(common["clock"]["step"]), "", 0
     needed = ranks.total(sum(piece.values.nbytes for piece in state.values()))
@@ -213,15 +213,15 @@ def write_checkpoint(
                 sync_folder(place)
     finally:
         if ranks.is_root:
-            _remove_unnamed(place)  # the earlier one, or, where this one failed, what is left of it
+            _remove_unnamed(place)  # the previous checkpoint, or the rest of this one if it failed
 
 
 def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
-    """The last checkpoint, or None where there is none.
+    """Open the last checkpoint; return None without a checkpoint.
 
     Raises
     ------
-    OutputError : when it is damaged, belongs to another description, or files of it are missing.
+    OutputError : the checkpoint is damaged, belongs to another description, or lacks files.
     """
     path = folder / FILE_NAME
     if not path.exists():
@@ -230,7 +230,7 @@ def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
         if file.attrs.get("format_version") != FORMAT_VERSION or file.attrs.get("fingerprint") != fingerprint:
             raise OutputError(
                 f"{path}: this checkpoint belongs to another description or another version of lithowave. "
-                "Run the simulation anew, into another folder."
+                "Run the simulation again in another folder."
             )
         common: State = {}
         try:
@@ -245,12 +245,12 @@ def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
 
 
 def _require_files(place: Path, sizes: Mapping[str, int]) -> None:
-    """All ranks look for all files, so that none goes on alone where one is missing that only another one needs."""
+    """Check all files on all ranks, so that no rank continues if a file of another rank is missing."""
     for name, size in sizes.items():
         try:
             found = (place / name).stat().st_size
         except OSError as error:
-            problem = f"the checkpoint needs this file: {error.strerror}"
+            problem = f"the checkpoint requires this file: {error.strerror}"
             raise OutputError(f"{place / name}: {problem}. {RERUN_HINT}") from error
         if found != size:
             raise OutputError(f"{place / name}: is damaged: it has {found} bytes, not {size}. {RERUN_HINT}")
@@ -261,7 +261,7 @@ def _file_name(folder: str, rank: int) -> str:
 
 
 def _new_folder(place: Path, stem: str) -> str:
-    """Make a folder of a name that is not there: what an earlier checkpoint of this step names is not touched."""
+    """Create a folder with a new name, so that files of a previous checkpoint of this step are not changed."""
     names = [stem, *(f"{stem}_{number}" for number in range(2, 1000))]
     name = next(name for name in names if not (place / name).exists())
     with writing(place / name):
@@ -270,12 +270,12 @@ def _new_folder(place: Path, stem: str) -> str:
 
 
 def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: str, step: int) -> int:
-    """Write the file of this rank; returns its size."""
+    """Write the file of this rank; return its size."""
     arrays = {f"{name}/values": piece.values for name, piece in state.items()}
     rows = {name: piece for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
     arrays |= {f"{name}/keys": np.asarray(piece.selection.keys, np.int64) for name, piece in rows.items()}
-    with writing(path, "The checkpoint before this one, if any, is unchanged"):
-        path.parent.mkdir(exist_ok=True)  # another machine may not see yet what the first rank made
+    with writing(path, "The previous checkpoint, if any, is unchanged"):
+        path.parent.mkdir(exist_ok=True)  # the folder made by rank 0 may not be visible yet
         with laying_out(path) as file:
             file.attrs["fingerprint"], file.attrs["step"] = fingerprint, step
             for name, array in arrays.items():
@@ -313,7 +313,7 @@ def _write_manifest(path: Path, common: State, folder: str, sizes: list[int], fi
 
 
 def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays into a file that was laid out for them, and wait until they have reached the disk."""
+    """Write arrays into a preallocated file, and wait until they are on the disk."""
     with open_file(path) as file:
         places = {name: hdf5.ContiguousDataset.of(file[name]) for name in arrays}
     descriptor = os.open(path, os.O_WRONLY)
@@ -327,7 +327,7 @@ def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Parts of an array along its first axis, and where each begins; whole where no copy is needed to write it."""
+    """Yield blocks of an array along its first axis with their start; the entire array if writing needs no copy."""
     if array.ndim == 0 or array.flags.c_contiguous:
         yield 0, array
         return
@@ -338,7 +338,7 @@ def _blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _arrays(group: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Names below a group, and its arrays."""
+    """Yield the arrays below a group with their names."""
     names: list[str] = []
     group.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
     for name in names:
@@ -346,18 +346,18 @@ def _arrays(group: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _remove_unnamed(place: Path) -> None:
-    """Remove the pieces of earlier checkpoints, and of those that were never complete."""
+    """Remove the files of previous checkpoints, and of incomplete ones."""
     kept, manifest = None, place.parent / FILE_NAME
     if manifest.exists():
         try:
             with open_file(manifest) as file:
                 kept = file.attrs.get("folder")
         except OutputError:
-            return  # whatever it names may still be saved
+            return  # the files that it names may still be valid
     for path in place.glob("step_*"):
         if path.name != kept:
             with suppress(OSError):
                 shutil.rmtree(path)
-    for path in place.glob(".*.part"):  # of a process that was killed
+    for path in place.glob(".*.part"):  # left by a killed process
         with suppress(OSError):
             path.unlink()

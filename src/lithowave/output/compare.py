@@ -1,13 +1,12 @@
-"""Two runs held against each other, receiver by receiver.
+"""Comparison of two runs, receiver by receiver.
 
-Receivers are matched by name. The samples compared are those of the coarser of the two sampling intervals
-over the time that both runs cover; the finer run is taken at these times by the polynomial through the twelve
-nearest samples (exactly, where the times are its own samples). It is not filtered first, as the coarser run was
-sampled without a filter too, unless a highest frequency is asked for: then both runs are low-passed at their own
-samples.
+Receivers are matched by name. The runs are compared at the samples of the coarser sampling interval within the time
+that both runs cover; the finer run is interpolated at these times by the polynomial through the twelve nearest samples
+(exact if the times coincide with its samples). By default neither run is filtered, since the coarser run was also
+sampled without a filter; with a maximum frequency, both runs are low-passed at their own samples first.
 
-Envelope and phase misfits are taken over the frequencies at which both runs are meant to be right: up to the highest
-frequency asked for, or else the lower of the two `solver.max_frequency`.
+Envelope and phase misfits cover the frequencies that both runs resolve: up to the requested maximum frequency, or else
+the lower of the two `solver.max_frequency`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.verification.misfits import frequency_band, low_pass, relative_l2, time_shift, wavelet_misfits
 
-# the wavelet misfits take a good part of a second for each receiver
+# The wavelet misfits take a considerable part of a second per receiver.
 MOST_WAVELET_RECEIVERS = 100
 SAME_PLACE = 1.0e-3
 STENCIL = 12
@@ -35,17 +34,25 @@ WAVELET_MISFITS = ("envelope_misfit", "phase_misfit")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Misfits of run A against run B, the reference, for n common receivers.
+    """Misfits of run A relative to the reference run B, for n common receivers.
 
-    methods : of A and B, as ``finite difference (order 4)``; empty where a run does not tell.
-    names : n names; `positions` (n, 3) in m after run B.
-    time : (n_samples,) s; data_a, data_b : (n, 3, n_samples), E, N, Z, in `units`, low-passed where asked for.
-    relative_l2 : (n,) over all components of a receiver; component_l2 : (n, 3); overall_l2 : over everything.
-    time_shift : (n,) s by which A is late.
-    max_frequency : Hz, corner of the low-pass; None without one.
-    band : (lowest, highest) frequency, Hz, of the envelope and phase misfits, or None without these.
-    envelope_misfit, phase_misfit : (n, 3), NaN where not computed, or None without ObsPy.
-    notes : sentences on what was left out or differs between the runs.
+    Attributes
+    ----------
+    label_a, label_b, methods : names of the runs, and their methods, as ``finite difference (order 4)``; empty if
+        unknown.
+    names : names of the n receivers.
+    positions : (n, 3), m, from run B.
+    quantity, units : of the data.
+    time : (n_samples,), s.
+    data_a, data_b : (n, 3, n_samples), components E, N, Z in `units`, low-passed if requested.
+    relative_l2 : (n,) relative L2 misfit, ||a - b|| / ||b||, over all components of a receiver.
+    component_l2 : (n, 3) relative L2 misfit of each component.
+    overall_l2 : relative L2 misfit over all receivers and components.
+    time_shift : (n,), s, positive if run A is late.
+    max_frequency : corner frequency of the low-pass filter, Hz; None without a filter.
+    band : (lowest, highest) frequency of the envelope and phase misfits, Hz; None without these.
+    envelope_misfit, phase_misfit : (n, 3); NaN if not computed for a receiver; None without ObsPy.
+    notes : sentences on omitted receivers and differences between the runs.
     """
 
     label_a: str
@@ -69,12 +76,15 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
     def largest(self, name: str) -> np.ndarray | None:
-        """(n,) largest over the components of ``envelope_misfit`` or ``phase_misfit``; NaN where not computed."""
+        """Return (n,) maxima over the components of ``envelope_misfit`` or ``phase_misfit``; NaN if not computed.
+
+        name : ``envelope_misfit`` or ``phase_misfit``.
+        """
         values = getattr(self, name)
         return None if values is None else values.max(axis=1)
 
     def worst_component(self) -> tuple[int, int] | None:
-        """(receiver, component) where EM^2 + PM^2 is largest; None where neither was computed."""
+        """Return (receiver, component) of the maximum of EM^2 + PM^2; None if neither misfit was computed."""
         if self.envelope_misfit is None or np.isnan(self.envelope_misfit).all():
             return None
         together = np.nan_to_num(self.envelope_misfit**2 + self.phase_misfit**2, nan=-1.0)
@@ -82,9 +92,10 @@ class Comparison:
         return int(receiver), int(component)
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Of each misfit that was computed: median and largest over the receivers, and the receiver of the largest.
+        """Return the median and the maximum over the receivers, and the receiver of the maximum, of each computed
+        misfit.
 
-        Envelope and phase misfits of a receiver are here the largest over its components, time shifts without sign.
+        For a receiver, envelope and phase misfits are maxima over its components; time shifts are absolute values.
         """
         misfits = {"relative_l2": self.relative_l2, "time_shift": np.abs(self.time_shift)}
         misfits |= {name: self.largest(name) for name in WAVELET_MISFITS}
@@ -100,7 +111,7 @@ class Comparison:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a receiver: name, misfits over and of its components, shift (s); for tables and JSON."""
+        """Return one dictionary per receiver with name, misfits and time shift (s), for tables and JSON."""
         rows = []
         for index, name in enumerate(self.names):
             row: dict[str, Any] = {"name": name, "relative_l2": float(self.relative_l2[index])}
@@ -116,7 +127,7 @@ class Comparison:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the traces, as plain values for JSON."""
+        """Return all results except the traces, as plain values for JSON."""
         return {
             "run": self.label_a,
             "reference": self.label_b,
@@ -138,7 +149,7 @@ class Comparison:
         return "\n".join([*_head(self), *_table(self), *self.notes])
 
     def figure(self, path: str | Path) -> Path:
-        """Draw both runs' traces and the misfits of all receivers into `path`; returns it."""
+        """Draw the traces of both runs and the misfits of all receivers to the file `path`; return the path."""
         from lithowave.output.figures.comparison import comparison_figure
 
         return comparison_figure(self, path)
@@ -151,27 +162,32 @@ def compare_runs(
     wavelets: bool = True,
     max_frequency: float | None = None,
 ) -> Comparison:
-    """Misfits of run A against run B, the reference; each a run folder or a ``seismograms.h5``.
+    """Compute the misfits of run A relative to the reference run B.
 
     Parameters
     ----------
-    wavelets : also compute envelope and phase misfits, where ObsPy is installed.
-    max_frequency : Hz; all misfits are of the runs low-passed at it (see `misfits.low_pass`), and it is the highest
-        frequency of the envelope and phase misfits. Default: no low-pass, and these misfits go up to the lower of the
-        runs' own `solver.max_frequency` or, where neither gives one, as far as the spectrum of the reference.
+    directory_a, directory_b : run folders, or ``seismograms.h5`` files.
+    wavelets : also compute envelope and phase misfits, if ObsPy is installed.
+    max_frequency : Hz; low-pass both runs at this frequency (see `misfits.low_pass`) and limit the envelope and phase
+        misfits to it. Default: no low-pass; these misfits extend to the lower `solver.max_frequency` of the runs or, if
+        neither run has one, to the maximum frequency in the spectrum of the reference.
+
+    Returns
+    -------
+    Comparison : misfits of all receivers that both runs contain.
 
     Raises
     ------
-    InputError : when the runs have no receiver or no time in common, hold different quantities, or `max_frequency`
-        is not between 0 and the Nyquist frequency of the coarser run.
-    OutputError : when a folder holds no seismograms, or they are damaged.
+    InputError : the runs have no receiver or no time in common, contain different quantities, or `max_frequency` is not
+        between 0 and the Nyquist frequency of the coarser run.
+    OutputError : a folder contains no seismograms, or they are damaged.
     """
     run_a, run_b = load_seismograms(directory_a), load_seismograms(directory_b)
     where = f"{directory_a} and {directory_b}"
     names = _common_names(run_a, run_b, where)
     time = common_time(run_a, run_b)
     if len(time) < 2:
-        raise InputError(where, "fewer than two samples in common", "let both runs go far enough")
+        raise InputError(where, "fewer than two samples are in common", "extend the duration of the shorter run")
     interval = float(time[1] - time[0])
     _check_frequency(max_frequency, interval)
     rows_a, rows_b = (_rows(run, names) for run in (run_a, run_b))
@@ -209,7 +225,7 @@ def compare_runs(
 
 
 def common_time(run_a: Seismograms, run_b: Seismograms) -> np.ndarray:
-    """Times (s) of the coarser run's samples that both runs cover."""
+    """Return the sample times (s) of the coarser run that both runs cover."""
     if not len(run_a.time) or not len(run_b.time):
         return np.zeros(0)
     coarser = run_a if run_a.sampling_interval >= run_b.sampling_interval else run_b
@@ -218,9 +234,9 @@ def common_time(run_a: Seismograms, run_b: Seismograms) -> np.ndarray:
 
 
 def resample(run: Seismograms, rows: list[int], time: np.ndarray, max_frequency: float | None = None) -> np.ndarray:
-    """(len(rows), 3, len(time)) samples of the receivers `rows` at `time`, which the run covers.
+    """Return the samples (len(rows), 3, len(time)) of the receivers `rows` at `time`, which the run covers.
 
-    max_frequency : Hz at which the run is low-passed first, with all its samples; None: it is not.
+    max_frequency : corner frequency of a low-pass of all samples before, Hz; None: no low-pass.
     """
     data = np.asarray(run.data[rows], dtype=float)
     if max_frequency is not None:
@@ -233,10 +249,10 @@ def resample(run: Seismograms, rows: list[int], time: np.ndarray, max_frequency:
 
 
 def interpolate(data: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(..., m) values between the samples (..., n) at `places` (m,), counted in samples from 0 to n - 1.
+    """Return the values (..., m) at fractional sample indices `places` (m,), from 0 to n - 1, of samples (..., n).
 
-    The polynomial through the STENCIL nearest samples (fewer of a shorter record), in Lagrange's form. With
-    12 of them the error of a sine is 3e-3 of its amplitude at 4 samples a period and 2e-6 at 8.
+    The values are those of the polynomial through the STENCIL nearest samples (all samples of a shorter record), in
+    Lagrange form. With 12 samples, the error of a sine is 3e-3 of its amplitude at 4 samples per period, 2e-6 at 8.
     """
     count = data.shape[-1]
     width = min(STENCIL, count)
@@ -253,21 +269,21 @@ def interpolate(data: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _common_names(run_a: Seismograms, run_b: Seismograms, where: str) -> list[str]:
-    """Names of the receivers of both runs, in the order of B; both must hold the same quantity."""
+    """Return the names of the receivers of both runs, in the order of B; both runs must contain the same quantity."""
     if run_a.quantity != run_b.quantity:
         raise InputError(
             where,
-            f"one holds {run_a.quantity}, the other {run_b.quantity}",
-            "both must hold the same quantity",
+            f"one run contains {run_a.quantity}, the other {run_b.quantity}",
+            "both runs must contain the same quantity",
         )
     known = set(run_a.names)
     names = [name for name in run_b.names if name in known]
     if not names:
         raise InputError(
             where,
-            "no receiver is in both",
+            "the runs have no receiver in common",
             "receivers are matched by name",
-            f"the one has {_some(run_a.names)}, the other {_some(run_b.names)}",
+            f"the first run has {_some(run_a.names)}, the second {_some(run_b.names)}",
         )
     return names
 
@@ -283,18 +299,18 @@ def _check_frequency(max_frequency: float | None, interval: float) -> None:
         raise InputError(
             "--fmax",
             f"{max_frequency:g} Hz is out of range",
-            f"expected a frequency above 0 and below the Nyquist of the coarser run, {nyquist:g} Hz",
+            f"expected a frequency above 0 and below the Nyquist frequency of the coarser run, {nyquist:g} Hz",
         )
 
 
 def _folder(path: str | Path) -> Path:
-    """The run folder, where `path` may be its seismogram file."""
+    """Return the run folder; `path` may be its seismogram file."""
     path = Path(path)
     return path if path.is_dir() else path.parent
 
 
 def _resolved_frequencies(*directories: str | Path) -> list[float | None]:
-    """`solver.max_frequency` of each run, Hz; None where it is not told."""
+    """Return `solver.max_frequency` of each run, Hz; None if unknown."""
     found = []
     for directory in directories:
         solver = read_description(_folder(directory)).get("solver")
@@ -304,16 +320,16 @@ def _resolved_frequencies(*directories: str | Path) -> list[float | None]:
 
 
 def _beyond(max_frequency: float | None, resolved: list[float | None]) -> list[str]:
-    """What is to be said where more is asked for than a run resolves."""
+    """Return notes about runs that do not resolve the requested maximum frequency."""
     return [
-        f"The {label} run resolves frequencies up to {value:g} Hz only (solver.max_frequency)."
+        f"The {label} run resolves frequencies only up to {value:g} Hz (solver.max_frequency)."
         for label, value in zip(("first", "second"), resolved, strict=True)
         if max_frequency and value and max_frequency > value * (1.0 + 1e-9)
     ]
 
 
 def _method_text(directory: str | Path) -> str:
-    """Method and accuracy after the plan in ``run.json``, as ``finite difference (order 4)``; empty without one."""
+    """Return method and accuracy from the plan in ``run.json``: ``finite difference (order 4)``; empty without one."""
     try:
         plan = read_report(_folder(directory))["plan"]
         name = plan["method"].replace("_", " ")
@@ -326,16 +342,16 @@ def _method_text(directory: str | Path) -> str:
 def _wavelet_misfits(
     data_a: np.ndarray, data_b: np.ndarray, interval: float, highest: float | None, notes: list[str]
 ) -> tuple[tuple[float, float] | None, np.ndarray | None, np.ndarray | None]:
-    """(band, EM, PM), or Nones and a note on why there are none."""
+    """Return (band, EM, PM), or None for each with a note that states the reason."""
     if find_spec("obspy") is None:
-        notes.append("No envelope and phase misfits: they need ObsPy (pip install 'lithowave[formats]').")
+        notes.append("No envelope and phase misfits: they require ObsPy (pip install 'lithowave[formats]').")
         return None, None, None
     if data_b.shape[-1] < 16 or not data_b.any():
-        notes.append("No envelope and phase misfits: the reference is too short, or zero throughout.")
+        notes.append("No envelope and phase misfits: the reference is too short, or zero.")
         return None, None, None
     chosen = np.unique(np.linspace(0, len(data_b) - 1, MOST_WAVELET_RECEIVERS).astype(int))
     if len(chosen) < len(data_b):
-        notes.append(f"Envelope and phase misfits of {len(chosen)} of {len(data_b)} receivers only.")
+        notes.append(f"Envelope and phase misfits were computed for {len(chosen)} of {len(data_b)} receivers.")
     band = frequency_band(data_b, interval, max_frequency=highest)
     envelope, phase = np.full((2, len(data_b), 3), np.nan)
     for index in chosen:
@@ -345,25 +361,25 @@ def _wavelet_misfits(
 
 
 def _head(comparison: Comparison) -> list[str]:
-    """What was compared, over which times and frequencies."""
+    """Return header lines: the runs, times and frequencies that were compared."""
     labels = (comparison.label_a, comparison.label_b)
     run, reference = (
         f"{label}, {method}" if method else label for label, method in zip(labels, comparison.methods, strict=True)
     )
     lines = [
-        f"{run}, against {reference}:" if any(comparison.methods) else f"{run} against {reference}:",
+        f"{run}, relative to {reference}:" if any(comparison.methods) else f"{run} relative to {reference}:",
         f"{comparison.quantity}, {len(comparison.names)} receivers, "
         f"t = {comparison.time[0]:g} to {comparison.time[-1]:g} s"
         + (f", below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""),
     ]
     if comparison.band is not None:
         lowest, highest = comparison.band
-        lines.append(f"envelope and phase misfits from {lowest:.3g} to {highest:.3g} Hz, largest of the components")
+        lines.append(f"envelope and phase misfits from {lowest:.3g} to {highest:.3g} Hz, maximum over the components")
     return lines
 
 
 def _table(comparison: Comparison) -> list[str]:
-    """A line for each receiver, for the median and the largest of several, and for all together."""
+    """Return a line per receiver, then for several receivers the median and the maximum, and the overall misfit."""
     lines = [f"{'receiver':<14} {'rel. L2':>9} {'shift (s)':>10} {'envelope':>9} {'phase':>9}"]
     rows = comparison.rows()
     if len(rows) > 1:
@@ -383,12 +399,12 @@ def _differences(
     notes = []
     left = len(run_a) + len(run_b) - 2 * len(names)
     if left:
-        notes.append(f"{left} receivers are in one run only and were left out.")
+        notes.append(f"{left} receivers are in one run only and were omitted.")
     distance = np.linalg.norm(run_a.positions[rows_a] - run_b.positions[rows_b], axis=1)
     if (distance > SAME_PLACE).any():
         worst = int(distance.argmax())
         notes.append(
-            f"{np.count_nonzero(distance > SAME_PLACE)} receivers stand at different places in the two runs, "
+            f"{np.count_nonzero(distance > SAME_PLACE)} receivers have different positions in the two runs, "
             f"{names[worst]} by {distance[worst]:.3g} m."
         )
     for label, run in (("first", run_a), ("second", run_b)):
@@ -396,7 +412,7 @@ def _differences(
             notes.append(f"The {label} run is not complete: {len(run.time)} of {run.sample_count} samples.")
     if run_a.start_time and run_b.start_time and run_a.start_time != run_b.start_time:
         notes.append(
-            f"Times are counted from t = 0, which is {run_a.start_time} in the first run and "
+            f"Times are relative to t = 0, which is {run_a.start_time} in the first run and "
             f"{run_b.start_time} in the second."
         )
     return notes

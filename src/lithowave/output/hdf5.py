@@ -1,11 +1,10 @@
 """HDF5 files that survive a crash or a full disk.
 
-A file is laid out completely by h5py when it is created, and closed: each array is one contiguous piece whose
-place in the file is known. Data then go straight to their place by the operating system's own write, past the
-HDF5 library: it keeps unwritten data of its own, and brings the process down when these find no room (so that
-the layout itself is made in memory, see `paged`). What changes beside the data is a counter, updated after
-what it counts. The first format version is used (no marks of being open) and no lock is taken: a reader may
-look at any time, and a file whose writer was killed opens like any other.
+h5py creates and closes a file with its complete layout: each array is one contiguous range at a known position. Data
+are then written to this position with system calls, bypassing the HDF5 library, which buffers data and aborts the
+process if the buffers do not fit on the disk (therefore the layout is also made in memory, see `paged`). Besides the
+data, only a counter changes, after the data that it counts. The files have the oldest format version (without marks of
+open files) and no locks: they can be read at any time, also after their writer was killed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PRECISIONS = {"single": np.float32, "double": np.float64}
 
 
 def readable_size(size: float) -> str:
-    """`size` bytes in the unit that suits it: ``1.5 MB``."""
+    """Return a size in bytes with a suitable unit: ``1.5 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -39,14 +38,14 @@ def readable_size(size: float) -> str:
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Whether `error` says that nothing more can be written: no space, quota or file size reached."""
-    # h5py keeps the number only inside the text of errors that come up through several layers of HDF5
+    """True if `error` means that nothing more can be written: the limit of disk, quota or file size is reached."""
+    # In errors from several layers of HDF5, h5py has the error number in the text only.
     text = str(error)
     return error.errno in DISK_FULL or any(f"errno = {number}," in text for number in DISK_FULL)
 
 
 def output_error(path: Path, error: OSError, readable: str = "") -> OutputError:
-    """The error for a failed write to `path`: the cause, what is free, what of the file stays readable."""
+    """Return the error of a failed write: the cause, the free space, and the part of the file that remains readable."""
     if is_disk_full(error):
         with suppress(OSError):
             free = readable_size(shutil.disk_usage(path.parent).free)
@@ -61,7 +60,7 @@ def _sentences(*parts: str) -> str:
 
 @contextmanager
 def writing(path: Path, readable: str = "") -> Iterator[None]:
-    """Turn an OSError (also HDF5's own) raised inside into an OutputError that names `path`."""
+    """Convert an OSError (also from HDF5) raised inside the block to an OutputError that names `path`."""
     try:
         yield
     except OSError as error:
@@ -69,7 +68,7 @@ def writing(path: Path, readable: str = "") -> Iterator[None]:
 
 
 def require_space(path: Path, size: int) -> None:
-    """Raise OutputError when the file system of `path` has less than `size` bytes free."""
+    """Raise OutputError if the file system of `path` has less than `size` bytes free."""
     folder = path.absolute().parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -79,20 +78,20 @@ def require_space(path: Path, size: int) -> None:
         return
     if size > free:
         raise OutputError(
-            f"{path}: needs {readable_size(size)} on a disk where {readable_size(free)} are free. "
+            f"{path}: requires {readable_size(size)} of disk space, {readable_size(free)} are free. "
             "Free some space, choose another output directory, or write fewer samples, steps or points."
         )
 
 
 @contextmanager
 def creating(path: Path) -> Iterator[Any]:
-    """A new HDF5 file to be laid out inside the block, in the oldest format version; its folder is made.
+    """Create an HDF5 file, and its folder, in the oldest format version; its layout is made inside the block.
 
-    It is held in memory until the block ends: large arrays are made by `preallocate`, and written afterwards.
+    The file is in memory until the block ends: `preallocate` makes large arrays, which are written afterwards.
 
     Raises
     ------
-    OutputError : when it cannot be written; there is no file then.
+    OutputError : the file cannot be written; it does not exist then.
     """
     with writing(path), laying_out(path) as file:
         yield file
@@ -100,7 +99,7 @@ def creating(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def laying_out(path: Path) -> Iterator[Any]:
-    """As `creating`, but an OSError stays one."""
+    """Create a file as `creating` does, but raise OSError unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with _paged(path, "w") as file:
@@ -112,11 +111,11 @@ def laying_out(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def changing(path: Path) -> Iterator[Any]:
-    """An existing HDF5 file to be changed inside the block, in memory as far as it is touched.
+    """Open an existing HDF5 file for changes inside the block; its changed pages are in memory.
 
     Raises
     ------
-    OutputError : when it cannot be written, or there is no room for what is new; it is then as it was.
+    OutputError : the file cannot be written, or the disk lacks space; the file is then unchanged.
     """
     with writing(path), _paged(path, "r+") as file:
         yield file
@@ -133,11 +132,11 @@ def _paged(path: Path, mode: str) -> Iterator[Any]:
 
 
 def open_file(path: Path) -> Any:
-    """Open an existing HDF5 file for reading, without a lock; OutputError when missing or damaged."""
+    """Open an existing HDF5 file for reading, without a lock; raise OutputError if it is missing or damaged."""
     import h5py
 
     if not path.is_file():
-        raise OutputError(f"{path}: there is no such file.")
+        raise OutputError(f"{path}: the file does not exist.")
     try:
         return h5py.File(path, "r", locking=False)
     except OSError as error:
@@ -145,7 +144,7 @@ def open_file(path: Path) -> Any:
 
 
 def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **attributes: Any) -> Any:
-    """A contiguous data set whose place in the file is fixed now; nothing is written into it."""
+    """Create a contiguous data set with a fixed position in the file, without writing values."""
     import h5py
 
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -153,7 +152,7 @@ def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **att
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     dataset = group.create_dataset(name, shape, dtype=dtype, dcpl=properties)
     if shape == ():
-        dataset[()] = 0  # HDF5 makes room for a single value only when it is written
+        dataset[()] = 0  # HDF5 allocates scalars only when they are written
     for key, value in attributes.items():
         dataset.attrs[key] = value
     return dataset
@@ -161,7 +160,7 @@ def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **att
 
 @dataclass(frozen=True)
 class ContiguousDataset:
-    """Place of a contiguous array in a file: where it starts (bytes), its shape and type."""
+    """Position (byte), shape and type of a contiguous array in a file."""
 
     start: int
     shape: tuple[int, ...]
@@ -169,32 +168,32 @@ class ContiguousDataset:
 
     @classmethod
     def of(cls, dataset: Any) -> ContiguousDataset:
-        """The place of an HDF5 data set made by `preallocate`."""
+        """Return the position of an HDF5 data set made by `preallocate`."""
         offset = dataset.id.get_offset()
         if offset is None and dataset.size:
-            raise ValueError(f"{dataset.name} has no place in its file; was it made by preallocate?")
+            raise ValueError(f"{dataset.name} has no position in its file; expected an array made by preallocate")
         return cls(offset or 0, dataset.shape, dataset.dtype)
 
     def write_columns(self, descriptor: int, start: int, values: np.ndarray) -> None:
-        """Write `values` (..., n) to the places `start` to `start` + n of the last axis."""
+        """Write `values` (..., n) to the indices `start` to `start` + n of the last axis."""
         values = self._prepared(values, (*self.shape[:-1], values.shape[-1]))
         rows = values.reshape(-1, values.shape[-1])
         for row, samples in enumerate(rows):
             _write_array(descriptor, samples, self._byte(row * self.shape[-1] + start))
 
     def write_step(self, descriptor: int, index: int, values: np.ndarray) -> None:
-        """Write `values` to place `index` of the first axis."""
+        """Write `values` to index `index` of the first axis."""
         values = self._prepared(values, self.shape[1:])
         _write_array(descriptor, values, self._byte(index * values.size))
 
     def write_range(self, descriptor: int, first: int, values: np.ndarray) -> None:
-        """Write `values` to the elements from number `first` on, counted through the whole array, last axis fastest."""
+        """Write `values` to the elements from index `first` of the flattened array, last axis fastest."""
         if first < 0 or first + values.size > math.prod(self.shape):
-            raise ValueError(f"{values.size} values from {first} on leave an array of shape {self.shape}")
+            raise ValueError(f"{values.size} values from index {first} exceed an array of shape {self.shape}")
         _write_array(descriptor, np.ascontiguousarray(values, dtype=self.dtype), self._byte(first))
 
     def write(self, descriptor: int, values: Any) -> None:
-        """Write the whole array."""
+        """Write the entire array."""
         _write_array(descriptor, self._prepared(np.asarray(values), self.shape), self.start)
 
     def _byte(self, element: int) -> int:
@@ -203,7 +202,7 @@ class ContiguousDataset:
     def _prepared(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         if values.shape != shape:
             raise ValueError(f"values have shape {values.shape}, expected {shape}")
-        # ascontiguousarray makes an array of no axes one of one
+        # ascontiguousarray converts a scalar to an array with one axis.
         return np.ascontiguousarray(values, dtype=self.dtype).reshape(shape)
 
 
@@ -213,7 +212,7 @@ def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of the files in a folder have reached the disk, where its file system can tell."""
+    """Wait until the names of the files in a folder are on the disk, if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -224,20 +223,20 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """The name of a new file that takes the place of `path` when the block has ended well.
+    """Yield the name of a new file that replaces `path` if the block succeeds.
 
     Raises
     ------
-    OutputError : when it cannot be written; what stood at `path` before stays.
+    OutputError : the new file cannot be written; the old file remains.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with writing(path, "The file that stood there before, if any, is unchanged"):
+        with writing(path, "The previous file, if any, is unchanged"):
             yield temporary
             with open(temporary, "rb") as file:
                 os.fsync(
                     file.fileno()
-                )  # else a machine that loses power may keep the name without the content
+                )  # otherwise a power failure may leave the name without content
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -245,6 +244,6 @@ def replaced(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """A new HDF5 file, made as by `creating`, that takes the place of `path` at the end: see `replaced`."""
+    """Create an HDF5 file as `creating` does, which replaces `path` at the end of the block: see `replaced`."""
     with replaced(path) as temporary, laying_out(temporary) as file:
         yield file

@@ -1,4 +1,4 @@
-"""One snapshot file made of the parts that several ranks wrote, in blocks that fit into memory."""
+"""Joining of snapshot parts, written by several ranks, to one file, in blocks that fit into memory."""
 
 from __future__ import annotations
 
@@ -28,55 +28,56 @@ from lithowave.output.snapshot_parts import (
 from lithowave.output.snapshots import FILE_SUFFIX, SnapshotWriter
 from lithowave.output.vtkhdf import FIELD_COMPONENTS
 
-BLOCK_POINTS = 2_000_000  # of a snapshot that are in memory at a time: 24 MB of velocities
-# Parts below this size a run joins when it ends: some seconds on any disk. Others would keep all ranks waiting.
+BLOCK_POINTS = 2_000_000  # per block in memory: 24 MB of velocities
+# A run joins smaller parts when it ends, in a few seconds. Larger parts would keep all ranks waiting.
 JOINED_BY_RUNS = 10**9  # bytes
 
 
 def unjoined(directory: Path) -> list[Path]:
-    """The snapshot files of a run folder of which there are parts."""
+    """Return the snapshot files of a run folder that exist as parts."""
     return sorted(path.with_suffix(FILE_SUFFIX) for path in (directory / "snapshots").glob(f"*{PARTS_SUFFIX}"))
 
 
 def joined_bytes(head: SnapshotHead) -> int:
-    """Bytes of the values of all snapshots."""
+    """Return the bytes of the values of all snapshots."""
     components = sum(FIELD_COMPONENTS[name] for name in head.fields)
     return math.prod(head.shape) * components * head.step_count * PRECISION.itemsize
 
 
-def join_run(directory: Path, keep: bool = False, tell: Callable[[str], None] = lambda _: None) -> list[Path]:
-    """Join the parts of all snapshots of a run; returns the files made.
+def join_run(directory: Path, keep: bool = False, report: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """Join the parts of all snapshots of a run; return the joined files.
 
-    The parts go when their file is complete, unless `keep` is set or the run may go on with them: is not finished.
+    The parts are deleted when their file is complete, unless `keep` is set or the run is not finished, since a restart
+    requires them. report : called with one line per file.
 
     Raises
     ------
-    OutputError : when `directory` holds no run, parts are missing or damaged, or a file cannot be written; the parts
-    stay.
+    OutputError : the folder contains no run, parts are missing or damaged, or a file cannot be written; the parts
+        remain.
     """
     finished = read_report(directory).get("exit_state") == "finished"
     made = []
     for path in unjoined(directory):
         count = join_snapshots(path)
-        kept = "" if finished else "; the run is not complete: its parts stay, to go on with"
-        tell(f"{path}: {count} snapshots{kept}")
+        kept = "" if finished else ", parts retained since the run is not complete"
+        report(f"{path}: {count} snapshots{kept}")
         if finished and not keep:
             remove_parts(path)
         made.append(path)
     if finished:
-        for gone in (directory / "snapshots").glob(f".*{PARTS_SUFFIX}{GONE_SUFFIX}"):  # of a process that was killed
+        for gone in (directory / "snapshots").glob(f".*{PARTS_SUFFIX}{GONE_SUFFIX}"):  # left by a killed process
             shutil.rmtree(gone, ignore_errors=True)
     return made
 
 
 def join_snapshots(path: Path) -> int:
-    """Make a snapshot file of its parts, as one rank would have written it; returns the number of snapshots.
+    """Join the parts of a snapshot file to the file that one rank would have written; return the number of snapshots.
 
-    An earlier file of this name is replaced when the new one is complete; the parts stay.
+    An existing file is replaced when the new file is complete; the parts remain.
 
     Raises
     ------
-    OutputError : when parts are missing or damaged, or the file cannot be written.
+    OutputError : parts are missing or damaged, or the file cannot be written.
     """
     folders = part_folders(parts_folder(path))
     if not folders or folders[0].first:
@@ -100,7 +101,7 @@ def join_snapshots(path: Path) -> int:
 
 
 def new_snapshot_file(path: Path, head: SnapshotHead) -> SnapshotWriter:
-    """A writer of whole snapshots."""
+    """Return a writer of complete snapshots."""
     return SnapshotWriter(
         path, head.origin, head.spacing, head.shape, head.fields, head.attributes, step_count=head.step_count
     )
@@ -108,9 +109,9 @@ def new_snapshot_file(path: Path, head: SnapshotHead) -> SnapshotWriter:
 
 @contextmanager
 def _readers(folder: PartFolder) -> Iterator[list[PartReader]]:
-    """All parts of a folder, open."""
+    """Open all parts of a folder."""
     ranks = folder.rank_count()
-    with suppress(ValueError, OSError):  # each part is an open file, and systems allow a thousand until asked for more
+    with suppress(ValueError, OSError):  # systems allow about 1000 open files by default
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < 2 * ranks + 100:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * ranks + 100, hard), hard))
@@ -125,18 +126,18 @@ def _readers(folder: PartFolder) -> Iterator[list[PartReader]]:
 
 
 def _count(readers: list[PartReader], following: int | None) -> int:
-    """Snapshots of a folder that count: those before the next folder, or that all ranks have."""
+    """Return the number of valid snapshots in a folder: those before the next folder, or those that all ranks have."""
     have = min(readers, key=lambda reader: reader.written)
     if following is None:
         return have.written
     needed = following - have.first
     if have.written < needed:
-        raise OutputError(f"{have.path}: holds {have.written} snapshots, but those behind its {needed} are there.")
+        raise OutputError(f"{have.path}: contains {have.written} snapshots, but the next part begins after {needed}.")
     return needed
 
 
 def _join_folder(writer: SnapshotWriter, readers: list[PartReader], count: int) -> None:
-    """Bring the snapshots of a folder to their places: block after block, in each of them all times."""
+    """Copy the snapshots of a folder to the file, block after block with all times of each block."""
     head, first = readers[0].head, readers[0].first
     nz, ny, nx = head.shape
     rows, lows = max(1, BLOCK_POINTS // nx), [0] * len(readers)
@@ -160,5 +161,5 @@ def _join_folder(writer: SnapshotWriter, readers: list[PartReader], count: int) 
 
 
 def _as_slice(at: np.ndarray) -> np.ndarray | slice:
-    """Rising numbers as a slice where none is left out: that is several times faster."""
+    """Return consecutive ascending indices as a slice, which is several times faster."""
     return slice(int(at[0]), int(at[-1]) + 1) if at[-1] - at[0] == len(at) - 1 else at

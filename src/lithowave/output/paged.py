@@ -1,9 +1,8 @@
-"""A file that HDF5 may change at will in memory, and that reaches the disk only afterwards, or not at all.
+"""A file that HDF5 changes in memory, and that is written to the disk afterwards, or not at all.
 
-Where a write fails, the HDF5 library is left with data that it cannot put anywhere and may bring the process
-down. Here it never meets a failure: it reads and writes pages in memory, and what they hold is put into the
-file by :meth:`PagedFile.commit`, past the library. The bytes beyond the end of the file come first, so that a
-full disk is found before anything that was readable is touched.
+After a failed write, the HDF5 library has data that it cannot write and may abort the process. Here no write of the
+library fails: it reads and writes pages in memory, and :meth:`PagedFile.commit` writes the pages to the file. Bytes
+beyond the end of the file are written first, so that a full disk is detected before readable data are changed.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ PAGE = 4096
 
 
 class PagedFile(io.RawIOBase):
-    """A file of which only the pages that are touched are held in memory; for h5py's driver for file objects.
+    """A file of which only the accessed pages are in memory, for the driver for file objects of h5py.
 
     Parameters
     ----------
-    path : the file. create : begin with an empty one; else it must exist.
+    path : the file. create : True to begin with an empty file; otherwise the file must exist.
     """
 
     def __init__(self, path: Path, create: bool) -> None:
@@ -33,34 +32,34 @@ class PagedFile(io.RawIOBase):
         self._changed: set[int] = set()
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
+        """Set the position."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position
 
     def tell(self) -> int:
-        """The present place."""
+        """Return the position."""
         return self._position
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size; what is new is zero."""
+        """Set the size; new bytes are zero."""
         self._size = self._position if size is None else int(size)
         return self._size
 
     def readinto(self, buffer: memoryview) -> int:
-        """Read into a buffer from the present place; what lies beyond the end is zero."""
+        """Read into a buffer from the current position; bytes beyond the end are zero."""
         view = memoryview(buffer).cast("B")
         for page, inside, outside in self._parts(len(view)):
             view[outside] = self._page(page)[inside]
@@ -68,7 +67,7 @@ class PagedFile(io.RawIOBase):
         return len(view)
 
     def write(self, data: bytes | memoryview) -> int:
-        """Write at the present place, into memory."""
+        """Write at the current position, in memory."""
         view = memoryview(data).cast("B")
         for page, inside, outside in self._parts(len(view)):
             self._page(page)[inside] = view[outside]
@@ -78,11 +77,11 @@ class PagedFile(io.RawIOBase):
         return len(view)
 
     def commit(self) -> None:
-        """Put what was changed into the file.
+        """Write the changed pages to the file.
 
         Raises
         ------
-        OSError : when there is no room; a file that existed before is then as it was.
+        OSError : the disk lacks space; a file that existed before is then unchanged.
         """
         before = os.fstat(self._descriptor).st_size
         try:
@@ -102,7 +101,7 @@ class PagedFile(io.RawIOBase):
         super().close()
 
     def _parts(self, length: int) -> Iterator[tuple[int, slice, slice]]:
-        """Page, part of the page, and part of the buffer, for `length` bytes from the present place."""
+        """Yield page, slice of the page and slice of the buffer for `length` bytes from the current position."""
         done = 0
         while done < length:
             page, first = divmod(self._position + done, PAGE)
@@ -118,7 +117,7 @@ class PagedFile(io.RawIOBase):
 
 
 def write_fully(descriptor: int, remaining: memoryview, position: int) -> None:
-    """Write all bytes at a place: one call may write less, on a disk about to be full."""
+    """Write all bytes at a position: a single call may write fewer bytes if the disk is almost full."""
     while remaining:
         written = os.pwrite(descriptor, remaining, position)
         remaining, position = remaining[written:], position + written

@@ -1,4 +1,4 @@
-"""Maps of peak ground motion at the free surface, one HDF5 file for a run.
+"""Maps of peak ground motion at the free surface, in one HDF5 file per run.
 
 Layout of ``peak_motion.h5``::
 
@@ -7,8 +7,8 @@ Layout of ``peak_motion.h5``::
     /pgv/<measure>          (ny, nx) m/s
     /pgd/<measure>          (ny, nx) m
 
-Measures, each the largest value over time of: ``horizontal`` sqrt(E^2 + N^2), ``vertical`` abs(Z), ``total``
-sqrt(E^2 + N^2 + Z^2). The horizontal one is that of the vector, which no rotation of the instrument changes.
+Each measure is a maximum over time: ``horizontal`` of sqrt(E^2 + N^2), ``vertical`` of abs(Z), ``total`` of
+sqrt(E^2 + N^2 + Z^2). The horizontal measure does not depend on the orientation of the instrument.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUANTITIES = {"pgv": "velocity", "pgd": "displacement"}
 
 @dataclass(frozen=True)
 class PeakMotion:
-    """Peak ground velocity (m/s) and displacement (m): each measure an array (ny, nx) over `y`, `x` (m)."""
+    """Peak ground velocity `pgv` (m/s) and displacement `pgd` (m): arrays (ny, nx) by measure, on `y`, `x` (m)."""
 
     x: np.ndarray
     y: np.ndarray
@@ -59,18 +59,18 @@ def write_peak_motion(
     pgd: Mapping[str, np.ndarray] | np.ndarray,
     attributes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the maps; an earlier file is replaced only once the new one is complete.
+    """Write the maps; an existing file is replaced only after the new file is complete.
 
     Parameters
     ----------
     x, y : (nx,) and (ny,) coordinates of the surface points, m.
-    pgv, pgd : from measure to (ny, nx), or an array (3, ny, nx) in the order of MEASURES; m/s and m.
-    attributes : see `attributes.standard_attributes`; missing ones are filled in.
+    pgv, pgd : arrays (ny, nx) by measure, or an array (3, ny, nx) in the order of MEASURES; m/s and m.
+    attributes : see `attributes.standard_attributes`; default values replace missing ones.
 
     Raises
     ------
-    ValueError : for an unknown measure or another shape.
-    OutputError : when the file cannot be written.
+    ValueError : a measure is unknown, or an array has a wrong shape.
+    OutputError : the file cannot be written.
     """
     maps = {"pgv": _by_measure(pgv), "pgd": _by_measure(pgd)}
     with hdf5.replacing(Path(path)) as file:
@@ -94,16 +94,24 @@ def _by_measure(maps: Mapping[str, np.ndarray] | np.ndarray) -> dict[str, np.nda
             raise ValueError(f"expected {len(MEASURES)} maps ({', '.join(MEASURES)}), got {len(maps)}")
         maps = dict(zip(MEASURES, maps, strict=True))
     if unknown := maps.keys() - MEASURES.keys():
-        raise ValueError(f"unknown measure {', '.join(sorted(unknown))}; known: {', '.join(MEASURES)}")
+        raise ValueError(f"unknown measure {', '.join(sorted(unknown))}; allowed: {', '.join(MEASURES)}")
     return {measure: np.asarray(values) for measure, values in maps.items()}
 
 
 def load_peak_motion(path: str | Path) -> PeakMotion:
-    """Read the maps of a run folder, or of its ``peak_motion.h5``.
+    """Read the peak ground motion of a run.
+
+    Parameters
+    ----------
+    path : the run folder, or its ``peak_motion.h5``.
+
+    Returns
+    -------
+    PeakMotion : peak ground velocity (m/s) and displacement (m) on the surface.
 
     Raises
     ------
-    OutputError : when there is no such file, or it is damaged or not lithowave's.
+    OutputError : the file does not exist, is damaged, or is not a file of lithowave.
     """
     path = Path(path)
     path = path / FILE_NAME if path.is_dir() else path

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 MAX_RECORDS = 256
-NOTHING = 1e-36  # m/s (m, m/s^2): what is not larger is round-off in single precision, and counts as zero
-# Points of a snapshot of a plane that several ranks hand to the first one, which writes it: 24 MB of velocities. More,
-# and volumes, would keep all waiting for one disk.
+NOTHING = 1e-36  # m/s (m, m/s^2): smaller values are round-off in single precision and count as zero
+# Maximum number of points of a plane that several ranks gather on rank 0, which writes them: 24 MB of velocities. Other
+# planes and volumes would keep all ranks waiting for one disk.
 MAX_GATHERED_POINTS = 2_000_000
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
 class Recorder:
-    """A recorder with nothing to prepare, to flush or to save.
+    """The base class of recorders, with nothing to prepare, flush or save.
 
     remarks : lines for the log of a complete run.
     """
@@ -54,7 +54,7 @@ class Recorder:
     remarks: tuple[str, ...] = ()
 
     def due(self, clock: Clock) -> bool:
-        """True if this step is to be recorded."""
+        """True if this step is recorded."""
         raise NotImplementedError
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
@@ -71,35 +71,38 @@ class Recorder:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
 
     def state(self) -> dict[str, np.ndarray]:
-        """What a restart needs."""
+        """Return the arrays that a restart requires."""
         return {}
 
     def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
-        """Go on from `state` at the clock's step."""
+        """Resume from `state` at the step of the clock."""
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Write the rest; the run is complete."""
+        """Write the remaining data of a complete run."""
 
     def close(self) -> None:
         """Close files."""
 
 
 def record_lag(quantity: str, with_stress: bool) -> int:
-    """Steps after which a sample is known: acceleration, stress and strain are centred on it, so they lag."""
+    """Return the delay of a sample in steps: central differences of acceleration, stress and strain need the next
+    step."""
     return 1 if quantity == "acceleration" or with_stress else 0
 
 
 def block_length(receiver_count: int) -> int:
-    """Records that are kept on the device before they are brought to the host: at most 64 MB of them."""
+    """Return the number of records stored on the device before they are copied to the host: at most 64 MB."""
     return max(1, min(MAX_RECORDS, (64 << 20) // max(1, receiver_count * 72)))
 
 
 class SeismogramRecorder(Recorder):
-    r"""Seismograms: from velocities at the receivers, kept on the device in blocks, to the quantity wanted.
+    r"""Recorder of seismograms, from velocities at the receivers, stored on the device in blocks, to the output
+    quantity.
 
-    At step n: displacement is the trapezoidal sum, acceleration (v_{n+1} - v_{n-1}) / (2 dt); stress and strain, where
-    the method has them at half steps, the mean of their values half a step before and after. All is of second order in
-    time.
+    At step n, displacement is the trapezoidal sum, and acceleration is (v_{n+1} - v_{n-1}) / (2 dt). For methods that
+    have stress and strain at half steps, these are the mean of the values half a step before and after. All are of
+    second
+    order in time.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class SeismogramRecorder(Recorder):
         self.every = schedule.sample_every if only_velocity else 1
         self.capacity = capacity or block_length(receiver_count)
         self.count = 0
-        # The last two velocities, the displacement and the tensors before the block, at rest in the beginning.
+        # The last two velocities, the displacement and the tensors before the block, initially at rest.
         self.carry = {
             "velocity": np.zeros((2, receiver_count, 3)),
             "displacement": np.zeros((receiver_count, 3)),
@@ -130,23 +133,23 @@ class SeismogramRecorder(Recorder):
         }
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
-        self.last_step, self.moved = 0, False  # moved : whether a sample that was written exceeds `NOTHING`
-        self.staggered = True  # whether the solver's tensors are those of half a step before
+        self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
+        self.staggered = True  # True if the tensors of the solver are at the half step before
         self._coming: tuple[PendingFields, np.ndarray] | None = None  # a full block in transfer, and its steps
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
     def prepare(self, solver: GatheredSolver) -> None:
-        """Make room on the device."""
+        """Allocate the records on the device."""
         self.staggered = solver.staggered
         solver.start_records(self.capacity, self.tensors)
 
     def due(self, clock: Clock) -> bool:
-        """At the samples, or at every step where integrals or differences are needed."""
+        """True at the samples, or at every step if integrals or differences are needed."""
         return clock.step % self.every == 0
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Keep a record on the device; when a block is full ask for it, and write the one asked for before."""
+        """Store a record on the device; when a block is full, start its copy, and write the previous block."""
         solver.record(self.count)
         self.count += 1
         self.last_step = clock.step
@@ -154,14 +157,14 @@ class SeismogramRecorder(Recorder):
             self._ask(solver)
 
     def _ask(self, solver: GatheredSolver) -> None:
-        """Begin to bring the records kept so far to the host, while the device goes on."""
+        """Start copying the stored records to the host, while the device continues."""
         self._take()
         steps = self.last_step - self.every * np.arange(self.count)[::-1]
         self._coming = solver.records(self.count), steps
         self.count = 0
 
     def _take(self) -> None:
-        """Convert and write the block that was asked for."""
+        """Convert and write the block in transfer."""
         if self._coming is not None:
             coming, steps = self._coming
             self._coming = None
@@ -171,13 +174,13 @@ class SeismogramRecorder(Recorder):
                 self.writer.write(self.writer.samples_written, block)
 
     def flush(self, solver: GatheredSolver) -> None:
-        """Convert the records kept so far and write them."""
+        """Convert and write all stored records."""
         if self.count:
             self._ask(solver)
         self._take()
 
     def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Samples (n_receivers, components, n) at steps - lag; keeps the carry for the next block."""
+        """Return samples (n_receivers, components, n) at steps - lag; store the last values for the next block."""
         velocity, dt = records["velocity"], self.schedule.time_step
         wanted = (steps - self.lag) % self.schedule.sample_every == 0
         wanted &= (steps - self.lag) // self.schedule.sample_every < self.schedule.sample_count
@@ -201,7 +204,7 @@ class SeismogramRecorder(Recorder):
         return block
 
     def _centred(self, name: str, records: dict[str, np.ndarray]) -> np.ndarray:
-        """(n_receivers, 6, n): a tensor at the steps before the records, of the time of the velocities there."""
+        """Return a tensor (n_receivers, 6, n) at the steps before the records, at the time of the velocities there."""
         around = np.concatenate([self.carry[name][None], records[name]])
         self.carry[name] = around[-1].copy()
         tensor = 0.5 * (around[:-1] + around[1:]) if self.staggered else around[:-1]
@@ -212,17 +215,17 @@ class SeismogramRecorder(Recorder):
         self.writer.sync()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Call `flush` before."""
+        """See `Recorder`; `flush` must be called before."""
         return {**self.carry, "samples": np.array(self.writer.samples_written)}
 
     def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
-        """Go on from `state`; the writer has been opened with that number of samples."""
-        # that of all receivers: ranks that write nothing have none of them
+        """Resume from `state`; the writer has been opened with this number of samples."""
+        # The displacement is that of all receivers; ranks that write nothing have no receivers.
         self.carry = {name: state[name][..., : own.shape[-2], :] for name, own in self.carry.items()}
         self.last_step = clock.step
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Write the last block; the file of a run that ends early holds no more than the samples written."""
+        """Write the last block; the file of a run that a callback has stopped is truncated to the written samples."""
         self.flush(solver)
         if clock.stop_reason is not None:
             with collective_section(solver.ranks):
@@ -234,9 +237,9 @@ class SeismogramRecorder(Recorder):
 
 
 class SnapshotRecorder(Recorder):
-    """Fields on a plane or in the volume, every so many steps, the first at time 0, none after step `last`.
+    """Recorder of fields on a plane or in the volume at intervals, first at time 0, and not after step `last`.
 
-    The loop may go on for a step after the last sample, which seismograms of acceleration or stress need.
+    The loop may continue for a step after the last sample, which seismograms of acceleration or stress need.
     """
 
     def __init__(
@@ -246,16 +249,16 @@ class SnapshotRecorder(Recorder):
         self._coming: tuple[float, PendingFields] | None = None  # time and fields of a snapshot in transfer
 
     def due(self, clock: Clock) -> bool:
-        """Every so many steps."""
+        """True at the interval."""
         return clock.step % self.every == 0 and clock.step <= self.last
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Record the snapshot at time 0; a restarted run has it already."""
+        """Record the snapshot at time 0, except in a restarted run, whose file contains it."""
         if clock.step == 0:
             self(solver, clock)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Ask for one snapshot, and append the one asked for before: the device goes on meanwhile."""
+        """Start copying one snapshot, and append the previous one, while the device continues."""
         coming = self._ask(solver)
         self.flush(solver)
         self._coming = clock.time, coming
@@ -264,14 +267,14 @@ class SnapshotRecorder(Recorder):
         return solver.fields(self.snapshot, self.fields)
 
     def flush(self, solver: GatheredSolver) -> None:
-        """Append the snapshot that was asked for."""
+        """Append the snapshot in transfer."""
         if self._coming is not None:
             time, coming = self._coming
             self._coming = None
             self.writer.write(time, coming.wait())
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Append the last one."""
+        """Append the last snapshot."""
         self.flush(solver)
 
     def sync(self) -> None:
@@ -284,9 +287,9 @@ class SnapshotRecorder(Recorder):
 
 
 class PartitionedSnapshotRecorder(SnapshotRecorder):
-    """Snapshots of which each rank writes its own points; what is small becomes one file when the run is complete.
+    """Recorder of snapshots of which each rank writes its own points; small files are joined when the run is complete.
 
-    path : of that file. joined : whether it is to be made.
+    path : the joined file. joined : True to join the parts.
     """
 
     def __init__(
@@ -306,7 +309,7 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
         return solver.local_fields(self.snapshot, self.fields)[1]
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Append the last one, and join the parts, or tell how to."""
+        """Append the last snapshot, and join the parts, or add a remark with the command that joins them."""
         with collective_section(solver.ranks):
             self.flush(solver)
             self.sync()
@@ -317,28 +320,28 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
                 if self.joined:
                     join_snapshots(self.path)
                     remove_parts(self.path)
-            except OutputError as error:  # the run itself is well
+            except OutputError as error:  # the run has succeeded
                 problem = f" ({error})"
             if not self.joined or problem:
                 self.remarks = (
-                    f"{self.path.name} is in parts, as the ranks wrote them{problem}: lithowave join "
-                    f"{self.path.parent.parent} makes one file of them",
+                    f"{self.path.name} consists of the parts that the ranks have written{problem}; "
+                    f"`lithowave join {self.path.parent.parent}` joins them",
                 )
         solver.ranks.barrier()
 
 
 class PeakRecorder(Recorder):
-    """Peaks of velocity and displacement at the surface, over all steps."""
+    """Recorder of the peaks of velocity and displacement at the surface, over all steps."""
 
     def __init__(self, path: Path | None, attributes: dict[str, Any]) -> None:
         self.path, self.attributes = path, attributes
 
     def due(self, clock: Clock) -> bool:
-        """Every step."""
+        """True at every step."""
         return clock.step > 0
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Update the peaks with the present velocities."""
+        """Update the peaks with the current velocities."""
         solver.update_peaks()
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
@@ -351,31 +354,32 @@ class PeakRecorder(Recorder):
 
 
 class NullWriter:
-    """What recorders write into on ranks that write nothing."""
+    """The writer of recorders on ranks that write nothing."""
 
     samples_written = 0
 
     def write(self, *_parts: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def sync(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def truncate(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def snapshot_steps(interval: float, schedule: Schedule) -> tuple[int, int]:
-    """Steps between two snapshots (the interval in whole steps), and their number with that at time 0."""
+    """Return the number of steps between two snapshots, and the number of snapshots, including time 0."""
     every = max(1, round(interval / schedule.time_step))
     return every, schedule.steps // every + 1
 
 
 def snapshot_names(selections: Sequence[Any]) -> list[str]:
-    """File names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``; repeats have ``_2`` ..."""
+    """Return the file names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``; duplicates end in
+    ``_2``."""
     names: list[str] = []
     for selection in selections:
         plane = selection.plane
@@ -393,14 +397,14 @@ def make_recorders(
     attributes: dict[str, Any],
     checkpoint: Checkpoint | None = None,
 ) -> list[Recorder]:
-    """The recorders that the description asks for, on new files or (after a checkpoint) on those there.
+    """Return the recorders of the description, with new files or, after a checkpoint, with the existing files.
 
-    Each rank has them, so that all read the solver at the same steps; but for parts of snapshots only those of the
-    first rank have something to write. solver : the `GatheredSolver`.
+    All ranks have the same recorders, so that they read the solver at the same steps; except for snapshot parts, only
+    those of rank 0 write files. solver : the `GatheredSolver`.
 
     Raises
     ------
-    OutputError : on all ranks, when one of them cannot make a file or go on with it.
+    OutputError : on all ranks, if one of them cannot create or resume a file.
     """
     output = simulation.output
     recorders: list[Recorder] = [_seismograms(simulation, schedule, solver, folder, attributes, checkpoint)]
@@ -422,7 +426,7 @@ def _seismograms(
     checkpoint: Checkpoint | None,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
-    capacity = block_length(len(receivers))  # on all ranks the same: they ask for the records together
+    capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()
     with collective_section(solver.ranks):
         if not solver.ranks.is_root:
@@ -454,7 +458,7 @@ def _snapshots(
     snapshot, ranks, fields = solver.snapshot_grid(selection), solver.ranks, tuple(selection.fields)
     head = SnapshotHead(snapshot.origin, snapshot.spacing, snapshot.shape[::-1], fields, count, attributes)
     in_parts = ranks.size > 1 and (min(snapshot.shape) > 1 or math.prod(snapshot.shape) > MAX_GATHERED_POINTS)
-    if checkpoint is not None:  # as the run began, on whatever number of ranks
+    if checkpoint is not None:  # as in the stopped run, on any number of ranks
         in_parts = ranks.broadcast(parts_folder(path).is_dir())
     if in_parts:
         kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
@@ -472,7 +476,7 @@ def _snapshots(
 
 
 def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: list[int]) -> int:
-    """Bytes that the recorders will write, checkpoints aside."""
+    """Return the bytes that the recorders will write, without checkpoints."""
     output = simulation.output
     value = 4 if simulation.compute.precision == "single" else 8
     components = 3 + 6 * output.stress + output.pressure + 6 * output.strain

@@ -1,4 +1,4 @@
-"""The run folder: what it holds, who made it, and that no run overwrites another."""
+"""The run folder: its files, the provenance of a run, and the protection against overwriting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXIT_KEYS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
-PARALLEL = ("parts", "transport", "overlap", "patience")  # of `compute`: no run depends on them
+PARALLEL = ("parts", "transport", "overlap", "patience")  # keys of `compute` that do not affect results
 PACKAGES = (
     "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",
@@ -39,7 +39,7 @@ PACKAGES = (
 
 
 class RunFolder:
-    """A folder with one run in it; as a context it is held against other processes that would write there."""
+    """The folder of one run; the context holds a lock against other processes that would write there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,22 +48,22 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, description: str, overwrite: bool) -> RunFolder:
-        """Make the folder for a new run and write the resolved description into it.
+        """Create the folder of a new run and write the resolved description to it.
 
         Raises
         ------
-        InputError : when another run is there and `overwrite` is not set, or other files that a run would
-        replace. OutputError : when the folder cannot be written.
+        InputError : the folder contains another run and `overwrite` is not set, or other files that a run would
+        replace. OutputError : the folder cannot be written.
         """
         taken = existing_outputs(path)
         if taken and not overwrite:
             raise _taken(
-                path, taken, "holds another run" if REPORT in taken else "holds files of these names"
+                path, taken, "contains another run" if REPORT in taken else "contains files with these names"
             )
         if taken and REPORT not in taken:
-            raise _taken(path, taken, "is no run folder, but holds files that a run would replace")
+            raise _taken(path, taken, "is not a run folder, but contains files that a run would replace")
         if path.exists() and not path.is_dir():
-            raise InputError("output.directory", f"{path} is a file", "expected a folder")
+            raise InputError("output.directory", f"{path} is a file", "expected a directory")
         folder = cls(path)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class RunFolder:
         return folder
 
     def _begin(self, description: str, taken: list[str]) -> None:
-        """Clear away the run that was here; write the first files of the new one."""
+        """Remove the previous run, and write the first files of the new run."""
         with writing(self.path):
             for name in taken:
                 if name != LOG:
@@ -88,7 +88,7 @@ class RunFolder:
             (self.path / DESCRIPTION).write_text(description, encoding="utf-8")
 
     def _withdraw(self) -> None:
-        """Leave nothing of a run that could not begin."""
+        """Remove all files of a run that could not begin."""
         self.close()
         for name in (DESCRIPTION, REPORT, f".{REPORT}.part", LOG):
             (self.path / name).unlink(missing_ok=True)
@@ -97,29 +97,29 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
-        """The folder of a run that was stopped, with its report.
+        """Open the folder of a stopped run, and read its report.
 
         Raises
         ------
-        InputError : when it holds no run, or one that is complete or still goes on.
+        InputError : the folder contains no run, or one that is complete or running.
         """
         missing = [name for name in (REPORT, DESCRIPTION) if not (path / name).is_file()]
         if missing:
             raise InputError(
                 str(path),
-                f"is no run folder: it has no {missing[0]}",
-                "expected a folder that lithowave run made",
+                f"is not a run folder: {missing[0]} is missing",
+                "expected a folder written by lithowave run",
             )
         folder = cls(path)
         folder.report = read_report(path)
         if folder.report.get("exit_state") == "finished":
-            raise InputError(str(path), "this run is complete", "there is nothing to restart")
+            raise InputError(str(path), "the run is complete", "there is nothing to restart")
         with writing(path / LOG):
             folder._acquire_lock()
         return folder
 
     def _acquire_lock(self) -> None:
-        """Lock the log; the system lets go of it when this process ends, in whatever way."""
+        """Lock the log; the system releases the lock when this process ends in any way."""
         self._held = open(self.path / LOG, "a", encoding="utf-8")
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,15 +127,15 @@ class RunFolder:
             self.close()
             raise InputError(
                 "output.directory",
-                f"a run is going on in {self.path}",
-                "One run at a time writes into a folder",
+                f"a run is running in {self.path}",
+                "allowed: one run at a time per folder",
                 "wait for it, stop it, or choose another folder (--output DIR)",
             ) from None
         except OSError:
-            pass  # a file system without locks
+            pass  # the file system has no locks
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the lock."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -147,34 +147,34 @@ class RunFolder:
         self.close()
 
     def record_restart(self, step: int) -> None:
-        """Note in run.json that the run goes on from `step`, and on what and how the part before it ended."""
+        """Record in run.json that the run resumes from `step`, and the device and end of the part before."""
         part = {name: self.report.pop(name) for name in EXIT_KEYS + DEVICE if name in self.report}
         note = {"step": step, "time": now(), "before": part}
         restarts = [*self.report.get("restarts", []), note]
         self.write_report(restarts=restarts, host=platform.node(), exit_state="running")
 
     def log(self, line: str) -> None:
-        """Append a line with the time of day to the log."""
+        """Append a line with date and time to the log."""
         stamp = now().replace("T", " ")
         with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
             log.write(f"{stamp} {line}\n")
 
     def write_report(self, **entries: Any) -> None:
-        """Add entries to run.json and write it anew."""
+        """Add entries to run.json and rewrite it."""
         self.report.update(entries)
         self._replace(REPORT, self.report)
 
     def write_progress(self, entries: dict[str, Any]) -> None:
-        """Write progress.json anew."""
+        """Rewrite progress.json."""
         self._replace(PROGRESS, entries)
 
     def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
-        """Note in log and run.json that the run failed."""
+        """Record in log and run.json that the run failed."""
         self.log(f"step {step}: failed: {what}")
         self.write_report(exit_state="failed", error=what, failed_at_step=step, wall_s=seconds, **entries)
 
     def end_progress(self) -> None:
-        """progress.json exists only while the run goes on."""
+        """Remove progress.json, which exists only during the time loop."""
         (self.path / PROGRESS).unlink(missing_ok=True)
 
     def _replace(self, name: str, entries: dict[str, Any]) -> None:
@@ -185,30 +185,30 @@ class RunFolder:
 
 
 class NonRootRunFolder(RunFolder):
-    """The folder as all ranks but the first see it: that one writes reports; failures are told by whoever fails."""
+    """The run folder on ranks other than 0: rank 0 writes the reports, and each rank its own failure."""
 
     def __init__(self, path: Path, ranks: Any) -> None:
         super().__init__(path)
         self.ranks = ranks
 
     def record_restart(self, step: int) -> None:
-        """The first rank does."""
+        """Do nothing: rank 0 records the restart."""
 
     def log(self, line: str) -> None:
-        """The first rank does."""
+        """Do nothing: rank 0 writes the log."""
 
     def write_report(self, **entries: Any) -> None:
-        """Keep the entries for whoever asks."""
+        """Store the entries in `report`."""
         self.report.update(entries)
 
     def write_progress(self, entries: dict[str, Any]) -> None:
-        """The first rank does."""
+        """Do nothing: rank 0 writes the progress."""
 
     def end_progress(self) -> None:
-        """The first rank does."""
+        """Do nothing: rank 0 removes the progress."""
 
     def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
-        """Note in log and run.json that the run failed on this rank."""
+        """Record in log and run.json that the run failed on this rank."""
         folder = RunFolder(self.path)
         with suppress(OutputError):
             folder.report = read_report(self.path)
@@ -216,44 +216,44 @@ class NonRootRunFolder(RunFolder):
 
 
 def existing_outputs(path: Path) -> list[str]:
-    """What a folder holds that runs make, and that a new run there would replace."""
+    """Return the names of files and folders of a run that a new run would replace."""
     return [name for name in MADE_BY_RUNS if (path / name).exists()]
 
 
 def _taken(path: Path, names: list[str], how: str) -> InputError:
     hints = ["choose another folder (--output DIR)"]
     if REPORT in names:
-        hints += ["continue that run (lithowave restart)", "or say --overwrite"]
+        hints += ["continue that run (lithowave restart)", "or use --overwrite"]
     else:
         hints.append("or remove them yourself")
     return InputError(
         "output.directory",
         f"{path} {how} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})",
-        "A run is never overwritten unless told so",
+        "runs are not overwritten by default",
         ", ".join(hints),
     )
 
 
 def now() -> str:
-    """The time of day, UTC, ISO 8601 to the second."""
+    """Return the current UTC time, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Content of run.json.
+    """Return the content of run.json.
 
     Raises
     ------
-    OutputError : where there is none, or it cannot be read.
+    OutputError : run.json is missing or cannot be read.
     """
     try:
         return json.loads((path / REPORT).read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
-        raise OutputError(f"{path}: is no run folder: {REPORT} cannot be read ({error}).") from error
+        raise OutputError(f"{path}: is not a run folder: {REPORT} cannot be read ({error}).") from error
 
 
 def fingerprint(description: str) -> str:
-    """Hash by which a checkpoint knows its description; output folder, device, threads and ranks do not count."""
+    """Return a hash of the description, without output folder, device, threads and ranks; it identifies checkpoints."""
     import yaml
 
     content = yaml.safe_load(description) or {}
@@ -265,7 +265,7 @@ def fingerprint(description: str) -> str:
 
 
 def provenance(input_files: list[Path]) -> dict[str, Any]:
-    """Versions, commit, hardware, command and hashes of the input files."""
+    """Return versions, commit, hardware, command and hashes of the input files."""
     return {
         "lithowave": __version__,
         "commit": source_commit(),
@@ -282,7 +282,7 @@ def provenance(input_files: list[Path]) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of the packages that matter for a result, those that are installed."""
+    """Return the versions of the installed packages that affect results."""
     found = {}
     for name in PACKAGES:
         try:
@@ -293,12 +293,12 @@ def package_versions() -> dict[str, str]:
 
 
 def input_hashes(input_files: list[Path]) -> dict[str, str]:
-    """SHA-256 of the input files, by name."""
+    """Return the SHA-256 hashes of the input files by name."""
     return {str(path): file_hash(path) for path in input_files}
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's content."""
+    """Return the SHA-256 hash of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -307,7 +307,7 @@ def file_hash(path: Path) -> str:
 
 
 def source_commit() -> str | None:
-    """Commit of the source tree that this runs from, with ``+`` where it has changes; None if installed."""
+    """Return the commit of the source tree, with ``+`` if it has changes; None for an installed package."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
@@ -321,7 +321,7 @@ def source_commit() -> str | None:
 
 
 class Stopwatch:
-    """Wall time since it was made, s."""
+    """Wall time since the creation of the object, s."""
 
     def __init__(self) -> None:
         self._begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Seismograms as SEG-Y, the format of exploration: revision 1, IEEE floats, through segyio.
+"""Seismograms in SEG-Y, the format of exploration seismology: revision 1, IEEE floats, through segyio.
 
 One file for each component, with one trace for each receiver in the order of the description: ``velocity_E.segy``,
 ``velocity_N.segy``, ``velocity_Z.segy``, and ``pressure.segy`` where pressure was recorded. Samples are not rescaled:
@@ -33,13 +33,13 @@ LINE_LENGTH = 76
 
 
 def require_segyio(purpose: str) -> None:
-    """Raise MissingPackageError where segyio is not installed."""
+    """Raise MissingPackageError if segyio is not installed."""
     if find_spec("segyio") is None:
         raise MissingPackageError("segyio", purpose, "formats")
 
 
 def write_segy(seismograms: Seismograms, directory: str | Path) -> list[Path]:
-    """One file for each component, ``velocity_E.segy`` ..., and ``pressure.segy``; returns the files.
+    """Write one file per component, ``velocity_E.segy`` ..., and ``pressure.segy``; return the files.
 
     Trace headers: coordinates of receiver and source, elevations (z) and source depth (below z = 0), horizontal offset
     in m, sample count and interval, trace identification code (12 vertical, 13 North, 14 East, 11 pressure), unit of
@@ -47,9 +47,9 @@ def write_segy(seismograms: Seismograms, directory: str | Path) -> list[Path]:
 
     Raises
     ------
-    MissingPackageError : when segyio is not installed.
-    InputError : for a sampling interval that is no whole number of microseconds, or too many samples.
-    OutputError : when nothing has been recorded yet, or the disk is full.
+    MissingPackageError : segyio is not installed.
+    InputError : the sampling interval is not an integer number of microseconds, or there are too many samples.
+    OutputError : no sample has been recorded yet, or the disk is full.
     """
     require_segyio("Writing SEG-Y")
     if not len(seismograms):
@@ -115,7 +115,7 @@ def _write(
                 for index, header in enumerate(headers):
                     file.header[index] = {**header, **own}
                     file.trace[index] = np.ascontiguousarray(traces[index], dtype=np.float32)
-            # The library underneath may lose an error when it closes the file.
+            # The library may lose an error when it closes the file.
             if path.stat().st_size != HEADER_BYTES + count * (TRACE_HEADER_BYTES + SAMPLE_BYTES * samples):
                 raise OSError(errno.ENOSPC, "not all of it could be written")
         except OSError:
@@ -124,7 +124,7 @@ def _write(
 
 
 def _trace_headers(seismograms: Seismograms) -> list[dict[int, int]]:
-    """What the headers of all components share, one dictionary for each receiver."""
+    """Return the header entries that all components share, one dictionary per receiver."""
     from segyio import TraceField as Field
 
     source = seismograms.sources.centroid
@@ -164,18 +164,18 @@ def _trace_headers(seismograms: Seismograms) -> list[dict[int, int]]:
 
 
 def coordinate_divisor(values: np.ndarray) -> int:
-    """1000, 100, 10 or 1: the whole numbers of a header are coordinates in m times this."""
+    """Return 1000, 100, 10 or 1, by which coordinates in m are multiplied to obtain the integers of a header."""
     largest = float(np.abs(values).max())
     return next((divisor for divisor in (1000, 100, 10) if largest * divisor <= LARGEST_COORDINATE), 1)
 
 
 def scalar(divisor: int) -> int:
-    """The scalar of a header for a divisor: negative, since readers divide by it; 1 where there is nothing to do."""
+    """Return the scalar of a header for a divisor: negative, since readers divide by it; 1 for no scaling."""
     return -divisor if divisor > 1 else 1
 
 
 def _date(start_time: str | None) -> dict[int, int]:
-    """The headers for the date of t = 0, to the second; none where it is not known."""
+    """Return the headers for the date of t = 0, to the second; empty if it is unknown."""
     from segyio import TraceField as Field
 
     if not start_time:
@@ -193,7 +193,7 @@ def _date(start_time: str | None) -> dict[int, int]:
 
 
 def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
-    """Lines of the textual header by number."""
+    """Return the lines of the textual header by number."""
     interval = microseconds(seismograms.sampling_interval)
     start = seismograms.start_time
     lines = [
@@ -220,5 +220,5 @@ def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
 
 
 def _plain(line: str) -> str:
-    """A line that the header can hold: ASCII, of its length."""
+    """Return a line that the header can contain: ASCII, of its length."""
     return line.encode("ascii", "replace").decode("ascii")[:LINE_LENGTH]

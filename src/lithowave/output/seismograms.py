@@ -1,19 +1,19 @@
-"""Seismograms: written block by block while the run goes, read back as arrays or an ObsPy Stream.
+"""Seismograms: written in blocks during the run, and read as arrays or as an ObsPy Stream.
 
 Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
 
     /                       attributes (see attributes.py) and: format_version, quantity, units,
                             sampling_interval (s), sample_count
-    /samples_written        one number, counted up after each block
+    /samples_written        number of complete samples, updated after each block
     /time                   (n_samples,)                s, from 0
     /motion                 (n_receivers, 3, n_samples) E, N, Z
-    /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; when asked for
-    /pressure               (n_receivers, n_samples)    Pa; when asked for
-    /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; when asked for
+    /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; if requested
+    /pressure               (n_receivers, n_samples)    Pa; if requested
+    /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; if requested
     /receivers/network, station, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
 
-Only the first ``samples_written`` samples have been computed; what lies beyond is room, not data.
+Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
 class SeismogramWriter:
-    """Writes the samples of all receivers into one HDF5 file, readable after every block.
+    """Writer of the samples of all receivers to one HDF5 file, which is readable after every block.
 
     Parameters
     ----------
-    path : the file, replaced when it exists.
+    path : the file; an existing file is replaced.
     receivers : objects with `network`, `station` and `position` (x, y, z in m).
     sampling_interval : s; sample k is at time k * sampling_interval.
-    sample_count : number of samples of the complete run, for which room is made now.
+    sample_count : number of samples of the complete run, for which space is allocated now.
     quantity : ``displacement``, ``velocity`` or ``acceleration``.
-    stress, pressure, strain : whether these are kept too.
-    attributes : see `attributes.standard_attributes`; missing ones are filled in.
+    stress, pressure, strain : True if the file contains them.
+    attributes : see `attributes.standard_attributes`; default values replace missing ones.
     sources : objects with `name`, `position`, `moment` and `force`, for figures and headers.
     precision : ``single`` (float32) or ``double`` (float64).
 
     Raises
     ------
-    OutputError : when there is no room for all samples, or the file cannot be written.
+    OutputError : the disk lacks space for all samples, or the file cannot be written.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class SeismogramWriter:
 
     @classmethod
     def resume(cls, path: str | Path, samples: int | None = None, room: int | None = None) -> SeismogramWriter:
-        """Open an unfinished file to go on writing, keeping only the first `samples` samples (default: all).
+        """Open an incomplete file for writing, and retain its first `samples` samples (default: all).
 
-        room : samples of the complete run; a file that was truncated gets room for them again.
+        room : samples of the complete run; a truncated file is extended to this number again.
 
         Raises
         ------
-        OutputError : when the file is missing, damaged, or holds fewer than `samples` samples.
+        OutputError : the file is missing, damaged, or contains fewer than `samples` samples.
         """
         writer = cls.__new__(cls)
         writer.path = Path(path)
@@ -134,7 +134,7 @@ class SeismogramWriter:
             if samples > writer.samples_written:
                 writer.close()
                 raise OutputError(
-                    f"{path}: holds {writer.samples_written} samples; {samples} are needed to go on."
+                    f"{path}: contains {writer.samples_written} samples; the restart requires {samples}."
                 )
             with hdf5.writing(writer.path):
                 writer._count(samples)
@@ -145,18 +145,18 @@ class SeismogramWriter:
         return writer
 
     def write(self, start: int, block: Mapping[str, np.ndarray]) -> None:
-        """Write samples `start`, `start` + 1, ... of every receiver, then count them as written.
+        """Write samples `start`, `start` + 1, ... of every receiver, then update the number of written samples.
 
         Parameters
         ----------
-        start : index of the block's first sample; may lie before what is written (that is then overwritten).
-        block : ``motion`` (n_receivers, 3, n) and, where the file keeps them, ``stress`` and ``strain``
+        start : index of the first sample of the block; samples that already exist are overwritten.
+        block : ``motion`` (n_receivers, 3, n) and, if the file contains them, ``stress`` and ``strain``
             (n_receivers, 6, n) and ``pressure`` (n_receivers, n).
 
         Raises
         ------
-        ValueError : when the block would leave a gap, goes past the end, or lacks a data set.
-        OutputError : when the disk is full; earlier samples stay readable.
+        ValueError : the block leaves a gap, exceeds the file, or lacks a data set.
+        OutputError : the disk is full; earlier samples remain readable.
         """
         stop = start + block["motion"].shape[-1]
         if start < 0 or start > self.samples_written or stop > self.sample_count:
@@ -166,10 +166,10 @@ class SeismogramWriter:
         if missing := self._pieces.keys() - block.keys():
             raise ValueError(f"the block lacks {', '.join(sorted(missing))}")
         kept = min(start, self.samples_written)
-        readable = f"Its first {kept} samples stay readable"
+        readable = f"Its first {kept} samples remain readable"
         if kept:
             readable = (
-                f"Its first {kept} samples (to t = {(kept - 1) * self.sampling_interval:g} s) stay readable"
+                f"Its first {kept} samples (to t = {(kept - 1) * self.sampling_interval:g} s) remain readable"
             )
         with hdf5.writing(self.path, readable):
             if start < self.samples_written:
@@ -183,11 +183,11 @@ class SeismogramWriter:
         self.samples_written = int(samples)
 
     def truncate(self) -> None:
-        """Close the file and replace it by one that has room for the samples written only, as of a shorter run.
+        """Close the file and replace it by a file with the written samples only, as of a shorter run.
 
         Raises
         ------
-        OutputError : when the new file cannot be written; the old one is unchanged.
+        OutputError : the new file cannot be written; the old file is unchanged.
         """
         self.close()
         if self.samples_written < self.sample_count:
@@ -195,18 +195,18 @@ class SeismogramWriter:
             self.sample_count = self.samples_written
 
     def sync(self) -> None:
-        """Wait until what is written has reached the disk; for use before a checkpoint that relies on it.
+        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
 
         Raises
         ------
-        OutputError : when it does not get there (network file systems report a full disk only now).
+        OutputError : the data cannot be written (network file systems report a full disk only now).
         """
         if self._descriptor is not None:
             with hdf5.writing(self.path):
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file; what is written stays readable. Harmless when it is closed already."""
+        """Close the file, if it is open; what is written remains readable."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with hdf5.writing(self.path):
@@ -245,7 +245,7 @@ def _lay_out(
 
 
 def _resize(path: Path, count: int, room: int) -> None:
-    """Replace a seismogram file by one with its first `count` samples and room for `room`, in blocks of receivers."""
+    """Replace a seismogram file by one with its first `count` samples and space for `room`, in blocks of receivers."""
     with hdf5.open_file(path) as old, hdf5.replaced(path) as temporary:
         names = [name for name in ("motion", "stress", "pressure", "strain") if name in old]
         with hdf5.laying_out(temporary) as new:
@@ -296,7 +296,7 @@ def _write_sources(group: Any, sources: SourceTable) -> None:
 def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
     import h5py
 
-    # fixed length: texts of variable length live in a heap of their own, and are not readable everywhere
+    # Texts of fixed length: HDF5 stores texts of variable length in a heap, which not all readers support.
     encoded = [text.encode("utf-8") for text in texts]
     length = max([1, *(len(text) for text in encoded)])
     group.create_dataset(name, data=np.array(encoded, dtype=h5py.string_dtype("utf-8", length)))
@@ -304,19 +304,23 @@ def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Seismograms:
-    """What was recorded, as far as it has been written.
+    """Seismograms of all receivers; of a running or stopped run, the samples written so far.
 
-    time : (n_samples,) s; the origin time of the event is at `origin_delay`.
+    Attributes
+    ----------
+    time : (n_samples,), s; the origin time of the event is at `origin_delay`.
     data : (n_receivers, 3, n_samples), components E, N, Z, in `units`.
-    names : ``NETWORK.STATION`` of each receiver.
+    quantity, units : ``displacement`` (m), ``velocity`` (m/s) or ``acceleration`` (m/s^2).
+    networks, stations : codes of each receiver.
     positions : (n_receivers, 3), m.
-    stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz, or None.
-    pressure : (n_receivers, n_samples), Pa, or None.
-    strain : (n_receivers, 6, n_samples), without unit, order as in stress, or None; xy is half of the shear angle.
-    origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
-    origin_delay : s, the origin time on the time axis; None if unknown, since the file was written by a version of
-        lithowave in which `origin_time` was the UTC time of t = 0.
-    geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
+    stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz; None if not recorded.
+    pressure : (n_receivers, n_samples), Pa; None if not recorded.
+    strain : (n_receivers, 6, n_samples), dimensionless, tensor components in the order of stress (xy is half of the
+        engineering shear strain); None if not recorded.
+    origin_time : ISO 8601 UTC origin time of the event; None if it has no date.
+    origin_delay : origin time on the time axis, s; None if unknown, in files of earlier versions of lithowave, in which
+        `origin_time` is the UTC time of t = 0.
+    geographic_origin : (longitude, latitude) of x = y = 0, degrees; None without a geographic origin.
     sample_count : number of samples of the complete run.
     """
 
@@ -351,18 +355,18 @@ class Seismograms:
 
     @property
     def complete(self) -> bool:
-        """Whether the run had written its last sample when this was read."""
+        """True if the file contained all samples of the run when it was read."""
         return len(self.time) == self.sample_count
 
     def __len__(self) -> int:
         return len(self.networks)
 
     def index(self, name: str) -> int:
-        """Index of the receiver `name`.
+        """Return the index of the receiver `name` (``NETWORK.STATION``).
 
         Raises
         ------
-        InputError : when there is none, with the nearest name.
+        InputError : no receiver has this name; the error states the closest name.
         """
         names = self.names
         if name in names:
@@ -374,15 +378,15 @@ class Seismograms:
         raise InputError("receiver", f"{name!r} is not among the {len(names)} receivers", "", hint)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """(3, n_samples) of the receiver `name`: E, N, Z."""
+        """Return the seismograms (3, n_samples) of the receiver `name`, components E, N, Z."""
         return self.data[self.index(name)]
 
     def stream(self) -> Any:
-        """All traces as an ObsPy Stream (channel codes and start time as in `waveforms`).
+        """Return all traces as an ObsPy Stream (channel codes and start time as in MiniSEED output).
 
         Raises
         ------
-        MissingPackageError : when ObsPy is not installed.
+        MissingPackageError : ObsPy is not installed.
         """
         from lithowave.output.waveforms import to_stream
 
@@ -390,20 +394,24 @@ class Seismograms:
 
 
 def load_seismograms(path: str | Path) -> Seismograms:
-    """Read a run's seismograms, also while it runs or after a stop: only written samples are returned.
+    """Read the seismograms of a run, which may still be running; only complete samples are returned.
 
     Parameters
     ----------
     path : the run folder, or its ``seismograms.h5``.
 
+    Returns
+    -------
+    Seismograms : samples of all receivers.
+
     Raises
     ------
-    OutputError : when there is no such file, or it is damaged or not lithowave's.
+    OutputError : the file does not exist, is damaged, or is not a file of lithowave.
     """
     path = Path(path)
     if path.is_dir():
         if not (path / FILE_NAME).is_file():
-            raise OutputError(f"{path}: holds no {FILE_NAME}; is it the folder of a run?")
+            raise OutputError(f"{path}: contains no {FILE_NAME}; expected a run folder.")
         path = path / FILE_NAME
     with hdf5.open_file(path) as file:
         try:

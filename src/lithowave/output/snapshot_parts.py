@@ -1,13 +1,13 @@
-"""Snapshots of which each rank writes its own points, without messages; `joining` makes one file of them.
+"""Snapshots of which each rank writes its own points, without communication; `joining` joins them to one file.
 
-In place of ``volume.vtkhdf`` there is a folder ``volume.parts`` with a folder for each time that the run began, or went
-on on other ranks: ``from_000012`` from snapshot 12 on, and up to the first of the next one. Layout of
-``from_000012/rank_0000.h5``, which has its full size from the start::
+Instead of ``volume.vtkhdf`` there is a folder ``volume.parts``, with a subfolder for the start of the run and for each
+restart on different ranks: ``from_000012`` contains the snapshots from 12 to the first one of the next subfolder.
+Layout of ``from_000012/rank_0000.h5``, which is preallocated::
 
     /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
                             point_spacing and point_origin (x, y, z) m
-    /points (n,)            numbers in the snapshot grid, x fastest, rising
-    /written ()             snapshots that are complete
+    /points (n,)            indices in the snapshot grid, x fastest, in ascending order
+    /written ()             number of complete snapshots
     /times (room,)          s
     /fields/<field>         (room, n[, components])
 """
@@ -32,13 +32,13 @@ from lithowave.output.vtkhdf import FIELD_COMPONENTS
 from lithowave.parallel.collective import collective_section
 from lithowave.parallel.ranks import Ranks
 
-PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second behind the first, hidden: while they are removed
-PRECISION = np.dtype(np.float32)  # that of snapshot files
+PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second is added, hidden, during removal
+PRECISION = np.dtype(np.float32)  # as in snapshot files
 
 
 @dataclass(frozen=True)
 class SnapshotHead:
-    """What a snapshot file begins with.
+    """The properties of a snapshot file.
 
     origin, spacing : (x, y, z), m. shape : (nz, ny, nx). step_count : snapshots of the complete run. attributes : see
     `attributes.standard_attributes`.
@@ -53,21 +53,22 @@ class SnapshotHead:
 
 
 def parts_folder(path: Path) -> Path:
-    """Where ranks write their parts of a snapshot file."""
+    """Return the folder in which ranks write their parts of a snapshot file."""
     return path.with_suffix(PARTS_SUFFIX)
 
 
 class PartWriter:
-    """Writes the points of one rank at successive times.
+    """Writer of the points of one rank at successive times.
 
     Parameters
     ----------
-    path : the file, replaced when it exists. head : of the whole. points : (n,) numbers of the points in the snapshot
-    grid, x fastest, in any order. first : snapshots before this file. ranks : number of files of the same snapshots.
+    path : the file; an existing file is replaced. head : of the complete file. points : (n,) indices of the points in
+        the
+    snapshot grid, x fastest, in any order. first : number of snapshots before this file. ranks : number of parts.
 
     Raises
     ------
-    OutputError : when there is no room for all snapshots, or the file cannot be written.
+    OutputError : the disk lacks space for all snapshots, or the file cannot be written.
     """
 
     def __init__(self, path: Path, head: SnapshotHead, points: np.ndarray, first: int, ranks: int) -> None:
@@ -105,11 +106,11 @@ class PartWriter:
 
     @classmethod
     def resume(cls, path: Path, points: np.ndarray, count: int) -> PartWriter:
-        """Open an unfinished file to go on writing behind its first `count` snapshots.
+        """Open an incomplete file for writing after its first `count` snapshots.
 
         Raises
         ------
-        OutputError : when it is missing or damaged.
+        OutputError : the file is missing or damaged.
         """
         writer = cls.__new__(cls)
         writer.path, writer._order = path, _rising(points)
@@ -121,14 +122,14 @@ class PartWriter:
         return writer
 
     def cut(self, count: int) -> None:
-        """Keep the first `count` snapshots of those in the file only.
+        """Retain only the first `count` snapshots of the file.
 
         Raises
         ------
-        OutputError : when it has fewer.
+        OutputError : the file has fewer snapshots.
         """
         if count > self.written:
-            raise OutputError(f"{self.path}: holds {self.written} snapshots; {count} are needed to go on.")
+            raise OutputError(f"{self.path}: contains {self.written} snapshots; the restart requires {count}.")
         with hdf5.writing(self.path):
             self._count(count)
 
@@ -137,13 +138,13 @@ class PartWriter:
 
         Raises
         ------
-        ValueError : when a field is missing or of another shape, or there is no room for more.
-        OutputError : when the disk is full; what was written before stays.
+        ValueError : a field is missing or has a wrong shape, or the file is full.
+        OutputError : the disk is full; earlier snapshots remain.
         """
         step = self.written
         if step >= self._pieces["times"].shape[0]:
-            raise ValueError(f"{self.path}: room was made for {step} snapshots only")
-        with hdf5.writing(self.path, f"Its first {step} snapshots stay"):
+            raise ValueError(f"{self.path}: the file has space for {step} snapshots only")
+        with hdf5.writing(self.path, f"Its first {step} snapshots remain"):
             for name in self._fields:
                 own = values[name] if self._order is None else values[name][self._order]
                 self._pieces[f"fields/{name}"].write_step(self._descriptor, step, own)
@@ -155,11 +156,11 @@ class PartWriter:
         self.written = written
 
     def sync(self) -> None:
-        """Wait until what is written has reached the disk, with the names that lead to it.
+        """Wait until the written data, and the names of their folders, are on the disk.
 
         Raises
         ------
-        OutputError : when it does not get there.
+        OutputError : the data cannot be written.
         """
         if self._descriptor is not None:
             with hdf5.writing(self.path):
@@ -170,7 +171,7 @@ class PartWriter:
                 self._new = False
 
     def close(self) -> None:
-        """Close the file. Harmless when it is closed already."""
+        """Close the file, if it is open."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with hdf5.writing(self.path):
@@ -178,7 +179,7 @@ class PartWriter:
 
 
 class PartReader:
-    """One part: its numbers of points, and its fields stretch by stretch."""
+    """Reader of one part: point indices, and fields in contiguous ranges."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -199,12 +200,13 @@ class PartReader:
             raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
 
     def stretch(self, begin: int, stop: int, low: int) -> tuple[int, np.ndarray]:
-        """The points from number `begin` to before `stop`, the first of which is at `low`: their end and numbers."""
+        """Return the end and the indices of the points from index `begin` to before `stop`; `low` is the first
+        position."""
         high = bisect_left(self.points, stop, low)
         return high, self.points[low:high] - begin
 
     def read(self, field: str, step: int, low: int, high: int) -> np.ndarray:
-        """A field at a snapshot of the file, at the points at `low` to before `high`."""
+        """Return a field of a snapshot in the file, for the positions from `low` to before `high`."""
         try:
             return self._fields[field][step, low:high]
         except OSError as error:
@@ -217,21 +219,21 @@ class PartReader:
 
 @dataclass(frozen=True)
 class PartFolder:
-    """The parts that some number of ranks wrote. first : snapshots before them."""
+    """The parts of one set of ranks. first : number of snapshots before them."""
 
     path: Path
     first: int
 
     def file(self, rank: int) -> Path:
-        """The part of a rank."""
+        """Return the path of the part of a rank."""
         return self.path / f"rank_{rank:04d}.h5"
 
     def rank_count(self) -> int:
-        """How many parts there are.
+        """Return the number of parts.
 
         Raises
         ------
-        OutputError : where the first is missing or damaged.
+        OutputError : the first part is missing or damaged.
         """
         reader = PartReader(self.file(0))
         reader.close()
@@ -239,7 +241,7 @@ class PartFolder:
 
 
 def part_folders(folder: Path) -> list[PartFolder]:
-    """All folders of parts, in the order of time."""
+    """Return all folders of parts in the order of time."""
     return sorted(
         (PartFolder(path, int(path.name.partition("_")[2])) for path in folder.glob("from_*")),
         key=lambda one: one.first,
@@ -247,17 +249,16 @@ def part_folders(folder: Path) -> list[PartFolder]:
 
 
 def part_writer(path: Path, head: SnapshotHead, points: np.ndarray, ranks: Ranks, kept: int | None) -> PartWriter:
-    """The writer of this rank, of a run that begins or goes on; all ranks call it.
+    """Return the writer of this rank, of a new or resumed run; a collective call of all ranks.
 
     Parameters
     ----------
-    path : the file that the parts will be joined to. points : of this rank, see `PartWriter`. kept : snapshots that
-    stay of a run that goes on, None where it begins. Parts that have the same points on as many ranks are gone on with,
-    others end there and stay.
+    path : the joined file. points : of this rank, see `PartWriter`. kept : snapshots that a resumed run retains; None
+    for a new run. Parts with the same points on the same number of ranks are continued; other parts end there.
 
     Raises
     ------
-    OutputError : on all ranks, when one of them cannot go on.
+    OutputError : on all ranks, if one of them cannot write.
     """
     folder = parts_folder(path)
     last: PartFolder | None = None
@@ -279,14 +280,14 @@ def part_writer(path: Path, head: SnapshotHead, points: np.ndarray, ranks: Ranks
 
 
 def remove_snapshots(path: Path) -> None:
-    """Remove a snapshot file and its parts, as far as they are there."""
+    """Remove a snapshot file and its parts, if they exist."""
     with hdf5.writing(path):
         path.unlink(missing_ok=True)
     remove_parts(path)
 
 
 def remove_parts(path: Path) -> None:
-    """Remove the parts of a snapshot file: at once for whoever looks, though it may take a while."""
+    """Remove the parts of a snapshot file, atomically for readers, though the removal may take some time."""
     folder = parts_folder(path)
     gone = folder.with_name(f".{folder.name}{GONE_SUFFIX}")
     shutil.rmtree(gone, ignore_errors=True)  # of a process that was killed

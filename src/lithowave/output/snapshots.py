@@ -1,8 +1,8 @@
 """Wavefield snapshots of a plane or a volume as VTKHDF image data with time steps, for ParaView and PyVista.
 
-The layout is told in `vtkhdf`. Room for all steps is made at the start; ``NSteps`` counts those written. On
-the file itself stand the attributes of `attributes`, and ``plane`` (x, y, z or none), ``point_counts``,
-``point_spacing``, ``fields`` and ``step_count``.
+See `vtkhdf` for the layout. Space for all steps is allocated at the start; ``NSteps`` is the number of written steps.
+The file has the attributes of `attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``,
+``fields`` and ``step_count``.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ FILE_SUFFIX = ".vtkhdf"
 
 
 class SnapshotWriter:
-    """Writes fields on a regular grid at successive times.
+    """Writer of fields on a regular grid at successive times.
 
     Parameters
     ----------
-    path : the file, replaced when it exists; ParaView knows it by its ending ``.vtkhdf``.
+    path : the file; an existing file is replaced. ParaView requires the suffix ``.vtkhdf``.
     origin : (x, y, z) of the first point, m.
     spacing : (dx, dy, dz), m; along the normal of a plane any positive number.
-    shape : (nz, ny, nx) numbers of points; a plane has one of them 1.
-    fields : names out of FIELD_COMPONENTS.
-    attributes : see `attributes.standard_attributes`; missing ones are filled in.
-    step_count : number of snapshots of the complete run, for which room is made now.
-    precision : ``single`` (float32, the default whatever the run's precision) or ``double``.
+    shape : (nz, ny, nx) numbers of points; one of them is 1 for a plane.
+    fields : names from FIELD_COMPONENTS.
+    attributes : see `attributes.standard_attributes`; default values replace missing ones.
+    step_count : number of snapshots of the complete run, for which space is allocated now.
+    precision : ``single`` (float32, the default for any precision of the run) or ``double``.
 
     Raises
     ------
-    InputError : for an unknown field.
-    OutputError : when there is no room for all steps, or the file cannot be written.
+    InputError : a field is unknown.
+    OutputError : the disk lacks space for all steps, or the file cannot be written.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class SnapshotWriter:
 
     @classmethod
     def resume(cls, path: str | Path, time: float | None = None) -> SnapshotWriter:
-        """Open an unfinished file to go on writing; steps later than `time` (s) are dropped.
+        """Open an incomplete file for writing, and remove steps later than `time` (s).
 
         Raises
         ------
-        OutputError : when the file is missing, damaged or not one of these.
+        OutputError : the file is missing, damaged or not a snapshot file.
         """
         writer = cls.__new__(cls)
         writer.path = Path(path)
@@ -124,15 +124,15 @@ class SnapshotWriter:
 
         Raises
         ------
-        ValueError : when a field is missing or of another shape, or more steps come than room was made for.
-        OutputError : when the disk is full; earlier steps stay readable.
+        ValueError : a field is missing or has a wrong shape, or the file is full.
+        OutputError : the disk is full; earlier steps remain readable.
         """
         step = self.steps_written
         if step >= self.step_count:
-            raise ValueError(f"{self.path}: room was made for {self.step_count} steps only")
+            raise ValueError(f"{self.path}: the file has space for {self.step_count} steps only")
         if missing := set(self._fields) - values.keys():
             raise ValueError(f"the snapshot lacks {', '.join(sorted(missing))}")
-        with hdf5.writing(self.path, f"Its first {step} snapshots stay readable"):
+        with hdf5.writing(self.path, f"Its first {step} snapshots remain readable"):
             for field in self._fields:
                 self._write_field(step, field, np.asarray(values[field]))
             self._set_times([*self._times, float(time)])
@@ -151,9 +151,9 @@ class SnapshotWriter:
                 self._pieces[name].write(self._descriptor, stored)
 
     def write_rows(self, step: int, field: str, first: int, values: np.ndarray) -> None:
-        """Write a part of a snapshot: rows (n, nx), with the components behind, of points along x.
+        """Write part of a snapshot: rows (n, nx[, components]) of points along x.
 
-        first : number of the first row, counted along y and then z. Readers see the step when `count` tells of it.
+        first : index of the first row, along y and then z. Readers see the step only after `count`.
         """
         parts = [values[..., index] for index in range(6)] if FIELD_COMPONENTS[field] == 6 else [values]
         with hdf5.writing(self.path):
@@ -164,7 +164,7 @@ class SnapshotWriter:
                 piece.write_range(self._descriptor, step * step_size + before * size, stored)
 
     def count(self, times: Sequence[float]) -> None:
-        """The file now holds the snapshots of these times, s."""
+        """Set the number and the times, s, of the complete snapshots."""
         with hdf5.writing(self.path):
             self._set_times([float(time) for time in times])
 
@@ -173,24 +173,24 @@ class SnapshotWriter:
             steps = file[self._steps_name]
             steps["Values"].resize((len(times),))
             steps["Values"][:] = times
-            # in place: an attribute assigned anew would be deleted and created, and could be lost between the
-            # two
+            # The attribute is changed in place: a new assignment would delete and create it, and a crash between would
+            # lose it.
             steps.attrs.modify("NSteps", np.int64(len(times)))
         self._times = times
 
     def sync(self) -> None:
-        """Wait until what is written has reached the disk; for use before a checkpoint that relies on it.
+        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
 
         Raises
         ------
-        OutputError : when it does not get there (network file systems report a full disk only now).
+        OutputError : the data cannot be written (network file systems report a full disk only now).
         """
         if self._descriptor is not None:
             with hdf5.writing(self.path):
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file; what is written stays readable. Harmless when it is closed already."""
+        """Close the file, if it is open; what is written remains readable."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with hdf5.writing(self.path):
@@ -204,7 +204,7 @@ class SnapshotWriter:
 
 
 class Snapshots:
-    """Reads a snapshot file step by step, also while it is being written.
+    """Reader of a snapshot file, step by step, also while it is being written.
 
     times : (n_steps,) s.
     origin, spacing : (x, y, z), m.
@@ -242,12 +242,12 @@ class Snapshots:
         return len(self.times)
 
     def axis(self, name: str) -> np.ndarray:
-        """Coordinates of the points along ``x``, ``y`` or ``z``, m."""
+        """Return the coordinates of the points along ``x``, ``y`` or ``z``, m."""
         index = "xyz".index(name)
         return self.origin[index] + self.spacing[index] * np.arange(self.shape[2 - index])
 
     def read(self, step: int, field: str) -> np.ndarray:
-        """`field` at step `step`: (nz, ny, nx, components), or (nz, ny, nx) for a scalar."""
+        """Return `field` at step `step`: (nz, ny, nx, components), or (nz, ny, nx) for a scalar."""
         if not -len(self) <= step < len(self):
             raise IndexError(f"step {step} of {len(self)}")
         place: Any = ... if self._single else step % len(self)
@@ -266,10 +266,10 @@ class Snapshots:
 
 
 def load_snapshots(path: str | Path) -> Snapshots:
-    """Open a snapshot file for reading; use it in a ``with`` statement or close it.
+    """Open a snapshot file for reading; use it in a ``with`` statement, or close it.
 
     Raises
     ------
-    OutputError : when the file is missing, damaged or not one of these, or only its parts are there (`snapshot_parts`).
+    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshot_parts`).
     """
     return Snapshots(path)

@@ -1,4 +1,4 @@
-"""The point sources of a run, as kept in its seismogram file for figures and waveform headers."""
+"""The point sources of a run, as stored in its seismogram file for figures and waveform headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SourceTable:
     positions : (n, 3), m.
     moments : (n, 6), N m, order xx, yy, zz, xy, xz, yz; zeros for a force.
     forces : (n, 3), N, order x, y, z; zeros for a moment tensor.
-    onsets : (n,) s, when each begins to act.
+    onsets : (n,) s, times at which the sources begin to act.
     """
 
     names: list[str]
@@ -31,7 +31,7 @@ class SourceTable:
 
     @classmethod
     def from_points(cls, points: Iterable[Any]) -> SourceTable:
-        """From objects with `name`, `position`, and `moment` (6) or `force` (3), the other None."""
+        """Make a table from objects with `name`, `position`, and `moment` (6) or `force` (3); the other one is None."""
         points = list(points)
 
         def rows(field: str, width: int) -> np.ndarray:
@@ -46,7 +46,7 @@ class SourceTable:
 
     @property
     def onset(self) -> float:
-        """When the first source begins to act, s; 0 where there is none."""
+        """Time at which the first source begins to act, s; 0 without sources."""
         return float(self.onsets.min()) if len(self) else 0.0
 
     @property
@@ -62,14 +62,14 @@ class SourceTable:
 
     @property
     def moment_magnitude(self) -> float | None:
-        """Mw = 2/3 (log10 M0 - 9.1) of the summed tensor, M0 in N m; None without moment (IASPEI 2013)."""
+        """Moment magnitude Mw = 2/3 (log10 M0 - 9.1) of the sum, M0 in N m; None without moment (IASPEI 2013)."""
         total = SourceTable([""], np.zeros((1, 3)), self.moment[None], np.zeros((1, 3)), np.zeros(1))
         scalar = float(total.scalar_moments[0])
         return 2.0 / 3.0 * (np.log10(scalar) - 9.1) if scalar > 0 else None
 
     @property
     def centroid(self) -> np.ndarray | None:
-        """(3,) mean position weighted by strength (moments where there are any, else forces), m."""
+        """(3,) mean position weighted by strength (moments if there are any, else forces), m."""
         if not len(self):
             return None
         strengths = self.scalar_moments

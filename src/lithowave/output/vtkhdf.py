@@ -1,4 +1,4 @@
-"""How fields on a regular grid lie in a VTKHDF file: image data with time steps, for ParaView and PyVista.
+"""Layout of fields on a regular grid in VTKHDF files: image data with time steps, for ParaView and PyVista.
 
 Layout (VTKHDF 2.0, https://docs.vtk.org, "VTKHDF format specification")::
 
@@ -6,10 +6,10 @@ Layout (VTKHDF 2.0, https://docs.vtk.org, "VTKHDF format specification")::
     /VTKHDF/PointData/<field>   (steps, [nz,] ny, nx[, components])
     /VTKHDF/Steps               NSteps; Values (NSteps,) s; PointDataOffsets/<field> (steps,)
 
-Three habits of VTK's reader (9.3 to 9.7 tried) decide the rest: it wants arrays of a z plane without their z
-axis; it mixes up the axes of planes normal to x or y in one version or another, so that these are stored two
-points thick, a hundredth of a spacing apart, with the same values; and it takes one single step for data
-without time, which is then what is written.
+Three properties of VTK's reader (versions 9.3 to 9.7) determine the rest. It expects arrays of a z plane without their
+z axis. Some versions mix up the axes of planes normal to x or y, which are therefore stored two points thick, a
+hundredth of a spacing apart, with the same values. It reads a single step as data without time, which are therefore
+written for it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ TENSOR_NAMES = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 
 def stored_arrays(field: str) -> dict[str, int | None]:
-    """Names of the point arrays that hold `field`, each with its component count (None: a scalar).
+    """Return the names of the point arrays of `field` with their component counts (None: a scalar).
 
-    A stress is kept as six scalars: VTK gives the components of a symmetric tensor names in an order of its
-    own.
+    A stress is stored as six scalars, since VTK names the components of symmetric tensors in a different order.
     """
     count = FIELD_COMPONENTS[field]
     if count == 6:
@@ -50,13 +49,12 @@ def stored_arrays(field: str) -> dict[str, int | None]:
 
 
 class Storage:
-    """How an array of shape (nz, ny, nx) lies in the file."""
+    """Storage layout of an array of shape (nz, ny, nx)."""
 
     def __init__(self, shape: Sequence[int], spacing: Sequence[float]) -> None:
         self.shape = tuple(int(count) for count in shape)
         nz, ny, nx = self.shape
-        # the array's axis of a vertical plane that is doubled: 2 for x, 1 for y; None for volumes and z
-        # planes
+        # The doubled array axis of a vertical plane: 2 for x, 1 for y; None for volumes and z planes.
         self.doubled = 2 if nx == 1 and ny > 1 and nz > 1 else 1 if ny == 1 and nz > 1 else None
         counts, steps = list(self.shape), [float(step) for step in spacing]
         if self.doubled is not None:
@@ -67,29 +65,29 @@ class Storage:
         self.stored_shape = tuple(counts[1:] if nz == 1 else counts)
 
     def to_file(self, values: np.ndarray) -> np.ndarray:
-        """(nz, ny, nx, ...) as it is stored."""
+        """Return an array (nz, ny, nx, ...) as it is stored."""
         if self.doubled is not None:
             values = np.repeat(values, 2, axis=self.doubled)
         return values.reshape(self.stored_shape + values.shape[3:])
 
     def rows_to_file(self, first: int, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """Rows (n, nx, ...) of points along x from number `first` on, counted along y and then z, as they are stored.
+        """Return rows (n, nx, ...) of points along x as they are stored, and the number of points stored before them.
 
-        They lie in one stretch; returns also the number of points stored before it.
+        first : index of the first row, along y and then z. The stored rows are contiguous.
         """
         if self.doubled is not None:
             values = np.repeat(values, 2, axis=self.doubled - 1)
         return first * math.prod(self.dimensions[:2]) // self.shape[1], values
 
     def from_file(self, values: np.ndarray) -> np.ndarray:
-        """What is stored as (nz, ny, nx, ...)."""
+        """Return a stored array as (nz, ny, nx, ...)."""
         if self.doubled is not None:
             values = np.take(values, [0], axis=self.doubled)
         return values.reshape(self.shape + values.shape[len(self.stored_shape) :])
 
 
 def plane_normal(shape: Sequence[int]) -> str:
-    """``x``, ``y`` or ``z`` for a plane of shape (nz, ny, nx), ``none`` for a volume."""
+    """Return ``x``, ``y`` or ``z`` for a plane of shape (nz, ny, nx), ``none`` for a volume."""
     flat = [axis for axis, count in zip("zyx", shape, strict=True) if count == 1]
     return flat[0] if flat else "none"
 
@@ -97,7 +95,7 @@ def plane_normal(shape: Sequence[int]) -> str:
 def lay_out(
     file: Any, storage: Storage, origin: Sequence[float], fields: Sequence[str], step_count: int, dtype: Any
 ) -> str:
-    """Make the groups and room for `step_count` steps; returns the name of the group of times."""
+    """Create the groups with space for `step_count` steps; return the name of the group of times."""
     root = file.create_group("VTKHDF")
     root.attrs["Version"] = np.array(VERSION, dtype=np.int64)
     root.attrs["Type"] = np.bytes_("ImageData")
@@ -107,7 +105,7 @@ def lay_out(
     root.attrs["Spacing"] = np.array(storage.spacing)
     root.attrs["Direction"] = np.eye(3).ravel()
     arrays = root.create_group("PointData")
-    # one single step is stored as data without time: VTK's reader knows no other way for it
+    # A single step is stored as data without time, the only form that VTK reads.
     leading = (step_count,) if step_count > 1 else ()
     for field in fields:
         for name, count in stored_arrays(field).items():
@@ -116,7 +114,7 @@ def lay_out(
     parent = root if step_count > 1 else file
     steps = parent.create_group("Steps")
     steps.attrs["NSteps"] = np.int64(0)
-    # VTK reads Values whole and trusts it to have NSteps entries: it has to grow with them
+    # VTK reads all of Values and assumes NSteps entries, so the data set grows with the steps.
     values = steps.create_dataset("Values", (0,), float, maxshape=(step_count,), chunks=(step_count,))
     values.attrs["units"] = "s"
     offsets = steps.create_group("PointDataOffsets")

@@ -1,9 +1,8 @@
-"""Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy's own Stream.
+"""Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy Streams.
 
-Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b after the sampling rate (SEED manual, appendix
-A; FDSN source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. Stresses and
-pressure have no place in these formats and are kept in ``seismograms.h5`` only. Samples are not rescaled: m,
-m/s or m/s^2.
+Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b for the sampling rate (SEED manual, appendix A; FDSN
+source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. These formats do not support
+stresses and pressure, which are stored in ``seismograms.h5`` only. Samples are not rescaled: m, m/s or m/s^2.
 
 Records start at t = 0, which may be before the origin time (`Seismograms.origin_delay`). A run whose event has no
 date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since then.
@@ -26,7 +25,7 @@ from lithowave.output.attributes import to_geographic
 if TYPE_CHECKING:
     from lithowave.output.seismograms import Seismograms
 
-# lowest sampling rate (Hz) that a band letter stands for, in the variant with a corner period of 10 s or more
+# Minimum sampling rate (Hz) of each band letter, in the variant with a corner period of 10 s or more.
 BANDS = (
     (5000.0, "J"),
     (1000.0, "F"),
@@ -49,14 +48,14 @@ SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
 
 
 def band_letter(sampling_interval: float) -> str:
-    """Band letter of a channel sampled every `sampling_interval` seconds: B from 10 Hz, H from 80 Hz, ..."""
-    # a rate computed from an interval such as 0.1 may come out a rounding below the limit it stands for
+    """Return the band letter of a channel with this sampling interval, s: B from 10 Hz, H from 80 Hz, ..."""
+    # The rate computed from an interval such as 0.1 s may be below the limit by round-off.
     rate = (1.0 + 1e-9) / sampling_interval
     return next((letter for lowest, letter in BANDS if rate >= lowest), SLOWEST_BAND)
 
 
 def channel_codes(sampling_interval: float) -> tuple[str, str, str]:
-    """Channel codes of E, N and Z, for example ``("HXE", "HXN", "HXZ")`` at 100 Hz."""
+    """Return the channel codes of E, N and Z, for example ``("HXE", "HXN", "HXZ")`` at 100 Hz."""
     band = band_letter(sampling_interval)
     return (f"{band}XE", f"{band}XN", f"{band}XZ")
 
@@ -69,7 +68,7 @@ def _require_obspy(purpose: str) -> None:
 def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> None:
     """Raise MissingPackageError if a package that writes one of these formats is not installed.
 
-    replaceable : whether the formats can be replaced on the command line, which the error then states.
+    replaceable : True if the command line can replace the formats, which the error then states.
     """
     packages = {name: "obspy" if name in NAME_LIMITS else "segyio" for name in formats}
     missing = [name for name in formats if find_spec(packages[name]) is None]
@@ -80,17 +79,17 @@ def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> Non
 
 
 def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
-    """Refuse, before a run, what could not be written after it.
+    """Refuse receivers and formats, before a run, that could not be written after it.
 
     Parameters
     ----------
-    receivers : objects with `network`, `station` and `where` (their place in the description).
+    receivers : objects with `network`, `station` and `where` (their key in the description).
     formats : ``miniseed``, ``sac``, ``segy``.
 
     Raises
     ------
-    InputError : for codes that are too long or hold signs a format cannot carry; all in one error.
-    MissingPackageError : when a format is asked for and ObsPy or segyio, which writes it, is not installed.
+    InputError : codes are too long or contain characters that a format does not support; one error lists all.
+    MissingPackageError : ObsPy or segyio, which writes a requested format, is not installed.
     """
     named = [name for name in formats if name in NAME_LIMITS]
     problems = [
@@ -111,11 +110,11 @@ def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
         if len(code) > limit:
             got = f"{kind} {code!r} has {len(code)} characters"
         elif any(not (letter.isascii() and (letter.isalnum() or letter in "-_")) for letter in code):
-            got = f"{kind} {code!r} holds a sign that is no letter or digit"
+            got = f"{kind} {code!r} contains a character that is not a letter or digit"
         if got:
-            allowed = f"{title} takes at most {limit} ASCII letters or digits for a {kind}"
+            allowed = f"allowed in {title}: at most {limit} ASCII letters or digits for a {kind}"
             yield InputError(
-                receiver.where, got, allowed, f"Shorten it or leave {format_name} out of output.formats"
+                receiver.where, got, allowed, f"change it, or omit {format_name} from output.formats"
             )
 
 
@@ -126,11 +125,11 @@ def _start_time(seismograms: Seismograms) -> Any:
 
 
 def to_stream(seismograms: Seismograms) -> Any:
-    """All traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
+    """Return all traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
 
     Raises
     ------
-    MissingPackageError : when ObsPy is not installed.
+    MissingPackageError : ObsPy is not installed.
     """
     _require_obspy("A Stream")
     from obspy import Stream, Trace
@@ -152,12 +151,12 @@ def to_stream(seismograms: Seismograms) -> Any:
 
 
 def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path]:
-    """One file ``NET.STA.mseed`` with three traces for each receiver; returns the files.
+    """Write one file ``NET.STA.mseed`` with three traces per receiver; return the files.
 
     Raises
     ------
-    MissingPackageError : when ObsPy is not installed.
-    OutputError : when nothing has been recorded yet, or the disk is full.
+    MissingPackageError : ObsPy is not installed.
+    OutputError : no sample has been recorded yet, or the disk is full.
     """
     _require_obspy("Writing MiniSEED")
     stream = to_stream(seismograms)
@@ -165,7 +164,7 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
     paths = []
     for index, name in enumerate(seismograms.names):
         path = folder / f"{name}.mseed"
-        # by way of memory: ObsPy loses errors of the file underneath
+        # Files are written through memory, since ObsPy loses errors of the file system.
         content = BytesIO()
         stream[3 * index : 3 * index + 3].write(content, format="MSEED")
         paths.append(_store(path, content))
@@ -173,7 +172,7 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
 
 
 def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
-    """One file ``NET.STA.CHA.sac`` for each component; returns the files.
+    """Write one file ``NET.STA.CHA.sac`` per component; return the files.
 
     Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
     time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
@@ -184,8 +183,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
 
     Raises
     ------
-    MissingPackageError : when ObsPy is not installed.
-    OutputError : when nothing has been recorded yet, or the disk is full.
+    MissingPackageError : ObsPy is not installed.
+    OutputError : no sample has been recorded yet, or the disk is full.
     """
     _require_obspy("Writing SAC")
     from obspy.io.sac import SACTrace

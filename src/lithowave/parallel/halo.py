@@ -255,7 +255,8 @@ class Halo:
             return "none"
         if not self.backend.own_memory:
             if transport in ("peer", "nccl"):
-                raise InputError("compute.transport", f"{transport} requires CUDA devices", "allowed on a CPU: auto, host")
+                got, allowed = f"{transport} requires CUDA devices", "allowed on a CPU: auto, host"
+                raise InputError("compute.transport", got, allowed)
             return "mpi"
         usable = [name for name in ("peer", "nccl", "host") if self.ranks.smallest(float(self._can(name))) > 0]
         if transport == "auto":
@@ -312,7 +313,7 @@ def require_own_device(ranks: Ranks, backend: Any) -> None:
     if backend.shared and os.environ.get(SHARED_DEVICES) != "1":
         devices = len({device for device in users if device[0] == platform.node()})
         raise ResourceError(
-            f"{ranks.local_size} ranks share {devices} CUDA device{'s' * (devices != 1)} of this machine, but each rank needs "
+            f"{ranks.local_size} ranks share {devices} CUDA device{'s' * (devices != 1)}, but each rank needs "
             f"one device. Start at most {devices} ranks per machine, or set compute.backend: cpu."
         )
 

@@ -151,9 +151,8 @@ class MpiRanks(Ranks):
 
     def _give_up(self, step: int, seconds: float) -> None:
         text = (
-            f"no step was completed for {seconds:.0f} s after step {step}: another rank does not respond, or a device hangs. "
-            "The run ends here; lithowave restart resumes it from its last checkpoint. compute.patience sets this time "
-            "limit."
+            f"no step for {seconds:.0f} s after step {step}: another rank does not respond, or a device hangs. "
+            "The run ends here; lithowave restart resumes it from the last checkpoint. compute.patience sets the limit."
         )
         sys.stderr.write(f"rank {self.rank} of {self.size}: error: {text}\n")
         if self._note is not None:
@@ -196,12 +195,12 @@ def make_ranks() -> Ranks:
     if find_spec("mpi4py") is None:
         raise MissingPackageError("mpi4py", "a run on several ranks", "mpi")
     ranks = MpiRanks()
-    told = max((int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()), default=1)
-    if ranks.size < told:
+    started = max((int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()), default=1)
+    if ranks.size < started:
         raise ResourceError(
-            f"{told} processes were started, but each finds only {ranks.size}: this mpiexec belongs to another MPI "
-            "than mpi4py does. Start with the mpiexec of the environment that lithowave is in (lithowave doctor tells "
-            "both), or choose the MPI for mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+            f"{started} processes were started, but each finds only {ranks.size}: this mpiexec and mpi4py use "
+            "different MPI libraries. Use the mpiexec of the environment of lithowave (see lithowave doctor), or "
+            "select the MPI library of mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     if ranks.size == 1:
         return SINGLE_RANK

@@ -31,10 +31,10 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the readers of these formats raise for files that are damaged."""
+"""Exceptions that the readers of these formats raise for damaged files."""
 
 _DEFAULT_FILL = 9.9692e36
-"""A little below the value that NetCDF puts where nothing was written, for floating-point numbers."""
+"""Slightly less than the value that NetCDF stores for missing floating-point values."""
 
 
 AXES = "axes"

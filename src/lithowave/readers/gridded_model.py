@@ -52,7 +52,7 @@ class GriddedModel:
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        """The three axes by name."""
+        """Axes by name."""
         return {"x": self.x, "y": self.y, "z": self.z}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from lithowave.errors import InputError
@@ -12,12 +13,11 @@ from lithowave.run.status import FAILED, FINISHED, LOST, RUNNING, STOPPED, WAITI
 from lithowave.shots.folder import SurveyFolder, is_survey
 
 STATES = (FINISHED, RUNNING, STOPPED, FAILED, LOST, WAITING)
-WORDS = {LOST: "ended without a word"}
 
 
 @dataclass(frozen=True)
 class SurveyState:
-    """How far a survey is. labels : of its shots. alive : whether a process goes through the shots now."""
+    """State and progress of a survey. labels : names of its shots. alive : True if a process runs the shots now."""
 
     directory: Path
     labels: list[str]
@@ -26,18 +26,18 @@ class SurveyState:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Shots in each state."""
+        """Number of shots in each state."""
         states = [shot.state for shot in self.shots]
         return {state: states.count(state) for state in STATES if state in states}
 
     def as_dict(self) -> dict[str, Any]:
-        """All entries, for JSON."""
+        """Return all entries as plain values for JSON."""
         shots = [{"shot": n, "label": label, **shot.as_dict()} for n, (label, shot) in enumerate(self._pairs(), 1)]
         return {"directory": str(self.directory), "alive": self.alive, "counts": self.counts, "shots": shots}
 
     def lines(self) -> list[str]:
         """Return a summary line, then one line per shot; consecutive finished or waiting shots share a line."""
-        counted = ", ".join(f"{count} {WORDS.get(state, state)}" for state, count in self.counts.items())
+        counted = ", ".join(f"{count} {state}" for state, count in self.counts.items())
         lines = [f"{len(self.shots)} shots: {counted}"]
         group: list[str] = []
         previous = ""
@@ -46,12 +46,12 @@ class SurveyState:
             if group and text == previous and shot.state in (FINISHED, WAITING):
                 group.append(label)
                 continue
-            told += _grouped(group, previous)
+            lines += _grouped(group, previous)
             group, previous = [label], text
-        told += _grouped(group, previous)
+        lines += _grouped(group, previous)
         if not self.alive and set(self.counts) - {FINISHED, RUNNING}:
-            told.append("what is not finished goes on with lithowave restart")
-        return told
+            lines.append(f"`lithowave restart {quote(str(self.directory))}` resumes the unfinished shots")
+        return lines
 
     def _pairs(self) -> list[tuple[str, RunState]]:
         return list(zip(self.labels, self.shots, strict=True))
@@ -64,23 +64,23 @@ def _grouped(labels: list[str], text: str) -> list[str]:
 
 
 def state_of(path: str | Path) -> RunState | SurveyState:
-    """How far the run or the survey in a folder is.
+    """Return the state of the run or the survey in a folder.
 
     Raises
     ------
-    InputError : the folder holds neither. OutputError : run.json cannot be read.
+    InputError : the folder contains neither. OutputError : run.json cannot be read.
     """
     path = Path(path)
     if is_survey(path):
         return survey_state(path)
     if not (path / REPORT).is_file():
-        got = "is no run folder: it has no run.json" if path.exists() else "there is no such folder"
-        raise InputError(str(path), got, "expected a folder that lithowave run made")
+        got = "is not a run folder: run.json is missing" if path.exists() else "the folder does not exist"
+        raise InputError(str(path), got, "expected a folder written by lithowave run")
     return run_state(path)
 
 
 def survey_state(path: Path) -> SurveyState:
-    """How far each shot of a survey is."""
+    """Return the state of each shot of a survey."""
     folder = SurveyFolder.open(path)
     states = []
     for shot in folder.index["shots"]:

@@ -1,4 +1,4 @@
-"""Which part of an array of the whole run a rank has: checkpoints are written from these parts and read into them."""
+"""Sections of the arrays of a run on each rank, which checkpoints write and read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Hyperslab:
-    """The part array[first : first + shape] of an array of the run, along its first axes.
+    """Section array[first : first + shape] of an array of the run, along its first axes.
 
     first, shape, whole : of the same length; whole : shape of the array of the run along these axes. Further axes are
-    the same on all ranks. Hyperslabs that different ranks write do not overlap; those that they read may.
+    identical on all ranks. Hyperslabs that different ranks write do not overlap; those that they read may.
     """
 
     first: tuple[int, ...]
@@ -35,7 +35,7 @@ Selection = Hyperslab | RowSelection
 
 @dataclass(frozen=True)
 class ArraySection:
-    """Values of the selected part of an array; for a `RowSelection` values[n] belongs to keys[n]."""
+    """Values of the selected section of an array; for a `RowSelection` values[n] belongs to keys[n]."""
 
     selection: Selection
     values: np.ndarray

@@ -1,4 +1,4 @@
-"""Time in steps: the time step, the sampling, and the clock of the loop."""
+"""Time step, sampling, and the clock of the loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithowave.errors import InputError
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps of a run.
+    """Time steps of a run.
 
     time_step : s.
     limit : largest stable time step, s.
@@ -43,8 +43,8 @@ def make_schedule(
 ) -> Schedule:
     """Choose the time step so that samples fall on steps.
 
-    Without a `time_step`, the largest one is taken that is at most safety * limit and divides the sampling interval.
-    Without a `sampling_interval`, a sample is taken at each step.
+    Without a `time_step`, the result is the largest one that is at most safety * limit and divides the sampling
+    interval. Without a `sampling_interval`, a sample is recorded at each step.
 
     Raises
     ------
@@ -55,8 +55,8 @@ def make_schedule(
         raise InputError(
             "solver.time_step",
             f"{time_step:g} s is above the stability limit of {limit:.6g} s",
-            f"At most {limit:.6g} s",
-            "leave time_step out and the largest stable one is taken",
+            f"allowed: at most {limit:.6g} s",
+            "omit time_step to use the largest stable one",
         )
     step = time_step if time_step is not None else safety * limit
     if sampling_interval is None:
@@ -70,9 +70,9 @@ def make_schedule(
             divisor = math.ceil(sampling_interval / step - 1e-9)
             raise InputError(
                 "output.sampling_interval",
-                f"{sampling_interval:g} s is no multiple of solver.time_step ({step:g} s)",
-                "Samples are taken at whole steps",
-                f"a time_step of {sampling_interval / divisor:.9g} s would do, or leave time_step out",
+                f"{sampling_interval:g} s is not a multiple of solver.time_step ({step:g} s)",
+                "allowed: integer multiples of the time step",
+                f"set solver.time_step to {sampling_interval / divisor:.9g} s, or omit it",
             )
     count = int(math.floor(duration / (every * step) + 1e-6)) + 1
     return Schedule(step, limit, every, max(count, 2))
@@ -80,7 +80,7 @@ def make_schedule(
 
 @dataclass
 class Clock:
-    """The time of the loop.
+    """Time of the loop.
 
     time_step : s. steps : steps of the complete run. step : steps done. stop_reason : why a callback ends the run
     early, else None. interrupted_by : name of the signal that ends the loop before the run is complete, else None.

@@ -1,4 +1,4 @@
-"""The solvers of all ranks as outputs see them: one solver, whose results are whole on the first rank."""
+"""Solver interface for outputs, with results gathered from all ranks on the first rank."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lithowave.solvers.interface import PendingFields, SnapshotGrid, SnapshotSel
 
 
 class GatheredSolver:
-    """The solver of this rank, with results gathered from all ranks: what the loop, recorders and callbacks see.
+    """Solver of this rank for the loop, recorders and callbacks, with results gathered from all ranks.
 
     All ranks must call the same methods in the same order. The results of `receiver_velocities`, `plane` and
-    `largest_velocity`, which are for users' callbacks, are the same on all ranks; `records`, `fields` and `peaks` are
-    whole on the first rank and have no receivers and no points on the others.
+    `largest_velocity`, which are for users' callbacks, are identical on all ranks; `records`, `fields` and `peaks` are
+    complete on the first rank and have no receivers and no points on the others.
 
-    acquisition : the sources and receivers. plan : the discretization of this rank. staggered : see `Solver`.
+    acquisition : sources and receivers. plan : discretization of this rank. staggered : see `Solver`.
     """
 
     def __init__(self, solver: Solver, ranks: Ranks, acquisition: Acquisition) -> None:
@@ -29,8 +29,8 @@ class GatheredSolver:
         self.staggered, self.acquisition = solver.staggered, acquisition
         self._points: dict[SnapshotGrid, np.ndarray] = {}
         self._slots = 0  # records of the present block, those fetched early included
-        self._early: list[PendingFields] = []  # parts of the present block that were fetched before it was complete
-        self._fetched = 0  # records in these parts
+        self._early: list[PendingFields] = []  # sections of the present block that were fetched before it was complete
+        self._fetched = 0  # records in these sections
 
     def advance(self, step: int) -> None:
         """See `Solver`."""
@@ -75,7 +75,7 @@ class GatheredSolver:
         if axis not in ("x", "y", "z") or unknown:
             raise InputError(
                 "GatheredSolver.plane", f"axis {axis!r}, fields {', '.join(map(repr, fields))}",
-                "Allowed: axis x, y or z; fields velocity, stress, pressure",
+                "allowed: axis x, y or z; fields velocity, stress, pressure",
             )  # fmt: skip
         grid = self.snapshot_grid(PlaneSelection(SnapshotPlane(**{axis: float(coordinate)}), stride))
         values = self.ranks.broadcast(self.fields(grid, tuple(fields)).wait())
@@ -90,7 +90,7 @@ class GatheredSolver:
         self._early = []
 
     def record(self, slot: int) -> None:
-        """See `Solver`; the slots of a block are filled one after the other.
+        """See `Solver`; the slots of a block are filled sequentially.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class GatheredSolver:
         self._slots = slot + 1
 
     def records(self, count: int) -> PendingFields:
-        """Return the first `count` records as `Solver` does, but of all receivers: (count, n_receivers, ...)."""
+        """Return the first `count` records as `Solver` does, for all receivers: (count, n_receivers, ...)."""
         parts = self._early
         if count > self._fetched:
             parts = [*parts, self._gathered(self.solver.records(count - self._fetched))]
@@ -115,7 +115,7 @@ class GatheredSolver:
         return PendingFields(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
 
     def _summed(self, numbers: np.ndarray, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What ranks have of a receiver adds up, in their order."""
+        """Return the sum of the contributions of all ranks to each receiver, in rank order."""
         gathered = self.ranks.gather((numbers, own))
         receivers = len(self.acquisition.receivers) if gathered is not None else 0
         found = {}
@@ -131,7 +131,7 @@ class GatheredSolver:
         return self.solver.snapshot_grid(selection)
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
-        """Fields at all points of the grid: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
+        """Return fields on the entire grid: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
         coming, points = self.solver.fields(snapshot, names), self.snapshot_points(snapshot)
 
         def finish(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -144,12 +144,12 @@ class GatheredSolver:
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `Solver`; of this rank."""
-        if snapshot not in self._points:  # they are asked for with every snapshot
+        if snapshot not in self._points:  # requested for every snapshot
             self._points[snapshot] = self.solver.snapshot_points(snapshot)
         return self._points[snapshot]
 
     def local_fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> tuple[np.ndarray, PendingFields]:
-        """Numbers of the points of the grid that this rank has, and fields there, as of `Solver`; not gathered."""
+        """Return the indices of this rank's points of the grid, and fields there, as `Solver` does; not gathered."""
         return self.snapshot_points(snapshot), self.solver.fields(snapshot, names)
 
     def start_peaks(self) -> None:
@@ -161,7 +161,7 @@ class GatheredSolver:
         self.solver.update_peaks()
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """``x``, ``y``, and ``velocity`` and ``displacement`` (3, ny, nx): horizontal, vertical, total."""
+        """Return ``x``, ``y``, and ``velocity`` and ``displacement`` (3, ny, nx): horizontal, vertical, total."""
         own = self.solver.peaks()
         gathered = self.ranks.gather(own)
         if gathered is None:
@@ -174,25 +174,25 @@ class GatheredSolver:
         return found
 
     def largest_velocity(self) -> float:
-        """See `Solver`; of all ranks."""
+        """See `Solver`; the maximum over all ranks."""
         return self.ranks.largest(self.solver.largest_velocity())
 
     def diagnose(self) -> str:
-        """See `Solver`; by the rank with the largest velocity."""
+        """See `Solver`; from the rank with the largest velocity."""
         found = self.ranks.all_gather((self.solver.largest_velocity(), self.solver.diagnose()))
         return max(found, key=lambda one: one[0] if math.isfinite(one[0]) else math.inf)[1]
 
 
 @dataclass(frozen=True)
 class PlaneSelection:
-    """The points of a plane on which a solver gives fields, as `SnapshotSelection`."""
+    """Points of a plane on which a solver returns fields, as a `SnapshotSelection`."""
 
     plane: SnapshotPlane
     stride: int
 
 
 def _joined(parts: list[PendingFields]) -> PendingFields:
-    """Blocks of records, one after the other, as one block."""
+    """Return consecutive blocks of records as one block."""
 
     def finish(_: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         blocks = [part.wait() for part in parts]
@@ -202,7 +202,7 @@ def _joined(parts: list[PendingFields]) -> PendingFields:
 
 
 def _spread(parts: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
-    """Values (n, ...) at points of a snapshot grid of this shape, from each rank; not a number where nobody has one."""
+    """Return values (n, ...) of all ranks on a snapshot grid of this shape; NaN at points that no rank has."""
     values = parts[0][1]
     whole = np.full((math.prod(shape), *values.shape[1:]), np.nan, values.dtype)
     for points, own in parts:

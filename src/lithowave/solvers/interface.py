@@ -1,4 +1,4 @@
-"""What the time loop, the outputs and the dry run know of a numerical method: nothing but this."""
+"""Interface of a numerical method for the time loop, the outputs and the dry run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SnapshotGrid:
-    """A regular set of points on which a method can give its fields.
+    """Regular set of points on which a method returns its fields.
 
     origin : (x, y, z) of the first point, m. spacing : m, along x, y, z. shape : number of points along x, y, z; a
     plane has one point along its normal.
@@ -34,21 +34,21 @@ class SnapshotGrid:
 
 @dataclass(frozen=True)
 class PendingFields:
-    """Arrays that a device still has to hand over.
+    """Field arrays whose device-to-host copy is still in progress.
 
-    parts : what the backend's `fetch` gave, by name. finish : makes the result of the arrays.
+    parts : results of the backend's `fetch`, by name. finish : function that computes the result from the arrays.
     """
 
     parts: dict[str, Any]
     finish: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
     def wait(self) -> dict[str, np.ndarray]:
-        """The result, once it is there."""
+        """Return the result after the copies have finished."""
         return self.finish({name: part.wait() for name, part in self.parts.items()})
 
 
 class PlaneCoordinates(Protocol):
-    """A plane normal to an axis: one of the coordinates is given, m, the others are None."""
+    """Plane normal to an axis: one of the coordinates is a value in m, the others are None."""
 
     @property
     def x(self) -> float | None: ...
@@ -59,7 +59,7 @@ class PlaneCoordinates(Protocol):
 
 
 class SnapshotSelection(Protocol):
-    """The points of a snapshot: on a plane, or with None in the volume; every stride-th along each axis."""
+    """Points of a snapshot: on a plane, or with None in the volume; every stride-th along each axis."""
 
     @property
     def plane(self) -> PlaneCoordinates | None: ...
@@ -68,11 +68,11 @@ class SnapshotSelection(Protocol):
 
 
 class Plan(Protocol):
-    """A discretization, known before anything is allocated; of several ranks each has its own, for its part.
+    """Discretization of a simulation, before any allocation; each rank has the plan of its subdomain.
 
-    unit : what rates count, ``points`` or ``elements``. memory_hint : advice on how to reduce the memory of a run, an
+    unit : unit of rates, ``points`` or ``elements``. memory_hint : advice on how to reduce the memory of a run, an
     imperative sentence without its period. schedule, unit_total, unit_count, snapshot_point_count, summary and lines
-    describe the whole run; bytes are those of this rank.
+    describe the entire run; bytes are those of this rank.
     """
 
     schedule: Schedule
@@ -81,40 +81,40 @@ class Plan(Protocol):
 
     @property
     def unit_total(self) -> int:
-        """Points (or elements) of the grid or mesh."""
+        """Number of points (or elements) of the grid or mesh."""
 
     @property
     def unit_count(self) -> int:
-        """Points (or elements) that one step updates; rates count these."""
+        """Number of points (or elements) that one step updates, the unit of rates."""
 
     def memory_bytes(self, backend: Backend | None = None) -> int:
-        """Bytes that the solver's arrays will take, with what a backend adds to them."""
+        """Return the bytes of the solver's arrays, including the padding of a backend."""
 
     def plan_bytes(self) -> int:
-        """Bytes of main memory that the plan itself holds as long as the run lasts."""
+        """Return the bytes of main memory that the plan occupies during the run."""
 
     def state_bytes(self) -> int:
-        """Bytes of what `Solver.state` gives."""
+        """Return the bytes of `Solver.state`."""
 
     def setup_bytes(self) -> int:
-        """Bytes of main memory that making the arrays takes for a while, wherever they are."""
+        """Return the bytes of main memory temporarily required to create the arrays, on any device."""
 
     def sampling_bytes(self, simulation: Simulation) -> int:
-        """Bytes of what reading receivers, snapshots and peaks takes beside the records themselves."""
+        """Return the bytes required for reading receivers, snapshots and peaks, in addition to the records."""
 
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
-        """Points of one snapshot of a selection."""
+        """Return the number of points of one snapshot of a selection."""
 
     def summary(self) -> dict[str, Any]:
-        """What `check --json` and run.json keep: names, numbers, and units in the names.
+        """Return the entries of `check --json` and run.json: names (with units) and values.
 
         All methods have ``method``, ``degrees_of_freedom``, ``faces``, ``time_step_s``, ``time_step_limit_s``,
         ``time_step_limited_by``, ``points_per_wavelength``, ``points_per_wavelength_at``, ``steps``,
-        ``sampling_interval_s`` and ``memory_bytes``; the rest is the method's own.
+        ``sampling_interval_s`` and ``memory_bytes``; further entries depend on the method.
         """
 
     def lines(self) -> list[tuple[str, str]]:
-        """What `check` prints of the plan: name and value."""
+        """Return the lines that `check` prints about the plan: name and value."""
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """Return one sentence for each point in which this discretization may be less accurate than the user expects.
@@ -124,17 +124,17 @@ class Plan(Protocol):
         """
 
     def instability_causes(self) -> list[str]:
-        """What, beside the time step, may make a run of this method unstable, and what to try."""
+        """Return likely causes of an instability in addition to the time step, with remedies."""
 
 
 class Solver(Protocol):
-    """The arrays of one run, or of one rank's part of it, and its step.
+    """Arrays of one run, or of one rank's subdomain, and the time step.
 
-    A package's `Solver(plan, simulation, backend, halo)` exchanges what neighbouring ranks need by `halo`. What is read
-    is of this rank; `gathered.GatheredSolver` makes whole results of it.
+    A package's `Solver(plan, simulation, backend, halo)` exchanges data with neighboring ranks by `halo`. Readings are
+    those of this rank; `gathered.GatheredSolver` gathers them.
 
-    staggered : whether stress and strain are those of half a step before the velocities. receiver_numbers : of the
-    receivers that `records` tells of.
+    staggered : True if stress and strain are those of half a step before the velocities. receiver_numbers : indices of
+    the receivers in `records`.
     """
 
     plan: Plan
@@ -142,67 +142,67 @@ class Solver(Protocol):
     receiver_numbers: np.ndarray
 
     def advance(self, step: int) -> None:
-        """From step to step + 1."""
+        """Advance from step to step + 1."""
 
     def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
-        """What the weights of this rank represent of the sources and receivers of the description."""
+        """Return the sources and receivers that the weights of this rank represent."""
 
     def facts(self) -> dict[str, Any]:
-        """What run.json is to say beyond the plan: the error of rounded numbers of the material."""
+        """Return the entries of run.json in addition to the plan: errors of quantized material."""
 
     def start_records(self, capacity: int, stress: bool) -> None:
-        """Make room on the device for `capacity` records of the receivers."""
+        """Allocate space on the device for `capacity` records of the receivers."""
 
     def record(self, slot: int) -> None:
-        """Keep velocity and, if asked for, stress at the receivers."""
+        """Store velocity and, on request, stress at the receivers."""
 
     def records(self, count: int) -> PendingFields:
-        """The first records: ``velocity`` (count, n, 3) m/s, ``stress`` (count, n, 6) Pa, of the n receivers in
-        `receiver_numbers`; what several ranks have of one receiver adds up.
+        """Return the first records: ``velocity`` (count, n, 3) m/s, ``stress`` (count, n, 6) Pa, of the n receivers in
+        `receiver_numbers`; the contributions of several ranks to one receiver add up.
 
-        Records taken from now on do not touch these.
+        Later records do not change these.
         """
 
     def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
-        """The points that a snapshot selection (a plane, a volume, a stride) stands for; the same on all ranks."""
+        """Return the points of a snapshot selection (a plane, a volume, a stride); identical on all ranks."""
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
-        """Numbers, x fastest, of the points of a snapshot grid that this rank has; each is on one rank at most."""
+        """Return the indices, x fastest, of this rank's points of a snapshot grid; each is on at most one rank."""
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
-        """Fields at the n points in `snapshot_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
+        """Return fields at n `snapshot_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""
 
     def start_peaks(self) -> None:
-        """From now on keep the peaks of velocity and displacement at the surface."""
+        """Start to compute the peaks of velocity and displacement at the surface."""
 
     def update_peaks(self) -> None:
-        """Take the present velocities into the peaks; once for each step."""
+        """Update the peaks with the present velocities; called once per step."""
 
     def peaks(self) -> dict[str, np.ndarray]:
-        """``x``, ``y`` of the whole surface; ``points`` (n,), numbers, x fastest, of those that this rank has; their
+        """Return ``x``, ``y`` of the global surface; ``points`` (n,), indices, x fastest, of this rank's points; their
         ``velocity`` and ``displacement`` (3, n): horizontal, vertical, total."""
 
     def largest_velocity(self) -> float:
-        """Largest |component| anywhere, m/s; infinite if a value is infinite or NaN."""
+        """Return the largest |component| of the velocity, m/s; infinite if a value is infinite or NaN."""
 
     def diagnose(self) -> str:
-        """Where the fields are largest and what the material is there: for the report of an instability."""
+        """Return the location of the largest fields and the material there, for the report of an instability."""
 
     def state(self) -> dict[str, ArraySection]:
-        """All arrays that determine the future, by name, as far as this rank alone has them."""
+        """Return all arrays that determine later steps, by name, as sections that only this rank owns."""
 
     def state_selections(self) -> dict[str, Selection]:
-        """What `restore` wants, by name: with what this rank has beside others, too."""
+        """Return the selections that `restore` requires, by name, including sections that other ranks also have."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state. state : values at `state_selections`, whatever number of ranks wrote them."""
+        """Resume from a state. state : values at `state_selections`, for any number of ranks that wrote them."""
 
 
 class BenchTask(Protocol):
-    """One measurement of `lithowave bench`.
+    """Measurement of `lithowave bench`.
 
-    case : its name; ``run`` is that of a whole run. name : case, size and order or degree, for messages. simulation :
-    the experiment of a whole run.
+    case : its name; ``run`` is that of an entire run. name : case, size and order or degree, for messages. simulation :
+    simulation of an entire run.
     """
 
     method: str
@@ -213,16 +213,16 @@ class BenchTask(Protocol):
     simulation: Simulation
 
     def entries(self) -> dict[str, Any]:
-        """What the record says of the case: ``size``, ``order`` or ``degree``, and the like."""
+        """Return the entries of the benchmark record about the case: ``size``, ``order`` or ``degree``, and others."""
 
     def step_bytes(self) -> float:
-        """Bytes that one step must move in memory."""
+        """Return the bytes that one step must move in memory."""
 
     def memory_bytes(self, measured: dict[str, Any]) -> int:
-        """Bytes of the arrays of what was measured."""
+        """Return the bytes of the measured arrays."""
 
     def measure(self) -> tuple[float, dict[str, Any]]:
-        """Seconds of a step, and what else the record tells."""
+        """Return the seconds per step, and further entries of the record."""
 
     def measure_bare(self) -> tuple[float, dict[str, Any]]:
-        """The same of the bare kernels on the grid of a whole run; where there is such a case."""
+        """Return the same for only the interior kernels on the grid of an entire run, if there is such a case."""

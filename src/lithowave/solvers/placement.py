@@ -1,4 +1,4 @@
-"""Checks of the positions and weights with which a solver represents sources and receivers."""
+"""Checks of the positions and weights by which a solver represents sources and receivers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOMENT, FORCE = slice(0, 6), slice(6, 9)
 
 @dataclass
 class Placement:
-    """The sources and receivers of a solver on one rank.
+    """Sources and receivers of a solver on one rank.
 
-    receivers : (receivers,) share of each receiver that this rank has. totals : (sources, 9) moment tensor (xx, yy, zz,
-    xy, xz, yz), N m, and force, N, that the weights of this rank represent. acts : (sources,) whether a weight acts on
-    a value that is free to change. fluid : (sources,) whether only the isotropic part of a moment tensor acts. inexact
-    : (sources,) whether the weights need not sum to the force, since a velocity vanishes nearby.
+    receivers : (receivers,) fraction of each receiver that this rank has. totals : (sources, 9) moment tensor (xx, yy,
+    zz, xy, xz, yz), N m, and force, N, that the weights of this rank represent. acts : (sources,) True if a weight acts
+    on a value that is free to change. fluid : (sources,) True if only the isotropic part of a moment tensor acts.
+    inexact : (sources,) True if the weights may not sum to the force, since a velocity vanishes nearby.
     """
 
     receivers: np.ndarray
@@ -34,18 +34,18 @@ class Placement:
 
     @classmethod
     def empty(cls, receiver_count: int, source_count: int) -> Placement:
-        """A rank without sources and receivers."""
+        """Return the placement of a rank without sources and receivers."""
         flags = (np.zeros(source_count, bool) for _ in range(3))
         return cls(np.zeros(receiver_count), np.zeros((source_count, 9)), *flags)
 
     def summed(self, ranks: Ranks) -> Placement:
-        """The sum over all ranks, which call this method together."""
+        """Return the sum over all ranks (collective call)."""
         numbers = (ranks.total(array) for array in (self.receivers, self.totals))
         return Placement(*numbers, *(ranks.total(one.astype(int)) > 0 for one in (self.acts, self.fluid, self.inexact)))
 
 
 def check_placement(placement: Placement, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> None:
-    """Compare the placement on all ranks with the description.
+    """Compare the placement on all ranks with the simulation file.
 
     Raises
     ------
@@ -54,8 +54,8 @@ def check_placement(placement: Placement, sources: Sequence[PointSource], receiv
     """
     if len(placement.receivers) != len(receivers) or len(placement.totals) != len(sources):
         raise SelfCheckError(
-            f"the solver has {len(placement.totals)} sources and {len(placement.receivers)} receivers, the description "
-            f"{len(sources)} and {len(receivers)}."
+            f"the solver has {len(placement.totals)} sources and {len(placement.receivers)} receivers, the simulation "
+            f"file {len(sources)} and {len(receivers)}."
         )
     wrong = np.flatnonzero(~(np.abs(placement.receivers - 1.0) <= TOLERANCE))
     if wrong.size:
@@ -76,7 +76,7 @@ def check_placement(placement: Placement, sources: Sequence[PointSource], receiv
 
 
 def expected_totals(sources: Sequence[PointSource]) -> np.ndarray:
-    """Moment tensors and forces of the description, (sources, 9)."""
+    """Return the moment tensors and forces of the simulation file, (sources, 9)."""
     found = np.zeros((len(sources), 9))
     for row, source in zip(found, sources, strict=True):
         row[MOMENT if source.force is None else FORCE] = source.moment if source.force is None else source.force

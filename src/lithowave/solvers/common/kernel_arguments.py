@@ -1,4 +1,4 @@
-"""The arguments of kernels by name: each method has one table of argument lists for the CPU and the CUDA version."""
+"""Arguments of kernels by name: each method has one table of argument lists for the CPU and the CUDA version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about material layers that are thinner than the spacing of a grid; thicknesses of layers."""
+"""Warnings about material layers thinner than the grid spacing; thicknesses of layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest value of a field, of which a kernel computes partial maxima."""
+"""Maximum of a field, from partial maxima that a kernel computes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PARTS = 1024
 
 
 class PartialMaxima:
-    """Partial maxima on a device. parts : (PARTS,), to be filled by a kernel."""
+    """Partial maxima on a device. parts : (PARTS,), filled by a kernel."""
 
     def __init__(self, backend: Any) -> None:
         self._backend, self.parts = backend, backend.zeros(PARTS)

@@ -1,4 +1,4 @@
-"""Estimates of the memory of a run that are known before its mesh is built."""
+"""Estimates of the memory of a run before its mesh is generated."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 class MemoryEstimate:
     """Lower bounds of the memory of all ranks together.
 
-    plan_bytes : of the plan, in main memory. array_bytes : of the arrays of the solver. hint : `memory_hint` of the
-    plan.
+    plan_bytes : bytes of the plan, in main memory. array_bytes : bytes of the arrays of the solver. hint :
+    `memory_hint` of the plan.
     """
 
     plan_bytes: int
@@ -20,9 +20,9 @@ class MemoryEstimate:
 
 
 def file_elements(path: str | Path, element_bytes: int) -> int:
-    """Return the number of elements that a mesh file holds at least. element_bytes : in the file, at most.
+    """Return a lower bound of the elements in a mesh file. element_bytes : maximum bytes per element in the file.
 
-    A file that cannot be read holds none; the reader reports the error.
+    The bound is zero for a file that cannot be read; the reader reports the error.
     """
     try:
         return Path(path).stat().st_size // element_bytes

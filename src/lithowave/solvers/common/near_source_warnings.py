@@ -1,4 +1,4 @@
-"""Warnings where receivers, or the surface, are so near to a source that its near field is not resolved there."""
+"""Warnings about receivers, or the surface, close to a source, where its near field is not resolved."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SMALL = 0.02  # error up to which there is no warning
 
 @dataclass(frozen=True)
 class NearSourceErrors:
-    """Errors of seismograms near a source, measured below a free surface, with explosions and, in grids, with
-    the worst of double couples.
+    """Errors of seismograms near a source, measured below a free surface, with explosions and, in grids, with the worst
+    of double couples.
 
-    distances : to the nearest source in grid spacings or elements, rising. errors : relative L2 norms. unit : of the
-    distances, plural. key : of the description, for a length of one unit.
+    distances : ascending, to the nearest source in grid spacings or elements. errors : relative L2 norms. unit : unit
+    of the distances, plural. key : key of the simulation file for a length of one unit.
     """
 
     distances: tuple[float, ...]
@@ -49,8 +49,8 @@ def near_source_warnings(
 
     Parameters
     ----------
-    size : grid spacing, or size of the elements, at each source (sources,), m; infinite where it is not known.
-    top : height of the surface, m, where there is no topography.
+    size : grid spacing, or size of the elements, at each source (sources,), m; infinite if unknown.
+    top : elevation of the surface, m, without topography.
     """
     sources = simulation.acquisition.source_positions
     if not len(sources):
@@ -73,17 +73,17 @@ def near_source_warnings(
     ratio, count = distances[worst] / size[worst], int((errors > SMALL).sum())
     others = f" ({count:,} of {len(sources):,} sources are as near to a receiver)" if count > 1 else ""
     resolved = ratio > known.distances[0]
-    told = "the near field is not resolved there"
+    error = "the near field is not resolved there"
     if resolved:
-        told = f"estimated error there {errors[worst]:.0%}, more where a double couple radiates little"
+        error = f"estimated error there {errors[worst]:.0%}, more where a double couple radiates little"
     return [
         f"sources[{worst}]: {names[worst]} is at a distance of {distances[worst]:.4g} m, {ratio:.2g} {known.unit} of "
-        f"{size[worst]:.4g} m{others}; {told}. Records farther away are not affected. Use "
+        f"{size[worst]:.4g} m{others}; {error}. Records farther away are not affected. Use "
         f"{known.key}: {distances[worst] / known.enough:.3g} or less for an error below {SMALL:.0%}."
     ]
 
 
 def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
-    """Return the height (n,), m, of the surface above positions (n, 3), m; `top` where there is no topography."""
+    """Return the elevation (n,), m, of the surface above positions (n, 3), m; `top` without topography."""
     surface = None if simulation.domain is None else simulation.domain.surface
     return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])

@@ -1,4 +1,4 @@
-"""What `check` tells of a plan in the same words for all methods, from the entries of its summary."""
+"""Lines of `check` about a plan that are common to all methods, from the entries of its summary."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ Line = tuple[str, str]
 
 
 def face_line(summary: dict[str, Any], more: str = "") -> Line:
-    """The faces by name; more : how they absorb."""
+    """Return the faces by name; more : type of absorption."""
     return "faces", ", ".join(f"{face} {kind}" for face, kind in summary["faces"].items()) + more
 
 
 def resolution_line(summary: dict[str, Any]) -> Line:
-    """Points in the shortest wavelength, and where they are fewest."""
+    """Return the minimum points per shortest wavelength, and where."""
     name = "points per wavelength"
     if summary["points_per_wavelength"] is None:
-        return name, "unknown: solver.max_frequency is not given"
+        return name, "unknown: solver.max_frequency is not set"
     slowest = summary["points_per_wavelength_at"]
     place = where_text(slowest["place"])
     return name, f"{summary['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s {place}"
 
 
 def time_lines(summary: dict[str, Any]) -> list[Line]:
-    """The time step, what limits it, and the number of steps."""
+    """Return the time step, its limit, and the number of steps."""
     step, limited = summary["time_step_s"], summary["time_step_limited_by"]
     fraction = step / summary["time_step_limit_s"]
     place = where_text(limited["place"])
@@ -34,5 +34,5 @@ def time_lines(summary: dict[str, Any]) -> list[Line]:
 
 
 def where_text(place: str) -> str:
-    """A place within a sentence."""
+    """Return a location as part of a sentence."""
     return place if place == "everywhere" else f"in {place}"

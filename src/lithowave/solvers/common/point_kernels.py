@@ -1,4 +1,4 @@
-"""Parts of kernels over points that all methods share, on the CPU."""
+"""Kernels over points that all methods share, on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def count_step(row):
 
 @row
 def raise_peaks(peaks, place, east, north, up):
-    """Raise the horizontal, vertical and total peak, peaks (3, places), of a place to those of this vector."""
+    """Raise the horizontal, vertical and total peak, peaks (3, places), of a location to those of this vector."""
     horizontal = east * east + north * north
     peaks[0, place] = max(peaks[0, place], np.sqrt(horizontal))
     peaks[1, place] = max(peaks[1, place], abs(up))

@@ -10,7 +10,7 @@ from lithowave.solvers.common.kernel_arguments import ArgumentTable, named_argum
 
 WARP = 32  # threads
 BLOCK = (256,)
-FEW = (64,)  # threads of a block where a thread has much to do
+FEW = (64,)  # threads of a block for kernels with much work per thread
 
 
 class KernelLauncher:
@@ -51,7 +51,7 @@ class KernelLauncher:
 
 
 class PointKernels(KernelLauncher):
-    """Kernels over points that all methods on elements have, in one source.
+    """Kernels over points that all element methods have, in one source.
 
     file : name of the source.
     """

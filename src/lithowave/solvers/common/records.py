@@ -31,7 +31,7 @@ class Records:
 
     @property
     def array(self) -> Any:
-        """The array that is being filled."""
+        """Array that is being filled."""
         return self._arrays[self.filling]
 
     def seek(self, slot: int) -> None:

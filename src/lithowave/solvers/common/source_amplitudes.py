@@ -1,4 +1,4 @@
-"""Amplitudes of sources at coming time steps, computed in blocks of steps and copied to the device."""
+"""Amplitudes of sources at future time steps, computed in blocks of steps and copied to the device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class SourceAmplitudes:
 
     Parameters
     ----------
-    functions : one callable for each source, t (s) -> amplitude.
+    functions : one callable per source, t (s) -> amplitude.
     time_step : s.
-    shift : in steps; 0.5 for what acts half a step later.
+    shift : in steps; 0.5 for sources that act half a step later.
     """
 
     def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
@@ -42,7 +42,7 @@ class Amplitudes(Protocol):
 
 
 class AmplitudeTable:
-    """The present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
+    """Present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
 
     def __init__(self, backend: Any, amplitudes: Amplitudes, columns: int) -> None:
         self._backend, self._amplitudes = backend, amplitudes
@@ -54,7 +54,7 @@ class AmplitudeTable:
 
 
 class AmplitudeRow:
-    """The row of the present step in tables of amplitudes, which kernels increment at the end of the step.
+    """Row of the present step in tables of amplitudes, which kernels increment at the end of the step.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class AmplitudeRow:
         self.array = backend.zeros((1,), np.int64)
 
     def begin(self, step: int, count: int = 1) -> None:
-        """Prepare `count` steps from `step` on, all in one block."""
+        """Prepare `count` steps from `step`, all in one block."""
         if step != self._next or step % BLOCK == 0:
             self._backend.assign(self.array, np.array([step % BLOCK]))
             for table in self._tables:
@@ -86,8 +86,8 @@ def upload_entries(
 
     Parameters
     ----------
-    target : (entries,), index of what a source acts on.
-    weight : (entries, ...), what it adds there for an amplitude of one.
+    target : (entries,), index of the value on which a source acts.
+    weight : (entries, ...), change of this value for an amplitude of one.
     owner : (entries,), column of the amplitude.
 
     Returns

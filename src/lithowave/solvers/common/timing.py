@@ -1,4 +1,4 @@
-"""How long kernels take: the loops in which everything is timed, for predictions (`check`) and for `bench`."""
+"""Timing of kernels for predictions (`check`) and for `bench`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 REPEATS = 7
-SHORTEST = 2e-3  # s, of what is timed at once: waiting for a device takes some microseconds
+SHORTEST = 2e-3  # s, per measurement: waiting for a device takes some microseconds
 DEVICE_SECONDS = 0.5  # of the device's time for a rate
 FEWEST_CALLS = 5
-RECORDS = 64  # kept on the device by `Steps`; further ones replace them
+RECORDS = 64  # stored on the device by `Steps`; further ones replace them
 
 
 def best_time(function: Callable[[], object], repeats: int = 3, minimum: float = 0.0) -> float:
-    """Shortest wall time of a call, s, after one call that warms up; calls go on until `minimum` seconds are spent."""
+    """Return the shortest wall time of a call, s, after one warm-up call; calls are repeated for `minimum` seconds."""
     function()
     shortest, spent, done = math.inf, 0.0, 0
     while done < repeats or spent < minimum:
@@ -29,7 +29,7 @@ def best_time(function: Callable[[], object], repeats: int = 3, minimum: float =
 
 
 def mean_time(function: Callable[[], object], backend: Any, calls: int) -> float:
-    """Mean time of so many calls, s, between which the device has no pause."""
+    """Return the mean time of `calls` calls without a pause of the device, s."""
     backend.synchronize()
     begin = time.perf_counter()
     for _ in range(calls):
@@ -39,9 +39,9 @@ def mean_time(function: Callable[[], object], backend: Any, calls: int) -> float
 
 
 def typical_time(function: Callable[[], object], backend: Any) -> float:
-    """Median time of a call, s: a run will not see only the best moments of the machine.
+    """Return the median time of a call, s, which represents a run better than the minimum.
 
-    What is timed ends when the device has done it. The first calls compile, and load a graph where there are graphs.
+    The time includes the completion of work on the device. The first calls compile kernels and load graphs.
     """
     warm = min(mean_time(function, backend, 1) for _ in range(3))
     calls = min(100, math.ceil(SHORTEST / max(warm, 1e-9)))
@@ -49,7 +49,7 @@ def typical_time(function: Callable[[], object], backend: Any) -> float:
 
 
 def call_time(function: Callable[[], object], backend: Any, minimum: float = 0.0) -> float:
-    """Time of a call for a rate, s: the shortest on a CPU; on a device the mean of many without a pause."""
+    """Return the time of a call for a rate, s: the minimum on a CPU; on a device the mean of many without a pause."""
     if not backend.own_memory:
         return best_time(function, FEWEST_CALLS, minimum)
     mean_time(function, backend, 3)  # graphs are captured in the second call
@@ -58,7 +58,7 @@ def call_time(function: Callable[[], object], backend: Any, minimum: float = 0.0
 
 
 class Steps:
-    """Each call is the next step of a solver, and a record if wanted."""
+    """Next step of a solver on each call, and a record on request."""
 
     def __init__(self, solver: Any, recording: bool = False) -> None:
         self.solver, self.recording, self.done = solver, recording, 0

@@ -1,5 +1,5 @@
 """Discontinuous Galerkin elements on tetrahedra, in one explicit step of arbitrary order (ADER), with local time
-steps."""
+stepping (LTS)."""
 
 from lithowave.solvers.discontinuous_galerkin.estimate import estimate_memory
 from lithowave.solvers.discontinuous_galerkin.measure import predict_loop_time

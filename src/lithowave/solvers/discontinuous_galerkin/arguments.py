@@ -1,13 +1,13 @@
-"""The argument lists of the kernels, one for the twins of both devices.
+"""Argument lists of the kernels, shared by their CPU and CUDA versions.
 
-coefficients : of all blocks, as `BlockLayout` has them: of the state at the end of the step under way without what its
-faces add to it (see `element_kernels`). own : u, what an element compares with what its neighbours send,
-averages over its step. even, odd : (slots, 3, width), w, what elements send, averages over steps of an even and of an
-odd number; two, since elements of one step read and write in no order. elastic, faces : numbers of the blocks of one
-kind (see `riemann`), from block `kind_first` on. neighbor, second : see `Links`. cluster : of each block.
-tick : steps of cluster 0 so far, at least modulo twice those of a step of the run. pending : whether a step is under
-way. traces : (n, 2) slots of what goes to other ranks or comes from them, and the cluster by whose steps it is in even
-or odd: the higher one of both sides. buffer : of a message, 3 x modes numbers of each trace.
+coefficients : of all blocks, arranged by `BlockLayout`: the state at the end of the current step without the
+contributions of its faces (see `element_kernels`). own : u, which an element subtracts from the received w, averages
+over its step. even, odd : (slots, 3, width), w, which elements send, averages over steps of an even and of an odd
+index; there are two arrays because elements of one step read and write in no fixed order. elastic, faces : coefficients
+of the blocks of one kind (see `riemann`), from block `kind_first`. neighbor, second : see `Links`. cluster : cluster of
+each block. tick : steps of cluster 0 so far, at least modulo twice those of a step of the run. pending : True while a
+step is in progress. traces : (n, 2) slots of the traces exchanged with other ranks, and the cluster whose step index
+selects even or odd: the higher one of both sides. buffer : of a message, 3 x modes values per trace.
 """
 
 from __future__ import annotations

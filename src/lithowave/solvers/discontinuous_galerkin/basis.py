@@ -1,8 +1,8 @@
 r"""Orthonormal polynomials on the reference tetrahedron and its faces (Dubiner 1991), and exact quadrature there.
 
-The reference tetrahedron has the corners (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1); the reference triangle (0, 0),
-(1, 0), (0, 1). A basis of convergence order O holds all polynomials of degree O - 1 and less, sorted by degree, so that
-a derivative of the first B_d functions needs only functions before them.
+The reference tetrahedron has the corners (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1); the reference triangle (0, 0), (1,
+0), (0, 1). A basis of convergence order O contains all polynomials up to degree O - 1, sorted by degree, so that a
+derivative of the first B_d functions needs only functions before them.
 
 .. math::
     \phi_{pqr} \propto (1-y-z)^p P_p\!\left(\tfrac{2x}{1-y-z} - 1\right)
@@ -21,18 +21,18 @@ ORDERS = (2, 3, 4, 5, 6, 7)
 
 
 def mode_count(order: int) -> int:
-    """Functions of a basis in a tetrahedron: all polynomials of degree order - 1 and less; 0 for order 0."""
+    """Return the number of functions in a tetrahedron: all polynomials up to degree order - 1; 0 for order 0."""
     return order * (order + 1) * (order + 2) // 6
 
 
 def face_mode_count(order: int) -> int:
-    """Functions of a basis on a face."""
+    """Return the number of functions on a face."""
     return order * (order + 1) // 2
 
 
 @lru_cache
 def modes(order: int) -> tuple[tuple[int, int, int], ...]:
-    """(p, q, r) of each function."""
+    """Return (p, q, r) of each function."""
     return tuple(
         (degree - q - r, q, r) for degree in range(order) for r in range(degree + 1) for q in range(degree - r + 1)
     )
@@ -40,12 +40,12 @@ def modes(order: int) -> tuple[tuple[int, int, int], ...]:
 
 @lru_cache
 def face_modes(order: int) -> tuple[tuple[int, int], ...]:
-    """(p, q) of each function on a face."""
+    """Return (p, q) of each function on a face."""
     return tuple((degree - q, q) for degree in range(order) for q in range(degree + 1))
 
 
 def jacobi(n: int, alpha: float, u: np.ndarray, scale: np.ndarray | float = 1.0) -> np.ndarray:
-    """scale^n P_n^(alpha, 0)(u / scale): a polynomial in both, where scale is 0 too."""
+    """Return scale^n P_n^(alpha, 0)(u / scale): a polynomial in both, also for scale = 0."""
     before, present = np.zeros_like(u), np.ones_like(u)
     for k in range(n):
         if k == 0:
@@ -59,7 +59,7 @@ def jacobi(n: int, alpha: float, u: np.ndarray, scale: np.ndarray | float = 1.0)
 
 
 def basis_values(order: int, points: np.ndarray) -> np.ndarray:
-    """phi_k at points (n, 3): (functions, n). Complex points are allowed."""
+    """Return phi_k at points (n, 3): (functions, n). Complex points are allowed."""
     x, y, z = np.asarray(points).T
     values = []
     for p, q, r in modes(order):
@@ -70,13 +70,13 @@ def basis_values(order: int, points: np.ndarray) -> np.ndarray:
 
 
 def basis_gradients(order: int, points: np.ndarray) -> np.ndarray:
-    """d phi_k / d x_c at points (n, 3): (3, functions, n), by complex steps, exact to rounding."""
+    """Return d phi_k / d x_c at points (n, 3): (3, functions, n), by complex steps, exact up to round-off."""
     points, step = np.asarray(points, float), 1e-60
     return np.array([basis_values(order, points + 1j * step * axis).imag / step for axis in np.eye(3)])
 
 
 def face_values(order: int, points: np.ndarray) -> np.ndarray:
-    """psi_m at points (n, 2) of the reference triangle: (functions, n)."""
+    """Return psi_m at points (n, 2) of the reference triangle: (functions, n)."""
     s, t = np.asarray(points, float).T
     return np.array(
         [
@@ -93,7 +93,7 @@ def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tetrahedron_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (count^3, 3) and weights of a rule on the reference tetrahedron, exact to degree 2 count - 3."""
+    """Return points (count^3, 3) and weights on the reference tetrahedron, exact to degree 2 count - 3."""
     points, weights = _gauss(count)
     a, b, z = (axis.ravel() for axis in np.meshgrid(points, points, points, indexing="ij"))
     wa, wb, wz = (axis.ravel() for axis in np.meshgrid(weights, weights, weights, indexing="ij"))
@@ -102,7 +102,7 @@ def tetrahedron_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def triangle_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (count^2, 2) and weights of a rule on the reference triangle, exact to degree 2 count - 2."""
+    """Return points (count^2, 2) and weights on the reference triangle, exact to degree 2 count - 2."""
     points, weights = _gauss(count)
     a, t = (axis.ravel() for axis in np.meshgrid(points, points, indexing="ij"))
     wa, wt = (axis.ravel() for axis in np.meshgrid(weights, weights, indexing="ij"))

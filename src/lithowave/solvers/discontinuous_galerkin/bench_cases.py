@@ -1,13 +1,13 @@
-"""What `lithowave bench` measures of the discontinuous Galerkin method: steps of a box without sources and receivers.
+"""Benchmarks of the discontinuous Galerkin method: steps of a box without sources and receivers.
 
-`global` : all elements with one time step, isotropic, a material of its own in each element. `anisotropic` : the same
-with all moduli, only if asked for. `local` : a mesh out of which a body of faster waves is cut, with local time steps;
-the rate counts updates of elements, and the record tells what the same mesh needs with one time step. All have a free
-surface and absorb at the five other sides.
+`global` : all elements with one time step, isotropic, with a separate material in each element. `anisotropic` : the
+same with all moduli, only on request. `local` : a mesh with a fast ellipsoid inside and local time stepping; the rate
+counts element updates, and the record states the time of the same mesh with one time step. All have a free surface and
+absorb at the five other sides.
 
-The limit of a step is the memory bandwidth over the bytes that must move: coefficients are read and written, the traces
-that an element keeps and those that its neighbours send are read, and both are written; the elastic law and the numbers
-of the faces are read, with a slot number of 4 bytes for each face.
+The lower bound of a step's time is the memory traffic divided by the memory bandwidth: coefficients are read and
+written, the traces stored by an element and those sent by its neighbors are read, and both are written; the elastic law
+and the coefficients of the faces are read, with a slot index of 4 bytes per face.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["CASES", "OPTIONS", "ORDERS", "SMALLEST_SIZE", "USUAL_CASES", "make_t
 def make_tasks(
     backend: Any, cases: Iterable[str], sizes: Iterable[Shape] | None, orders: Iterable[int] = (5,)
 ) -> Iterator[DiscontinuousGalerkinTask]:
-    """A task for each size (cubes of twelve elements along x, y, z), order and case."""
+    """Yield a task for each size (cubes of twelve elements along x, y, z), order and case."""
     for shape, order, case in itertools.product(sizes or [None], orders, cases):
         usual = (LOCAL_SIZES if case == "local" else SIZES)[backend.name]
         counts = shape or usual_size(backend, order, case, usual)
@@ -54,20 +54,20 @@ def make_tasks(
 
 
 def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
-    """Return cubes along x, y and z: `counts`, or fewer if they would not fit into the memory."""
+    """Return cubes along x, y and z: `counts`, or fewer if they do not fit into the memory."""
     sample = synthetic_plan((SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic")
     return affordable_size(backend, sample, counts, SMALLEST_SIZE, IN_A_CUBE)
 
 
 def element_bytes(order: int, value_bytes: int, anisotropic: bool) -> int:
-    """Bytes that the update of an element must move, by the model above."""
+    """Return the bytes that the update of an element must move, by the model in the module docstring."""
     traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
     law, faces = LAW_NUMBERS[anisotropic], 4 * FACE_NUMBERS[anisotropic]
     return value_bytes * (2 * QUANTITIES * mode_count(order) + traces + law + faces) + 4 * 4
 
 
 def operations(order: int) -> int:
-    """Multiplications and additions of the update of an isotropic element, with entries that are not zero alone."""
+    """Return the multiplications and additions per update of an isotropic element, for nonzero entries only."""
     reference = make_reference(order)
     products = sum(int((trace != 0).sum()) for trace in reference.traces) * 2 * QUANTITIES
     for rows, columns in zip(reference.levels[1:-1], reference.levels, strict=False):
@@ -78,13 +78,13 @@ def operations(order: int) -> int:
 
 @dataclass(frozen=True)
 class DiscontinuousGalerkinTask(ElementTask):
-    """One measurement: a case on a box of cubes."""
+    """Measurement of a case on a box of cubes."""
 
     method, order_name, cells = "discontinuous_galerkin", "order", " cubes"
 
     @cached_property
     def plan(self) -> DiscontinuousGalerkinPlan:
-        """The box."""
+        """Plan of the box."""
         return synthetic_plan(
             self.shape, self.order, self.backend.precision, anisotropic=self.case == "anisotropic",
             cut=self.case == "local",
@@ -95,12 +95,12 @@ class DiscontinuousGalerkinTask(ElementTask):
         return super().entries() | {"clusters": self.plan.clustering.sizes}
 
     def step_bytes(self) -> float:
-        """Bytes that one step must move."""
+        """Return the bytes that one step must move."""
         anisotropic = self.case == "anisotropic"
         return self.plan.unit_count * element_bytes(self.order, self.plan.value_bytes, anisotropic)
 
     def measure(self) -> tuple[float, Record]:
-        """Seconds of a step; of local ones also how they compare with one time step."""
+        """Return the seconds per step; with LTS also the comparison with one time step."""
         seconds = self._seconds(self.plan)
         told: Record = {}
         if self.case != "anisotropic":
@@ -109,7 +109,7 @@ class DiscontinuousGalerkinTask(ElementTask):
             told |= self.backend.peak_facts(rate)
         if self.case == "local":
             plan, clustering = self.plan, self.plan.clustering
-            # As many steps as cluster 0 takes, which all elements take with one time step.
+            # The same number of steps as cluster 0, which all elements take with one time step.
             limit = Schedule(clustering.shortest, clustering.schedule.limit, 10, 2)
             even = replace(plan, clustering=single_cluster(plan.limits, limit))
             faster = self._seconds(even) * clustering.ticks / seconds

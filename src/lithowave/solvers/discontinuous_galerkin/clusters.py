@@ -1,8 +1,8 @@
-"""Local time steps: clusters of elements whose time steps are powers of two of the shortest.
+"""Local time stepping: clusters of elements whose time steps are powers of two of the shortest.
 
-An element of cluster c steps 2^c times as far as one of cluster 0; elements at a face are of the same cluster or of
-neighbouring ones (Breuer, Heinecke & Bader 2016, IPDPS, 854-863). All meet at the steps of the largest cluster, which
-are the steps of the run.
+The step of an element of cluster c is 2^c times that of cluster 0; elements at a face belong to the same cluster or to
+adjacent ones (Breuer, Heinecke & Bader 2016, IPDPS, 854-863). All clusters are synchronized at the steps of the largest
+one, which are the steps of the run. A *tick* is a step of cluster 0.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.solvers.clock import Schedule, make_schedule
 
-MAX_CLUSTERS = 9  # as many steps of cluster 0 as amplitudes are computed at a time
-MIN_GAIN = 1.2  # times fewer element updates than with one time step: local ones are then used by default
-STEPS_BETWEEN_SAMPLES = 40  # of the largest step in the period of max_frequency, where nothing else asks for samples
+MAX_CLUSTERS = 9  # steps of cluster 0 for which amplitudes are computed at a time
+MIN_GAIN = 1.2  # minimum reduction of element updates for using LTS by default
+STEPS_BETWEEN_SAMPLES = 40  # largest step in periods of max_frequency, unless outputs require samples
 
 
 @dataclass(frozen=True)
 class Clustering:
     """Clusters and their time steps.
 
-    schedule : of the run; its step is that of the largest cluster. shortest : time step of cluster 0, s. cluster :
-    (elements,) of each element of this rank, and behind them of the elements across shared faces. gain : times fewer
-    updates than if all elements took the largest step stable for all. totals : elements of all ranks in each cluster;
-    None: all are here.
+    schedule : schedule of the run, with the step of the largest cluster. shortest : time step of cluster 0, s. cluster
+    : (elements,) of each element of this rank, then of the elements across shared faces. gain : factor by which LTS
+    reduces the updates, compared with the largest step stable for all. totals : elements of all ranks in each cluster;
+    None on one rank.
     """
 
     schedule: Schedule
@@ -53,20 +53,20 @@ class Clustering:
         return list(self.totals) if self.totals is not None else self.own_sizes(len(self.cluster))
 
     def own_sizes(self, count: int) -> list[int]:
-        """Elements in each cluster, of the first `count`: those of this rank."""
+        """Return the elements in each cluster among the first `count`: those of this rank."""
         return np.bincount(self.cluster[:count], minlength=self.count).tolist()
 
     @property
     def updates(self) -> int:
-        """Updates of elements in a step of the run, of all ranks."""
+        """Element updates in a step of the run, of all ranks."""
         return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))
 
 
 def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
-    """Clusters, some made smaller, so that neighbours differ by one at most.
+    """Return clusters, some of them lowered, so that those of neighbors differ by at most one.
 
-    cluster : of this rank's elements; those across shared faces follow in what is returned. neighbors : (elements, 4),
-    -1 for none. shared : with other ranks.
+    cluster : of this rank's elements; those across shared faces are appended in the result. neighbors : (elements, 4),
+    -1 for none. shared : faces shared with other ranks.
     """
     shared = SharedFaces() if shared is None else shared
     own = cluster.copy()
@@ -86,20 +86,20 @@ def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: Shar
 
 
 def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
-    """The largest cluster, below `most`, that each element's largest stable time step allows."""
+    """Return the largest cluster, below `most`, that each element's largest stable time step allows."""
     levels = np.floor(np.log2(limits / shortest) + 1e-9)
     return np.clip(levels, 0, most - 1).astype(np.int64)
 
 
 def single_cluster(limits: np.ndarray, schedule: Schedule, shared: SharedFaces | None = None) -> Clustering:
-    """All elements in one cluster."""
+    """Return a clustering with all elements in one cluster."""
     shared = SharedFaces() if shared is None else shared
     cluster = np.zeros(len(limits) + shared.count, np.int64)
     return Clustering(schedule, schedule.time_step, cluster, 1.0, _totals(cluster[: len(limits)], 1, shared))
 
 
 def _totals(own: np.ndarray, count: int, shared: SharedFaces) -> tuple[int, ...] | None:
-    """Elements of all ranks in each of so many clusters; None where all are on one."""
+    """Return the elements of all ranks in each of `count` clusters; None on one rank."""
     if shared.ranks.size == 1:
         return None
     return tuple(shared.ranks.total(np.bincount(own, minlength=count)).tolist())
@@ -116,13 +116,14 @@ def make_clusters(
     max_frequency: float | None,
     shared: SharedFaces | None = None,
 ) -> Clustering:
-    """The clusters with the fewest updates of elements.
+    """Return the clusters with the fewest element updates.
 
     Parameters
     ----------
     limits : largest stable time step of each element of this rank, s. neighbors : (elements, 4), -1 for none. duration,
-    safety, time_step, sampling_interval : as of `make_schedule`; a time_step is that of cluster 0. local : whether to
-    have more than one cluster; None: where it pays. shared : with other ranks, whose clusters are those of one mesh.
+    safety, time_step, sampling_interval : as for `make_schedule`; a time_step is that of cluster 0. local : True allows
+    several clusters; None: if the gain is at least MIN_GAIN. shared : faces shared with other ranks, whose clusters are
+    those of one mesh.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def make_clusters(
         totals = _totals(cluster[: len(limits)], most, shared)
         sizes = np.array(totals or np.bincount(cluster, minlength=most))
         if not sizes[0] or not sizes[-1]:
-            continue  # fewer clusters do the same
+            continue  # fewer clusters give the same gain
         gain = count / everywhere.time_step * shortest / float((sizes * 0.5 ** np.arange(most)).sum())
         if found is None or gain > found.gain * (1 + 1e-9):
             found = Clustering(schedule, shortest, cluster, gain, totals)
@@ -161,9 +162,9 @@ def _candidates(
     interval: float | None,
     max_frequency: float | None,
 ) -> Iterator[tuple[Schedule, float]]:
-    """Schedules and time steps of cluster 0 worth trying: for each number of clusters the longest step that fits.
+    """Return candidate schedules and time steps of cluster 0: the longest possible step for each number of clusters.
 
-    ends : the smallest and the largest of the largest stable time steps, s.
+    ends : minimum and maximum of the largest stable time steps, s.
     """
     shortest = time_step or safety * ends[0]
     longest = safety * ends[1]

@@ -1,11 +1,11 @@
-// The step of blocks of elements: see element_kernels.py. A warp has one quantity of all elements, a lane all modes
-// of one quantity of one element, in registers; quantities meet in shared memory.
+// The step of blocks of elements: see element_kernels.py. A warp computes one quantity of all elements, a lane all
+// modes of one quantity of one element, in registers; quantities are exchanged through shared memory.
 //
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
-// COLUMN: values from row to row of traces in shared memory; WORKERS: warps that work on faces.
-// ORDER, ANISOTROPIC; MIXED: some neighbours are in other clusters; BLOCKS: that a multiprocessor should hold;
-// DIRECTIONS (1 or 3), FACES (2 or 4): how many go through shared memory at once; AT_ONCE: turns of the work on faces
-// whose numbers a thread reads at once.
+// COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
+// ORDER, ANISOTROPIC; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor; DIRECTIONS (1 or
+// 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the work on faces whose coefficients
+// a thread reads in one pass.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -17,7 +17,7 @@ typedef REAL real;
 constexpr int THREADS = LANES * QUANTITIES;
 constexpr int MODES = Reference::modes, FACE = Reference::face_modes, WIDTH = (FACE + 3) / 4 * 4;
 constexpr int SLOT = VELOCITIES * WIDTH;
-constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // lanes that a trace takes at a face
+constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // lanes of a trace at a face
 constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
 constexpr int TURNS = ROWS * FACES / WORKERS;
 constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
@@ -33,11 +33,11 @@ struct Fields {
     real *own, *even, *odd;
     const real *elastic, *faces;
     const int *neighbor, *second;
-    int block, place;  // of the block among all, and among those of its kind
+    int block, place;  // index of the block among all, and among those of its kind
     int count;         // steps of the block's cluster so far
 };
 
-// The element and face of a turn in which a warp and its lanes work on faces, and the mode on it.
+// Element and face of a turn in which a warp and its lanes process faces, and the mode on it.
 struct Turn {
     int element, face, row;
 
@@ -48,18 +48,18 @@ struct Turn {
         face = pair / ROWS;
     }
 
-    // Of the quantity 0 in shared memory; the others follow at FACE * COLUMN.
+    // Quantity 0 in shared memory; the others follow at FACE * COLUMN.
     __device__ __forceinline__ int column() const {
         return (face * QUANTITIES * FACE + (row < FACE ? row : 0)) * COLUMN + element;
     }
 };
 
-// What neighbours sent less what the elements kept goes through the elastic law of the faces into shared memory.
+// Apply the elastic law of the faces to the difference of received and stored traces, into shared memory.
 template <int first_face>
 __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
     const int before = f.count - 1;
-    int from[TURNS];  // slots; with other clusters twice that and the parity of what is wanted
+    int from[TURNS];  // slots; with other clusters twice that and the parity to read
 #pragma unroll
     for (int turn = 0; turn < TURNS; turn++) {
         const Turn t(turn);
@@ -112,14 +112,14 @@ __device__ __forceinline__ void lift(real (&q)[MODES], const real* shared) {
             add_row<Reference::Trace1, Reference::Odd, m>(q, y, y);
         }
         if constexpr (first_face + FACES == 4) {
-            // The matrices of faces 2 and 3 are the same but for the sign of odd modes.
+            // The matrices of faces 2 and 3 are equal except for the sign of odd modes.
             const real x = own[(2 - first_face) * NEXT + m * COLUMN], y = own[(3 - first_face) * NEXT + m * COLUMN];
             add_row<Reference::Trace2, Reference::Odd, m>(q, x + y, x - y);
         }
     });
 }
 
-// The coefficients of a block, complete if a step is under way.
+// Coefficients of a block, completed if a step is in progress.
 __device__ __forceinline__ void load_complete(
     real (&q)[MODES], const real* from, const Fields& f, int pending, real* shared)
 {
@@ -148,7 +148,7 @@ __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
 #pragma unroll
         for (int j = 0; j < 3; j++) law[c][j] = numbers[(quantity * 9 + c * 3 + j) * LANES];
 #else
-    // Of a normal stress lambda and 2 mu, of a shear stress mu with the two axes exchanged, of a velocity 1 / rho.
+    // lambda and 2 mu for a normal stress, mu with the two axes exchanged for a shear stress, 1 / rho for a velocity.
     const real lambda = numbers[9 * LANES], mu = numbers[10 * LANES];
     const int along_x = quantity == 3 ? 1 : quantity == 4 ? 2 : 0;
     const int along_y = quantity == 3 ? 0 : quantity == 5 ? 2 : 1;
@@ -174,14 +174,14 @@ __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
 #endif
 }
 
-// The quantities whose derivatives this warp's quantity needs.
+// Quantities whose derivatives this warp's quantity needs.
 __device__ __forceinline__ int source(int j) {
     const int quantity = threadIdx.x / LANES;
     if (quantity < STRESSES) return STRESSES + j;
     return j == quantity - STRESSES ? j : quantity + j - STRESSES + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
 }
 
-// Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1).
+// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1).
 template <int level, int count>
 __device__ __forceinline__ void next_term(
     real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared)
@@ -239,8 +239,8 @@ __device__ __forceinline__ void next_term(
 #endif
 }
 
-// The Taylor terms from `level` + 1 on: total : Q with all of them, written to `to` as soon as they are done; mean,
-// half : averages over the step and its first half.
+// Taylor terms from `level` + 1: total : Q with all of them, written to `to` as soon as they are complete; mean, half :
+// averages over the step and its first half.
 template <int level, int count>
 __device__ __forceinline__ void predict(
     const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
@@ -264,7 +264,7 @@ __device__ __forceinline__ void predict(
     }
 }
 
-// Averages on FACES faces go to shared memory.
+// Write averages on FACES faces to shared memory.
 template <int first_face>
 __device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* shared) {
     real* const own = shared + threadIdx.x / LANES * FACE * COLUMN + threadIdx.x % LANES;
@@ -284,7 +284,7 @@ __device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* sh
     });
 }
 
-// Keep and send what elements bring to FACES faces. early : of the first half of the step, after the whole of it.
+// Store and send traces of elements at FACES faces. early : those of the first half of the step, after the full step.
 template <int first_face, bool early>
 __device__ __forceinline__ void send(const Fields& f, const real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
@@ -301,7 +301,7 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared) {
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
             const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
-            if (t.row >= WIDTH) continue;  // what no mode has is written too: memory takes whole sectors
+            if (t.row >= WIDTH) continue;  // padding is also written: memory transfers entire sectors
             real kept[3], sent[3];
             numbers[i].sides(shared + t.column(), FACE * COLUMN, kept, sent);
             real* to = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;

@@ -1,4 +1,4 @@
-r"""The step of the elements on the CPU: the readable specification.
+r"""Element updates on the CPU: the readable specification.
 
 Within an element Q(x, t) = sum of Q_k(t) phi_k(x): stress and velocity, nine quantities (`materials.STRESS`, then v).
 A step of length T is (Käser & Dumbser 2006, GJI 166, 855-877, in strong form)
@@ -9,16 +9,15 @@ A step of length T is (Käser & Dumbser 2006, GJI 166, 855-877, in strong form)
 
 The Taylor terms D^d are the predictor (Cauchy-Kovalewski), K_c and R_f the matrices of `reference`, A_c the elastic law
 (`riemann.elastic_matrices`), and F_f the difference between the flux at the face and the element's own, from the
-averages over the step of what both sides bring there. `riemann` has the formulas: each element keeps u for itself and
-sends w.
+averages of both sides over the step. `riemann` has the formulas: each element stores u and sends w.
 
-`step` does the second half of one step and the first half of the next: it adds what the faces bring, with which Q is
-complete, and predicts. Between two calls Q lacks its faces; `complete` gives blocks as they are with them.
+`step` performs the second half of one step and the first half of the next: it adds the contributions of the faces,
+which completes Q, and predicts. Between two calls Q lacks these contributions; `complete` returns blocks with them.
 
-Where neighbours step half as often, an element sends them the mean of its two steps, and they send it both halves of
-theirs (`element_layout`).
+To neighbors that step half as often, an element sends the mean of its two steps, and they send both halves of theirs
+(`element_layout`).
 
-All arrays hold `lanes` elements side by side as their fastest index.
+All arrays have `lanes` elements as their fastest index.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_N
 Q = U(QUANTITIES)
 VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the velocities
 TOGETHER = QUANTITIES  # quantities for which an entry of a matrix is loaded once
-PIECES = 64  # of the blocks that threads take
+PIECES = 64  # of the blocks that threads process
 
 
 @lru_cache
 def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """Taylor terms of a block: adds those from the first on to Q, and gives their means over a step and its half."""
+    """Return a function that adds Taylor terms to Q of a block and computes their means over a step and its half."""
     own_row = row_of("predictor", order, anisotropic, precision)
     reference = make_reference(order)
     L = U(LANES[precision])
@@ -55,7 +54,7 @@ def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..
     mix = make_elastic_law(anisotropic, precision)
 
     def make_level(d: int) -> Callable[..., None]:
-        """The Taylor terms from D^d to D^(d + 1), and all further ones."""
+        """Return a function for the Taylor terms from D^d to D^(d + 1), and all further ones."""
         if d == order - 1:
 
             @row_of("no level", order, anisotropic, precision)
@@ -109,14 +108,14 @@ def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..
 
 @lru_cache
 def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
-    """What the derivatives do to the quantities, for one mode of all lanes."""
+    """Return the function that applies the elastic law to derivatives of the quantities, for one mode of all lanes."""
     own_row = row_of("elastic law", anisotropic, precision)
     L = U(LANES[precision])
     sources = tuple(tuple(U(s) * L for s in row) for row in SOURCES)
 
     @own_row
     def isotropic(x, i, span, out, o, law, at, factor):
-        """law : d xi_c / d x_i times the time step (9), lambda, mu, 1 / rho."""
+        """Apply d xi_c / d x_i times the time step (9), lambda, mu, 1 / rho."""
         for w in range(L):
             a, b, c = i + w, i + span + w, i + span + span + w
             g = at + w
@@ -148,7 +147,7 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
 
     @own_row
     def any_law(x, i, span, out, o, law, at, factor):
-        """law : [quantity, direction, source] of `riemann.elastic_matrices`, times the time step."""
+        """Apply [quantity, direction, source] of `riemann.elastic_matrices`, times the time step."""
         for q in range(Q):
             first, second, third = sources[q]
             g = at + q * U(9) * L
@@ -164,7 +163,7 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
 
 @lru_cache
 def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """What an element keeps and sends of its trace at a face, and what a jump does to it; see `riemann`."""
+    """Return functions for the stored and sent traces at a face, and for the flux of a jump; see `riemann`."""
     own_row = row_of("face laws", order, anisotropic, precision)
     L, FACE = U(LANES[precision]), U(make_reference(order).face_count)
     PART = FACE * L
@@ -214,7 +213,7 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
 
     @own_row
     def product(numbers, g, x, y, z):
-        """Of the symmetric matrix (xx, yy, zz, xy, xz, yz) at g and a vector."""
+        """Return the product of the symmetric matrix (xx, yy, zz, xy, xz, yz) at g and a vector."""
         xx, yy, zz = numbers[g], numbers[g + L], numbers[g + U(2) * L]
         xy, xz, yz = numbers[g + U(3) * L], numbers[g + U(4) * L], numbers[g + U(5) * L]
         return xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z
@@ -248,7 +247,7 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
 
 @lru_cache
 def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """What faces bring to a block, and what a block sends through them."""
+    """Return functions for the contributions of faces to a block, and for its sent traces."""
     own_row = row_of("faces", order, anisotropic, precision)
     reference = make_reference(order)
     lanes = LANES[precision]
@@ -292,7 +291,7 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
 
     @own_row
     def correct(q, b, block, own, even, odd, numbers, at, neighbor, second, count, jump, trace):
-        """Add what the faces bring; count : steps of the block's cluster so far, with the one that begins."""
+        """Add the contributions of the faces; count : steps of the block's cluster so far, with the new one."""
         before = count - 1
         for f in range(U(4)):
             kept = (block * U(4) + f) * SLOT * L
@@ -313,7 +312,7 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
 
     @own_row
     def send(block, own, even, odd, numbers, at, second, count, mean, half, halves, jump, sent, trace):
-        """Keep and send the averages over the step that begins."""
+        """Store and send the averages over the step that begins."""
         parity, slow_parity = count & 1, (count >> 1) & 1
         for f in range(U(4)):
             kept = (block * U(4) + f) * SLOT * L
@@ -346,7 +345,7 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
 
 @lru_cache
 def make_step(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """`step` for blocks of this order, isotropic ones or any others."""
+    """Return `step` for blocks of this order, isotropic or anisotropic."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
@@ -391,7 +390,7 @@ def make_step(order: int, anisotropic: bool, precision: str) -> Callable[..., No
 
 @lru_cache
 def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """`complete` for blocks of this order, isotropic ones or any others."""
+    """Return `complete` for blocks of this order, isotropic or anisotropic."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
@@ -403,7 +402,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
         coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, blocks, tick, pending, out,
         out_first,
     ):  # fmt: skip
-        """out[out_first + n] : coefficients of blocks[n], as they are when the step under way is complete."""
+        """Set out[out_first + n] to the coefficients of blocks[n] at the end of the current step."""
         q, kept, evens, odds, whole = coefficients.ravel(), own.ravel(), even.ravel(), odd.ravel(), out.ravel()
         numbers, to, links = faces.ravel(), neighbor.ravel(), second.ravel()
         for n in prange(len(blocks)):
@@ -422,8 +421,8 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
 
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
-    """`step(anisotropic, mixed)` and `complete(anisotropic, mixed)` give kernels; `layout` is the arrangement, and
-    `pack_faces` arranges numbers of faces (places, 4, c)."""
+    """Return a dictionary: `step(anisotropic, mixed)` and `complete(anisotropic, mixed)` return kernels; `layout` is
+    the arrangement, and `pack_faces` arranges coefficients of faces (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed: make_step(order, anisotropic, precision),

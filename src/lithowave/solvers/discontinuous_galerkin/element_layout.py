@@ -1,9 +1,9 @@
-"""How elements lie in memory: in blocks of as many as a device works on side by side, by kind and by cluster.
+"""Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.
 
-Elements of one kind that are worked on alike stand together: isotropic ones, and those that are anisotropic or have an
-anisotropic neighbour; and of each those whose neighbours all are in the same cluster, and the others; and of each of
-these the outer ones, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
-cluster, so that at any moment those whose step begins are the first blocks of the group.
+Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
+neighbor; among each those whose neighbors are all in the same cluster, and the others; and among each of these the
+outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by cluster,
+so that at any time those whose step begins are the first blocks of the group.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
 GPU_LANES = 32  # and on a GPU: those of a warp
 PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
 
-# How an element's neighbour at a face steps: as often, half as often, twice as often.
+# Step of an element's neighbor at a face: as often, half as often, twice as often.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """How a device arranges numbers of blocks.
+    """Arrangement of the values of blocks on a device.
 
-    lanes : elements in a block. mode_major : coefficients are [block, mode, quantity, lane], as on a CPU; on a GPU
+    lanes : elements in a block. mode_major : True for coefficients [block, mode, quantity, lane], as on a CPU; on a GPU
     [block, quantity, mode, lane].
     """
 
@@ -35,19 +35,19 @@ class BlockLayout:
     mode_major: bool
 
     def trace_width(self, face_modes: int) -> int:
-        """Numbers kept for a component of a trace."""
+        """Return the number of values stored for a component of a trace."""
         return -(-face_modes // 4) * 4
 
     def packed(self, values: np.ndarray) -> np.ndarray:
-        """Numbers (places, c) of elements as (blocks, c, lanes)."""
+        """Arrange values (slots, c) of elements as (blocks, c, lanes)."""
         return np.ascontiguousarray(values.reshape(-1, self.lanes, values.shape[1]).swapaxes(1, 2))
 
     def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
-        """Shape of the coefficients of so many blocks."""
+        """Return the shape of the coefficients of this many blocks."""
         return (blocks, *((modes, QUANTITIES) if self.mode_major else (QUANTITIES, modes)), self.lanes)
 
     def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
-        """Indices (3, face modes) in the flattened traces that elements keep; see `element_kernels` for a CPU."""
+        """Return indices (3, face modes) in the flattened stored traces; see `element_kernels` for a CPU."""
         width = self.trace_width(face_modes)
         component, mode = np.arange(3)[:, None], np.arange(face_modes)
         if not self.mode_major:
@@ -56,20 +56,20 @@ class BlockLayout:
         return ((block * 4 + face) * 3 * width + component * face_modes + mode) * self.lanes + lane
 
     def of_host(self, values: np.ndarray) -> np.ndarray:
-        """Coefficients (blocks * lanes, quantities, modes) as a device has them."""
+        """Arrange coefficients (blocks * lanes, quantities, modes) as on the device."""
         split = values.reshape(-1, self.lanes, *values.shape[1:])
         return np.ascontiguousarray(split.transpose(0, 3, 2, 1) if self.mode_major else split.transpose(0, 2, 3, 1))
 
     def to_host(self, values: np.ndarray) -> np.ndarray:
-        """The inverse of `of_host`."""
+        """Invert `of_host`."""
         split = values.transpose(0, 3, 2, 1) if self.mode_major else values.transpose(0, 3, 1, 2)
         return split.reshape(-1, *split.shape[2:])
 
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks that are worked on alike: first; ends : behind those of each cluster, (clusters,); anisotropic : itself
-    or a neighbour; mixed : a neighbour is of another cluster; outer : a neighbour is on another rank."""
+    """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
+    a neighbor; mixed : a neighbor is in another cluster; outer : a neighbor is on another rank."""
 
     first: int
     ends: tuple[int, ...]
@@ -79,15 +79,16 @@ class Group:
 
     @property
     def end(self) -> int:
-        """Behind the last block."""
+        """Index after the last block."""
         return self.ends[-1]
 
 
 @dataclass(frozen=True)
 class ElementLayout:
-    """Places of the elements.
+    """Slots of the elements.
 
-    slots : element at each place, -1 for none. place : of each element. groups. block_cluster : of each block.
+    slots : element in each slot, -1 for none. place : slot of each element. groups. block_cluster : cluster of each
+    block.
     """
 
     layout: BlockLayout
@@ -102,7 +103,7 @@ class ElementLayout:
         return len(self.block_cluster)
 
     def of_elements(self, values: np.ndarray, some: slice = slice(None)) -> np.ndarray:
-        """Numbers of elements (elements, ...) at the places `some`; 0 where there is no element."""
+        """Return values of elements (elements, ...) in the slots `some`; 0 for an empty slot."""
         slots = self.slots[some]
         found = values[np.maximum(slots, 0)]
         found[slots < 0] = 0
@@ -112,10 +113,10 @@ class ElementLayout:
 def make_arrangement(
     layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
 ) -> ElementLayout:
-    """Places of elements, of which those in each group and cluster stand in their own order.
+    """Assign slots to elements; those in each group and cluster retain their order.
 
-    neighbors : (elements, 4), -1 for none; those of other ranks have numbers behind the own elements. cluster,
-    anisotropic : of each element, those of other ranks included. clusters : how many there are at least.
+    neighbors : (elements, 4), -1 for none; those of other ranks have indices after the own elements. cluster,
+    anisotropic : of each element, those of other ranks included. clusters : minimum number of clusters.
     """
     there, elements = neighbors >= 0, len(neighbors)
     own_cluster = cluster[:elements]
@@ -145,12 +146,12 @@ def make_arrangement(
 
 @dataclass(frozen=True)
 class Links:
-    """Where the faces of all places find what their neighbours sent; a slot holds one trace.
+    """Slots from which the faces of elements read their neighbors' traces; a slot holds one trace.
 
-    neighbor : (places, 4), slot that the neighbour at a face writes; that of zeros where there is none. second :
-    (places, 4), 4 times the slot of a second half plus how the neighbour steps: where it steps faster this element
-    writes there what it sends in the second half of its step, where it steps slower the neighbour does. What neighbours
-    on other ranks wrote is brought into slots of their own. slots : their number, that of zeros included, which is the
+    neighbor : (element slots, 4), slot that the neighbor at a face writes; the slot of zeros without a neighbor. second
+    : (element slots, 4), 4 times the slot of a second half plus the step of the neighbor: if it steps faster, this
+    element writes there the trace of the second half of its step; if it steps slower, the neighbor does. Traces
+    received from other ranks have separate slots. slots : number of slots, including the slot of zeros, which is the
     last one.
     """
 
@@ -160,7 +161,7 @@ class Links:
 
 
 def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.ndarray) -> Links:
-    """neighbors : (elements, 4), 4 x neighbour + its local face, -1 for none; cluster : as of `make_arrangement`."""
+    """Return links. neighbors : (elements, 4), 4 x neighbor + its local face, -1 for none; cluster : of each."""
     slots, elements = arrangement.slots, len(arrangement.place)
     remote = len(cluster) - elements
     held = slots >= 0
@@ -171,7 +172,7 @@ def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.nd
     own_cluster = np.where(held, cluster[np.maximum(slots, 0)], 0)[:, None]
     step = np.where(there, cluster[element] - own_cluster, 0)
     relation = np.select([step > 0, step < 0], [SLOWER, FASTER], ALIKE)
-    # Slots: of all faces of all places; of second halves; of the faces across shared ones, and of their second halves.
+    # Slots: all faces of all elements; second halves; faces across shared ones, and their second halves.
     writers = np.flatnonzero(relation.ravel() == FASTER)
     first_remote = 4 * len(slots) + len(writers)
     far = element >= elements

@@ -1,4 +1,4 @@
-"""The memory of a run with discontinuous Galerkin elements, estimated before the mesh is built."""
+"""Memory of a discontinuous Galerkin run, estimated before the mesh is generated."""
 
 from __future__ import annotations
 

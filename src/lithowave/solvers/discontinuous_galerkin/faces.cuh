@@ -1,4 +1,4 @@
-// What elements send and keep at a face, and what a jump does: see riemann.py. One point of a trace at a time.
+// Sent and stored traces of elements at a face, and the flux of a jump: see riemann.py. One point of a trace at a time.
 #pragma once
 
 #include "vectors.cuh"
@@ -14,7 +14,7 @@ struct IsotropicFace {
         a = four[0], b = four[1], c = four[2], d = four[3];
     }
 
-    // flux[q * step] : what the jump (x, y, z) of w - u does to the quantities.
+    // flux[q * step] : flux of the quantities for the jump (x, y, z) of w - u.
     __device__ __forceinline__ void jump(real x, real y, real z, real* flux, int step) const {
         real normal = b.x * (a.x * x + a.y * y + a.z * z);
         x = a.w * x + normal * a.x, y = a.w * y + normal * a.y, z = a.w * z + normal * a.z;

@@ -1,4 +1,4 @@
-"""How the kernels are launched on a CUDA device.
+"""Launches of the kernels on a CUDA device.
 
 The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 """
@@ -25,12 +25,12 @@ PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
 LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
-WORKERS = 8  # warps of a block that work on faces
+WORKERS = 8  # warps of a block that process faces
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
-# By precision and order: blocks that a multiprocessor should hold at least, which bounds the registers of a thread (one
-# less with local time steps, which need more); directions of derivatives and faces that go through shared memory at
-# once; turns of the work on faces whose numbers are read at once.
+# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread (one less with LTS,
+# which needs more); directions of derivatives and faces in shared memory at the same time; turns of the work on faces
+# whose coefficients are read in one pass.
 SHAPES = {
     "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
     "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
@@ -38,7 +38,7 @@ SHAPES = {
 
 
 def shared_bytes(order: int, precision: str) -> int:
-    """Shared memory of a block."""
+    """Return the shared memory of a block."""
     _, directions, faces, _ = SHAPES[precision][order]
     slopes = directions * QUANTITIES * mode_count(order - 1) * LANES
     traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
@@ -46,7 +46,7 @@ def shared_bytes(order: int, precision: str) -> int:
 
 
 def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[str, str | int]:
-    """What `element.cu` is compiled for."""
+    """Return the definitions for compiling `element.cu`."""
     blocks, directions, faces, at_once = SHAPES[precision][order]
     return {
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed),
@@ -57,7 +57,7 @@ def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Everything that a run may compile: file, defines, least compute capability."""
+    """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
         for order in ORDERS:
@@ -67,13 +67,13 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 
 
 def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
-    """`reference.cuh` for the order in the definitions of a source."""
+    """Return `reference.cuh` for the order in the definitions of a source."""
     return {"reference.cuh": reference_header(int(definitions["ORDER"]))} if "ORDER" in definitions else {}
 
 
 @lru_cache
 def reference_header(order: int) -> str:
-    """The matrices of an order as tables of their entries, in C++; see `unrolled.cuh`."""
+    """Return the matrices of an order as tables of their entries, in C++; see `unrolled.cuh`."""
     reference = make_reference(order)
     tables = {f"Derivative{n}": matrix for n, matrix in enumerate(reference.derivatives)}
     tables |= {f"Trace{n}": matrix.T for n, matrix in enumerate(reference.traces[:3])}
@@ -135,13 +135,13 @@ class TetrahedralPointKernels(PointKernels):
     """Kernels over points."""
 
     def traces(self, kernel: str, *arguments: Any) -> None:
-        """Launch one of the kernels `TRACES`: a thread for each value of the traces of a message."""
+        """Launch one of the kernels `TRACES`: one thread per value of the traces of a message."""
         named = self.named(kernel, arguments)
         count = VELOCITIES * named["modes"] * named["traces"].shape[0]
         self.points(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; a warp has a quantity of a location."""
+        """See `point_kernels.sample`; one warp per quantity of a location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
@@ -149,7 +149,7 @@ class TetrahedralPointKernels(PointKernels):
         self.points("sample", count * rows * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; a warp has one of the values."""
+        """See `point_kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)
         blocks, _, modes_of_block, _ = named["coefficients"].shape
         named |= {"blocks": blocks, "modes": modes_of_block, "warps": named["out"].size}
@@ -157,7 +157,7 @@ class TetrahedralPointKernels(PointKernels):
 
 
 def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
-    """The kernels on a CUDA device, to be called as those on the CPU; how blocks and faces are arranged."""
+    """Return the CUDA kernels, callable like those on the CPU, and the layout of blocks and faces."""
     points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
     made: dict[tuple[bool, bool], ElementKernels] = {}
 
@@ -167,7 +167,7 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
         return made[anisotropic, mixed]
 
     def pack_faces(numbers: np.ndarray) -> np.ndarray:
-        """(blocks, lanes, 4, c)."""
+        """Return (blocks, lanes, 4, c)."""
         anisotropic = numbers.shape[-1] == FACE_NUMBERS[True]
         assert numbers.shape[-1] == FACE_NUMBERS[anisotropic]
         padded = np.zeros((len(numbers), 4, PADDED_NUMBERS[anisotropic]))

@@ -1,4 +1,4 @@
-"""What the elements are made of: one material in each."""
+"""Materials of the elements, one per element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithowave.mesh.shared_faces import SharedFaces
 STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
 STRESSES, VELOCITIES = len(STRESS), 3
 QUANTITIES = STRESSES + VELOCITIES
-FROM_VOIGT = np.array([0, 1, 2, 5, 4, 3])  # places in Voigt's order xx, yy, zz, yz, xz, xy
+FROM_VOIGT = np.array([0, 1, 2, 5, 4, 3])  # positions in Voigt's order xx, yy, zz, yz, xz, xy
 
 # Rows of the stress tensor: the components (x, y, z) of its row i are STRESS[ROWS[i]].
 ROWS = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
@@ -23,10 +23,10 @@ ROWS = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 class ElementMaterials:
     """Materials of the elements.
 
-    lam, mu : Lame's moduli (elements,), Pa; mu = 0 in a fluid; of no account where an element is anisotropic. rho :
-    (elements,), kg/m^3. number : (elements,), row of `stiffness`, or -1 where the element is isotropic. stiffness :
-    (materials, 6, 6), Pa, in Voigt's order. fastest, slowest : phase speeds of each row of `stiffness` times the root
-    of its density, that is (materials,), Pa^(1/2).
+    lam, mu : Lame's moduli (elements,), Pa; mu = 0 in a fluid; unused if an element is anisotropic. rho : (elements,),
+    kg/m^3. number : (elements,), row of `stiffness`, or -1 if the element is isotropic. stiffness : (materials, 6, 6),
+    Pa, in Voigt's order. fastest, slowest : phase velocities of each row of `stiffness` times the root of its density,
+    that is (materials,), Pa^(1/2).
     """
 
     lam: np.ndarray
@@ -39,7 +39,7 @@ class ElementMaterials:
 
     @classmethod
     def isotropic(cls, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> ElementMaterials:
-        """Of wave speeds, m/s, and densities, kg/m^3, of every element."""
+        """Return materials from wave velocities, m/s, and densities, kg/m^3, of every element."""
         vp, vs, rho = (np.asarray(values, float) for values in (vp, vs, rho))
         mu = rho * vs**2
         none = np.zeros(0)
@@ -47,39 +47,39 @@ class ElementMaterials:
 
     @property
     def anisotropic(self) -> np.ndarray:
-        """Which elements are anisotropic (elements,)."""
+        """True for anisotropic elements (elements,)."""
         return self.number >= 0
 
     @property
     def is_fluid(self) -> np.ndarray:
-        """Which elements carry no shear (elements,)."""
+        """True for elements without shear stress (elements,)."""
         return (self.mu == 0) & (self.number < 0)
 
     @cached_property
     def fastest_speed(self) -> np.ndarray:
-        """Of the waves in each element, m/s."""
+        """Velocity of the fastest wave in each element, m/s."""
         modulus = np.sqrt(self.lam + 2 * self.mu)
         modulus[self.anisotropic] = self.fastest[self.number[self.anisotropic]]
         return modulus / np.sqrt(self.rho)
 
     @cached_property
     def slowest_speed(self) -> np.ndarray:
-        """Of the waves in each element, m/s: in a fluid there is only one."""
+        """Velocity of the slowest wave in each element, m/s: in a fluid there is only one."""
         modulus = np.sqrt(np.where(self.mu > 0, self.mu, self.lam))
         modulus[self.anisotropic] = self.slowest[self.number[self.anisotropic]]
         return modulus / np.sqrt(self.rho)
 
     def reordered(self, order: np.ndarray) -> ElementMaterials:
-        """Those of elements `order`."""
+        """Return the materials of the elements `order`."""
         return replace(self, **{name: getattr(self, name)[order] for name in ("lam", "mu", "rho", "number")})
 
     def with_ghosts(self, shared: SharedFaces) -> ElementMaterials:
-        """With those of the elements across shared faces behind them; stiffnesses are the same on all ranks."""
+        """Append the materials of the elements across shared faces; stiffnesses are the same on all ranks."""
         changed = {name: shared.with_ghosts(getattr(self, name)) for name in ("lam", "mu", "rho", "number")}
         return replace(self, **changed)
 
     def matrix(self, elements: np.ndarray) -> np.ndarray:
-        """Stiffness (n, 6, 6) of some elements, Pa, in the order of `STRESS`."""
+        """Return the stiffness (n, 6, 6) of some elements, Pa, in the order of `STRESS`."""
         lam, mu, number = self.lam[elements], self.mu[elements], self.number[elements]
         found = np.zeros((len(lam), 6, 6))
         found[:, :3, :3] = lam[:, None, None]

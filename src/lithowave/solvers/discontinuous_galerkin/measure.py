@@ -1,4 +1,4 @@
-"""Short measurements of the discontinuous Galerkin kernels: for predictions (`check`) and for `bench`."""
+"""Short measurements of the discontinuous Galerkin kernels for `check` and `bench`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable
 
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
 IN_A_CUBE = 12  # tetrahedra
-FASTER = 1.8  # waves in a body that is cut out of the mesh
+FASTER = 1.8  # waves in a body inside the mesh
 
 
 def synthetic_plan(
     counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, cut: bool = False
 ) -> DiscontinuousGalerkinPlan:
-    """A box of tetrahedra, free on top and absorbing elsewhere, of a material that differs from element to element.
+    """Return the plan of a box of tetrahedra, free on top and absorbing elsewhere, with a material per element.
 
-    counts : cubes along x, y and z, of twelve tetrahedra each. cut : with the surface of an ellipsoid cut out of the
-    mesh, where elements are small and badly formed, and with local time steps.
+    counts : cubes along x, y and z, of twelve tetrahedra each. cut : with the surface of an ellipsoid inside the mesh,
+    where elements are small and distorted, and with LTS.
     """
     ends = [SIZE * count for count in counts]
     mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), [0.0, -ends[2]], [(SIZE, SIZE)]))
@@ -55,12 +55,12 @@ def synthetic_plan(
 
 
 def _radius(x: np.ndarray, y: np.ndarray, z: np.ndarray, ends: list[float]) -> np.ndarray:
-    """Distance from the middle of the box, in parts of its sides."""
+    """Return the distance from the center of the box, as a fraction of its sides."""
     return np.sqrt((x / ends[0] - 0.5) ** 2 + (y / ends[1] - 0.5) ** 2 + (z / ends[2] + 0.5) ** 2)
 
 
 def synthetic_materials(material: np.ndarray, anisotropic: bool) -> ElementMaterials:
-    """Speeds that vary by a tenth from element to element, faster in material 1; or one anisotropic medium."""
+    """Return velocities that vary by a tenth between elements, faster in material 1; or one anisotropic medium."""
     elements = len(material)
     ripple = (1 + 0.1 * np.sin(np.arange(elements))) * np.where(material == 1, FASTER, 1.0)
     found = ElementMaterials.isotropic(VP * ripple, VS * ripple, RHO * ripple)
@@ -76,7 +76,7 @@ def synthetic_materials(material: np.ndarray, anisotropic: bool) -> ElementMater
 
 
 def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
-    """Small random coefficients: zeros and denormal numbers have speeds of their own."""
+    """Fill the coefficients with small random values: zeros and denormal numbers change the speed."""
     shape = solver.coefficients.shape
     noise = np.random.default_rng(1).standard_normal((min(256, shape[0]), *shape[1:]), dtype=np.float32)
     impedance = RHO * VP
@@ -90,7 +90,7 @@ def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
 
 
 def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> float:
-    """Predicted time of the loop, s: a few steps of a small box of each kind of elements, scaled to all updates."""
+    """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements to all updates."""
     updates = 2.0 ** (plan.clustering.count - 1 - plan.clustering.cluster)
     kind = anisotropic_path(plan)
     per_step = 0.0
@@ -104,7 +104,7 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
 
 
 def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool) -> DiscontinuousGalerkinSolver:
-    """A cube of elements of a kind, as many as are enough for this device and its memory."""
+    """Return a cube of elements of a kind, representative of this device and within its memory."""
     most = min(plan.element_count, affordable_elements(plan, backend)) / IN_A_CUBE
     side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))
     solver = DiscontinuousGalerkinSolver(

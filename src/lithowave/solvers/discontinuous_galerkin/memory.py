@@ -1,4 +1,4 @@
-"""How much memory a run of a plan takes, on a device and in main memory."""
+"""Memory requirement of a run of a plan, on a device and in main memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_N
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
-COPIES = 3  # of a trace: what an element keeps, and what it sends in steps of even and of odd numbers
+COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
 
 
 def state_bytes(plan: Any) -> int:
-    """The coefficients of all elements."""
+    """Return the bytes of the coefficients of all elements."""
     return plan.value_bytes * plan.element_count * QUANTITIES * mode_count(plan.order)
 
 
@@ -35,7 +35,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
         for group in arrange(plan, layout).groups:
             slots[group.anisotropic] += (group.end - group.first) * layout.lanes
     face_numbers = PADDED_NUMBERS if backend is not None and backend.own_memory else FACE_NUMBERS
-    # Second halves of traces; traces from other ranks; and the messages themselves.
+    # Second halves of traces; traces from other ranks; and the messages.
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     traces = halves * 3 * layout.trace_width(face_mode_count(plan.order)) * plan.value_bytes
     return traces + sum(
@@ -51,32 +51,32 @@ def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: in
 
 
 def anisotropic_path(plan: Any) -> np.ndarray:
-    """Which elements are anisotropic or have an anisotropic neighbour."""
+    """True for elements that are anisotropic or have an anisotropic neighbor."""
     every, across = plan.materials.anisotropic, plan.mesh.neighbors
     return every[: plan.element_count] | ((across >= 0) & every[across // 4]).any(axis=1)
 
 
 def half_count(plan: Any) -> int:
-    """Faces whose neighbour steps twice as often."""
+    """Return the number of faces whose neighbor steps twice as often."""
     cluster, across = plan.clustering.cluster, plan.mesh.neighbors
     return int(((across >= 0) & (cluster[across // 4] < cluster[: plan.element_count, None])).sum())
 
 
 def plan_bytes(plan: Any) -> int:
-    """The mesh, its neighbors and materials, and the time steps: they stay in main memory."""
+    """Return the bytes of the mesh, its neighbors and materials, and the time steps, which stay in main memory."""
     neighbors, places = 32 * plan.element_count, 16 * plan.element_count
     return neighbors + places + elements.held_bytes(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)
 
 
 def setup_bytes(plan: Any) -> int:
-    """Numbers of a part of the elements, in double precision, while they are packed, and the links of all."""
+    """Return the bytes of values of some elements, in double precision, while packed, and of all links."""
     numbers = 4 * FACE_NUMBERS[True] + LAW_NUMBERS[True] if plan.materials.anisotropic.any() else 200
     links = 12 * 4 * 8 * plan.element_count
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 
 
 def sampling_bytes(plan: Any, simulation: Any) -> int:
-    """Locations of receivers, of the points of snapshots, and of the surface where peaks are stored.
+    """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has the basis there; the blocks of its elements are completed.
     """

@@ -1,4 +1,4 @@
-"""The part of the mesh that each rank of a run has."""
+"""Partition of the mesh among the ranks of a run."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 Clusters = Callable[[MeshedModel], np.ndarray]
 
-# In updates of an isotropic element: of sending a trace, by the bytes that both move; of a message of any size, some
-# 15 us, by the devices' usual rates.
+# In updates of an isotropic element: cost of sending a trace, by the bytes that both move; of a message of any size,
+# about 15 us, at typical rates of the devices.
 TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
-ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or beside one: by `lithowave bench` on an H200
+ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or adjacent to one: by `lithowave bench` on an H200
 
 
 def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
-    """This rank's part of the mesh of a simulation, with its materials.
+    """Return this rank's part of the mesh of a simulation, with its materials.
 
-    clusters : function of a mesh with materials: the cluster of each element, those across shared faces behind.
+    clusters : function of a mesh with materials: the cluster of each element, followed by those across shared faces.
     device : name of the backend.
 
     Raises
     ------
-    InputError : on all ranks, where one of them finds that the mesh file, its groups or the domain cannot be meshed.
+    InputError : on all ranks, if the mesh file, its groups or the domain cannot be meshed on one of them.
     """
     if ranks.size == 1:
         return make_model(simulation)
@@ -56,10 +56,10 @@ def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, de
 
 
 def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
-    """This rank's tetrahedra: each rank builds some columns, and no one ever has the whole mesh.
+    """Return this rank's tetrahedra: each rank generates some columns, and no rank stores the global mesh.
 
-    How much work they are, with the small elements around sources and the local time steps, is known only once they are
-    there. Then ranks hand elements on, so that all have the same work.
+    The work, including small elements around sources and LTS, is known only after generation. Ranks then pass elements
+    on to balance the work.
     """
     box = built_box(simulation)
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
@@ -72,12 +72,12 @@ def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, d
 def partition_elements(
     model: MeshedModel, cluster: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK, graph: bool = False
 ) -> np.ndarray:
-    """The part of each element, of so many, with which a step takes the least time, of several ways to divide a mesh.
+    """Return the part of each element, of `count` parts, that minimizes the time of a step among several partitions.
 
-    By upright planes: all alike, of their own for each cluster, or for those that have work for all ranks; and with
-    `graph`, where one rank has the mesh, by METIS. device : the name of its backend.
+    Candidates are vertical planes: the same for all clusters, separate for each cluster, or separate for clusters with
+    work for all ranks; and with `graph`, if one rank has the mesh, METIS. device : the name of its backend.
 
-    InputError: a part would be empty.
+    InputError: a part is empty.
     """
     elements = model.mesh.element_count
     work, own = element_work(model, cluster), cluster[:elements]
@@ -102,9 +102,9 @@ def partition_elements(
 def step_cost(
     model: MeshedModel, cluster: np.ndarray, part: np.ndarray, count: int, device: str, ranks: Ranks = SINGLE_RANK
 ) -> float:
-    """Time of a step of the run, in updates of an element: ranks wait for each other whenever a step of a cluster
-    begins that they share faces of. The sum over these of the largest work of a rank and of a message, and what the
-    rank sends that sends most."""
+    """Return the time of a step of the run, in updates of an element: ranks wait for each other when a step of a
+    cluster with shared faces begins. The time is the sum over these of the maximum work of a rank and of a message,
+    plus the maximum over ranks of the sent data."""
     across, own = model.mesh.neighbors, cluster[: len(part)]
     clusters = 1 + int(ranks.largest(float(cluster.max(initial=0))))
     ticks = 1 << (clusters - 1)
@@ -124,7 +124,7 @@ def step_cost(
 
 
 def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
-    """Of each element in a step of the run, as a part of that of an isotropic one in cluster 0."""
+    """Return the work of each element in a step of the run, relative to an isotropic element in cluster 0."""
     across, anisotropic = model.mesh.neighbors, model.materials.anisotropic
     count = model.mesh.element_count
     slow = anisotropic[:count] | ((across >= 0) & anisotropic[across // 4]).any(axis=1)
@@ -136,7 +136,7 @@ def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks
 
 
 def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
-    """Parts of a mesh that the first rank reads and hands out."""
+    """Return the part of this rank of a mesh that the first rank reads and distributes."""
     parts: list[MeshedModel | None] = [None] * ranks.size
 
     def read() -> None:
@@ -153,7 +153,7 @@ def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, devic
 
 
 def graph_parts(model: MeshedModel, cluster: np.ndarray, count: int) -> np.ndarray:
-    """The part of each element of a mesh, by METIS; faces weigh as often as they send."""
+    """Return the part of each element of a mesh, by METIS; faces are weighted by the traces that they send."""
     across = model.mesh.neighbors
     there = across >= 0
     other = across[there] // 4
@@ -164,13 +164,13 @@ def graph_parts(model: MeshedModel, cluster: np.ndarray, count: int) -> np.ndarr
 
 
 def traces_sent(cluster: np.ndarray) -> np.ndarray:
-    """How many traces a neighbour sends to an element of this cluster while cluster 0 makes a step: one for each step
-    of this one, as a slower one sends halves, and a faster one means."""
+    """Return the number of traces a neighbor sends to an element of this cluster per tick: one for each step of this
+    cluster, since a slower neighbor sends halves, and a faster one means."""
     return 0.5**cluster
 
 
 def part_of(model: MeshedModel, elements: np.ndarray) -> MeshedModel:
-    """Some elements of a whole mesh; faces between them and others are open."""
+    """Return some elements of a global mesh; faces between them and other elements are open."""
     place = np.full(model.mesh.element_count, -1)
     place[elements] = np.arange(len(elements))
     faces = {}
@@ -181,7 +181,7 @@ def part_of(model: MeshedModel, elements: np.ndarray) -> MeshedModel:
 
 
 def with_shared_faces(model: MeshedModel, ranks: Ranks) -> MeshedModel:
-    """With the faces that are shared with other ranks, and the materials across them."""
+    """Return the model with the faces shared with other ranks, and the materials across them."""
     shared = find_shared_faces(model.mesh, ranks)
     return replace(
         model, mesh=shared.connected(model.mesh), shared=shared, materials=model.materials.with_ghosts(shared)

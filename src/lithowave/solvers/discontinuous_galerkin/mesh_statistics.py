@@ -1,4 +1,4 @@
-"""What a plan tells of the whole mesh, put together from what each rank finds in its part."""
+"""Statistics of the global mesh, combined from the parts of the ranks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from lithowave.mesh.tetrahedral_quality import described, element_measures
 
-# Measures of the quality of a mesh: whether the largest value in an element is told, or the smallest.
+# Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
 MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False, "dihedral_angle": False}
 
 
 @dataclass(frozen=True)
 class ElementExtremum:
-    """The element with the smallest of some values. key : of the element. place : where it is, for messages. speed : of
-    the wave there, m/s."""
+    """Element with the minimum of some values. key : of the element. place : its location, for messages. speed :
+    velocity of the wave there, m/s."""
 
     value: float
     key: int
@@ -26,12 +26,12 @@ class ElementExtremum:
 
 @dataclass(frozen=True)
 class GlobalMeshStatistics:
-    """Of the whole mesh.
+    """Statistics of the global mesh.
 
-    elements, anisotropic, fluid : how many. faces : outer faces by kind. quality : the values of `MEASURES`, and
-    worst_element. worst : that with the lowest ratio of insphere radius to edge. limit : the element that sets the
-    shortest time step, s. resolution : where a wavelength at 1 Hz has the fewest points. bounds : ends of the mesh
-    along x, y and z, m. memory_bytes : of the arrays of all ranks.
+    elements, anisotropic, fluid : counts. faces : outer faces by kind. quality : the values of `MEASURES`, and
+    worst_element. worst : element with the minimum ratio of insphere radius to edge. limit : element that sets the
+    shortest time step, s. resolution : element with the minimum points per wavelength at 1 Hz. bounds : ends of the
+    mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
     """
 
     elements: int
@@ -47,7 +47,7 @@ class GlobalMeshStatistics:
 
 
 def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
-    """Of a plan; if it is one of several ranks' all must ask for it."""
+    """Return the statistics of a plan; with several ranks this call is collective."""
     parts = plan.shared.ranks.all_gather(_own(plan))
     quality = {
         name: (max if largest else min)(part.quality[name] for part in parts) for name, largest in MEASURES.items()
@@ -72,11 +72,11 @@ def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
 
 
 def _own(plan: Any) -> GlobalMeshStatistics:
-    """Of this rank's part."""
+    """Return the statistics of this rank's part."""
     mesh, count = plan.mesh, plan.element_count
     keys, measures = mesh.keys_of_elements, element_measures(mesh)
     fastest, slowest = (speed[:count] for speed in (plan.materials.fastest_speed, plan.materials.slowest_speed))
-    # Points are `order` to the edge of the cube that twelve such elements would fill.
+    # There are `order` points per edge of the cube that twelve such elements would fill.
     points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
 
     def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
@@ -100,6 +100,6 @@ def _own(plan: Any) -> GlobalMeshStatistics:
 
 
 def lowest(values: np.ndarray, keys: np.ndarray) -> int:
-    """The element of the smallest value; of several the one of lowest key, so that it does not depend on the parts."""
+    """Return the element with the minimum value; among equal values the lowest key, independent of the partition."""
     equal = np.flatnonzero(values == values.min())
     return int(equal[keys[equal].argmin()])

@@ -1,4 +1,4 @@
-"""The mesh of an experiment and what its elements are made of: read from a file, or built from the domain."""
+"""Mesh of a simulation and its materials: imported from a file, or generated from the domain."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_dis
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-# Distance of a source from what is recorded over the edge of the cubes there, from which on these are small enough. The
-# edges of elements around a source are halved at least once, since what it radiates depends on its place in them.
+# Distance of a source from receivers over the edge of the cubes there, above which no refinement is needed. The edges
+# of elements around a source are halved at least once, since its radiation depends on its position in them.
 WANTED, FEWEST_HALVINGS, MOST_HALVINGS = 1.75, 1, 3
 SAMPLES = 3  # points of quadrature along each direction in which an element's material is sampled
 PART = 4096
@@ -42,11 +42,11 @@ PART = 4096
 
 @dataclass(frozen=True)
 class MeshedModel:
-    """A mesh, what its elements are made of, the kind of its outer faces (element, local face), and the size of the
-    cubes from which it was built, m.
+    """Mesh, materials of its elements, the kind of its outer faces (element, local face), and the size of the cubes
+    from which it was generated, m.
 
-    Of one rank among several: its part, whose neighbours include elements across `shared` faces, with numbers behind
-    its own ones; materials has these, too.
+    With several ranks: this rank's part, whose neighbors include elements across `shared` faces, with indices after its
+    own elements; materials also contains these.
     """
 
     mesh: TetrahedralMesh
@@ -56,11 +56,11 @@ class MeshedModel:
     shared: SharedFaces = field(default_factory=SharedFaces)
 
     def usual_size(self) -> float:
-        """Edge, m, of the cube that twelve elements of usual size would fill."""
+        """Return the edge, m, of the cube that twelve elements of typical size would fill."""
         return float(np.cbrt(12.0 * np.median(self.mesh.volumes())))
 
     def face_neighbors(self) -> np.ndarray:
-        """(elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
+        """Return (elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
         across = self.mesh.neighbors
         found = np.where(across >= 0, across // 4, 0)
         for kind, faces in self.faces.items():
@@ -69,7 +69,7 @@ class MeshedModel:
 
 
 def make_model(simulation: Simulation) -> MeshedModel:
-    """The mesh of a simulation with its materials.
+    """Return the mesh of a simulation with its materials.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def make_model(simulation: Simulation) -> MeshedModel:
 
 
 def made_of(simulation: Simulation, mesh: TetrahedralMesh, element_size: float | None) -> MeshedModel:
-    """A mesh, or a part of one, with what its elements are made of and the kinds of its outer faces."""
+    """Return a mesh, or a part of it, with its materials and the kinds of its outer faces."""
     return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), element_size)
 
 
 @dataclass(frozen=True)
 class BuiltBox:
-    """How the domain is meshed: columns and slabs of cubes; tops of the layers, m, from above; edge of the cubes, m."""
+    """Plan of a generated mesh: columns and slabs of cubes; tops of the layers, m, from above; edge of the cubes, m."""
 
     plan: BoxPlan
     tops: list[float]
@@ -98,7 +98,7 @@ class BuiltBox:
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
-    """The cubes of a domain."""
+    """Return the cubes of a domain."""
     domain = simulation.domain
     tops, edges = cell_layers(simulation)
     top = domain.z[1] if domain.surface is None else domain.surface.high
@@ -107,7 +107,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
-    """The cubes cut into tetrahedra: all of them, or those in some columns."""
+    """Return the cubes split into tetrahedra: all of them, or those in some columns."""
     domain, material = simulation.domain, simulation.material
     cubes = box.plan.build(None if columns is None else widened(columns, box.plan.units))
     own = None if columns is None else within(box.plan, columns, cubes)
@@ -120,7 +120,7 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
 
 
 def widened(columns: Rectangle, units: tuple[int, int]) -> Rectangle:
-    """With the columns around: cubes there decide how those at the edge are cut."""
+    """Return the columns with adjacent ones: cubes there determine how those at the edge are split."""
     return Rectangle(
         max(0, columns.first_x - 1), min(units[0], columns.end_x + 1),
         max(0, columns.first_y - 1), min(units[1], columns.end_y + 1),
@@ -128,7 +128,7 @@ def widened(columns: Rectangle, units: tuple[int, int]) -> Rectangle:
 
 
 def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarray:
-    """Which of the cubes are in these columns."""
+    """True for the cubes in these columns."""
     low = plan.x[columns.first_x * plan.unit], plan.y[columns.first_y * plan.unit]
     high = plan.x[columns.end_x * plan.unit], plan.y[columns.end_y * plan.unit]
     centres = cubes.element_nodes()[:, :8, :2].mean(axis=1)
@@ -136,11 +136,11 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
 
 
 def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
-    """The mesh with smaller elements around sources, the smaller the nearer receivers are; along a curve.
+    """Return the mesh with smaller elements around sources, depending on the distance to receivers.
 
     Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =
-    0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of usual size the
-    error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
+    0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of typical size
+    the error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
     """
     positions = simulation.acquisition.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
@@ -157,8 +157,8 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
 
 
 def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float, ranks: Ranks) -> np.ndarray:
-    """Edges (n,), m, of cubes of twelve elements as large as those at positions (n, 3); infinite where there is none.
-    The same on all ranks, which call it together."""
+    """Return edges (n,), m, of cubes of twelve elements as large as those at positions (n, 3); infinite outside the
+    mesh. Collective; the result is the same on all ranks."""
     places = resolve_owners(locate_points(mesh, positions, tolerance), ranks).locations
     vertices, found = mesh.element_vertices(places.element), np.full(len(positions), np.inf)
     np.minimum.at(found, places.point, np.cbrt(2.0 * np.abs(np.linalg.det(vertices[:, 1:] - vertices[:, :1]))))
@@ -166,7 +166,7 @@ def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
 
 
 def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:
-    """Whether most of each hexahedron is a fluid: no tetrahedron is then put across a sea floor between two."""
+    """True for hexahedra that are mostly fluid: tetrahedra then do not cross a sea floor between two of them."""
     line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]
     x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line, indexing="ij"))
     found = np.empty(cubes.element_count, bool)
@@ -187,9 +187,9 @@ def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterial
 
 
 def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMaterials:
-    """Of descriptions that have `rho`, `stiffness_matrix()`, `is_anisotropic`, `is_fluid`, `vp`, `vs`, `speed_range`.
+    """Return materials of `rho`, `stiffness_matrix()`, `is_anisotropic`, `is_fluid`, `vp`, `vs`, `speed_range`.
 
-    number : of the description of each element.
+    number : index of the object of each element.
     """
     rho = np.array([one.rho for one in properties], float)
     anisotropic = [one for one in properties if one.is_anisotropic]
@@ -207,13 +207,13 @@ def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMate
 
 
 def sampled_materials(medium: Any, mesh: TetrahedralMesh) -> ElementMaterials:
-    r"""Averages of a medium over the elements.
+    r"""Return averages of a medium over the elements.
 
-    An element is a fluid if most of it is. Of the part that is as the element is, the density and the compliances
-    1 / mu and 1 / (lambda + 2 mu) are averaged: waves along layers thinner than an element see the mean density and, to
-    the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
+    An element is a fluid if most of it is fluid. Over its fluid or solid fraction, the density and the compliances 1 /
+    mu and 1 / (lambda + 2 mu) are averaged: waves along layers thinner than an element depend on the mean density and,
+    to the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
 
-    medium : has sample(x, y, z) -> vp, vs, rho.
+    medium : object with sample(x, y, z) -> vp, vs, rho.
     """
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()

@@ -1,4 +1,4 @@
-"""What the ranks of a run would do, for the dry run."""
+"""Workload of each rank, for the dry run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def partition_report(
     simulation: Simulation, plan: DiscontinuousGalerkinPlan, ranks_count: int, device: str
 ) -> list[RankWorkload]:
-    """The share of each of so many ranks; a step is one of the run, of the largest cluster.
+    """Return the workload of each of this many ranks per step of the run, that of the largest cluster.
 
     Raises
     ------
-    InputError : the mesh cannot be cut into so many parts.
+    InputError : the mesh cannot be partitioned into this many parts.
     """
     cluster, ticks = plan.clustering.cluster, plan.clustering.ticks
     part = partition_elements(plan, cluster, ranks_count, device, graph=simulation.solver.mesh is not None)
@@ -31,7 +31,7 @@ def partition_report(
     across = plan.mesh.neighbors
     element, face = np.nonzero((across >= 0) & (part[across // 4] != part[:, None]))
     other = across[element, face] // 4
-    # What goes from an element here to one there.
+    # Traces sent from an element of one rank to an element of the other.
     numbers = ticks * traces_sent(cluster[other]) * 3 * face_mode_count(simulation.solver.order)
     sent = np.bincount(part[element], numbers, ranks_count)
     pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)

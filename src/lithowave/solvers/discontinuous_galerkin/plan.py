@@ -1,4 +1,4 @@
-"""The discontinuous Galerkin discretization of an experiment: mesh, order, time steps and what limits them, memory."""
+"""Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from lithowave.solvers.elements.point_location import (
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-BAD_RATIO = 0.02  # of insphere radius to longest edge: elements that are worth a word
+BAD_RATIO = 0.02  # ratio of insphere radius to longest edge below which elements are reported
 
 
 @dataclass(frozen=True)
 class DiscontinuousGalerkinPlan(ElementPlan):
-    """Everything decided before an array of a device is allocated.
+    """Discretization parameters, fixed before any array of a device is allocated.
 
-    mesh : this rank's part, whose neighbours include elements across faces that are `shared` with other ranks, with
-    numbers behind its own ones; materials : of its elements and, behind them, of those; faces : outer faces (element,
-    local face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
+    mesh : this rank's part, whose neighbors include elements across faces that are `shared` with other ranks, with
+    indices after its own elements; materials : of its elements, followed by those; faces : outer faces (element, local
+    face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
     (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. face_kinds :
-    of the six faces of a box; None for a mesh that was read. mesh_file : where that came from.
+    kinds of the six faces of a box; None for an imported mesh. mesh_file : its path.
     """
 
     mesh: TetrahedralMesh
@@ -78,7 +78,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     @property
     def schedule(self) -> Schedule:
-        """Of the largest cluster, at whose steps all elements meet."""
+        """Schedule of the largest cluster, at whose steps all elements are synchronized."""
         return self.clustering.schedule
 
     @property
@@ -88,7 +88,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     @property
     def unit_count(self) -> int:
-        """Updates of elements in a step: rates count these."""
+        """Element updates per step, the unit of rates."""
         return self.clustering.updates
 
     @property
@@ -98,11 +98,11 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Ends of the whole mesh along x, y and z, m."""
+        """Ends of the global mesh along x, y and z, m."""
         return self.mesh_statistics.bounds
 
     def points_per_wavelength(self) -> float | None:
-        """Points in the shortest wavelength at max_frequency, where they are fewest."""
+        """Return the minimum points per shortest wavelength at max_frequency."""
         return self.mesh_statistics.resolution.value / self.max_frequency if self.max_frequency else None
 
     def summary(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         ]
         shortest, longest = summary["element_size_m"]
         groups = f" ({', '.join(special)})" if special else ""
-        functions = f"{summary['basis_functions']} functions in an element"
+        functions = f"{summary['basis_functions']} functions per element"
         return [
             ("method", f"discontinuous Galerkin, order {self.order}: {functions}"),
             ("mesh", f"{summary['element_count']:,} tetrahedra{groups}{self.origin_text()}"),
@@ -169,10 +169,10 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     def _absorption_text(self) -> str:
         absorbing = self.mesh_statistics.faces["absorbing"]
-        return "; absorbing by letting out what travels along the normal" if absorbing else ""
+        return "; absorbing plane waves along the normal" if absorbing else ""
 
     def _time_lines(self, summary: dict[str, Any]) -> list[Line]:
-        """The time step; with local ones the clusters too."""
+        """Return the lines on the time step, and with LTS on the clusters."""
         (name, step), steps = time_lines(summary)
         if not summary["local_time_steps"]:
             return [(name, step), steps]
@@ -181,7 +181,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         )
         return [
             ("shortest time step", step),
-            ("local time steps", f"{clusters}: {summary['local_time_step_gain']:.3g} times fewer updates"),
+            ("local time steps", f"{clusters}: updates reduced by a factor of {summary['local_time_step_gain']:.3g}"),
             (steps[0], f"{steps[1]} (of the longest time step)"),
         ]
 
@@ -196,7 +196,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         worst = self.mesh_statistics.worst
-        return [f"badly formed elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
+        return [f"distorted elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
 def plan(
@@ -223,7 +223,7 @@ def plan(
 
 
 def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
-    """The clusters of a mesh, or of this rank's part of it, that a simulation asks for."""
+    """Return the clusters of a mesh, or of this rank's part of it, for a simulation."""
     solver = simulation.solver
     limits, neighbors = limits_and_neighbors(model, solver.order)
     return make_clusters(
@@ -243,7 +243,7 @@ def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> 
 
 
 def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Largest stable time step of each element, s; and its neighbours (elements, 4), -1 for none."""
+    """Return the largest stable time step of each element, s, and its neighbors (elements, 4), -1 for none."""
     mesh = model.mesh
     fastest = model.materials.fastest_speed[: mesh.element_count]
     across = mesh.neighbors
@@ -251,7 +251,7 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
 
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
-    """The plan for a mesh with materials. clusters : function of the largest stable time steps, s, and neighbours."""
+    """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
     limits, neighbors = limits_and_neighbors(model, order)
     size = model.element_size or model.usual_size()
     return DiscontinuousGalerkinPlan(

@@ -1,4 +1,4 @@
-"""What is done at points, on the CPU: sources, receivers, peaks and the watch.
+"""CPU kernels at points: sources, receivers, peaks and the instability check.
 
 Coefficients are [block, mode, quantity, lane]; the quantities are stress (`materials.STRESS`), then velocity.
 """
@@ -17,9 +17,9 @@ __all__ = ["count_step", "inject", "largest_velocity", "pack_traces", "sample", 
 
 @njit(cache=True)
 def inject(array, target, begin, weight, owner, amplitude, row):
-    """array[target[n]] += sum of weight * amplitude[row[0], owner] over the entries begin[n] .. begin[n + 1].
+    """Add weight * amplitude[row[0], owner] of the entries begin[n] .. begin[n + 1] to array[target[n]].
 
-    target : places in the flattened array. owner : column of the amplitudes.
+    target : indices in the flattened array. owner : column of the amplitudes.
     """
     flat = array.reshape(-1)
     for n in range(target.size):
@@ -31,7 +31,7 @@ def inject(array, target, begin, weight, owner, amplitude, row):
 
 @njit(cache=True)
 def pack_traces(even, odd, traces, tick, modes, buffer):
-    """buffer[n, c, m] = mode m of component c of traces[n], in even or odd."""
+    """Set buffer[n, c, m] to mode m of component c of traces[n], in even or odd."""
     for n in range(traces.shape[0]):
         slot, source = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
         for c in range(VELOCITIES):
@@ -41,7 +41,7 @@ def pack_traces(even, odd, traces, tick, modes, buffer):
 
 @njit(cache=True)
 def unpack_traces(even, odd, traces, tick, modes, buffer):
-    """The inverse of `pack_traces`."""
+    """Invert `pack_traces`."""
     for n in range(traces.shape[0]):
         slot, target = traces[n, 0], odd if tick >> traces[n, 1] & 1 else even
         for c in range(VELOCITIES):
@@ -51,10 +51,10 @@ def unpack_traces(even, odd, traces, tick, modes, buffer):
 
 @parallel
 def sample(completed, base, values, out, slot):
-    """The quantities at places in elements: out[slot[0], row, place]; 3 rows: velocity; 9: velocity, then stress.
+    """Sample the quantities in elements: out[slot[0], row, place]; 3 rows: velocity; 9: velocity, then stress.
 
-    base : index in the flattened coefficients of the first mode of the first quantity of the place's element. values :
-    (places, modes), the basis at the place.
+    base : index in the flattened coefficients of the first mode of the first quantity of the location's element. values
+    : (locations, modes), the basis at the location.
     """
     flat = completed.reshape(-1)
     lanes = completed.shape[3]
@@ -69,10 +69,10 @@ def sample(completed, base, values, out, slot):
 
 @parallel
 def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
-    """Peaks of |v| and |u| at places: (3, places), horizontal, vertical, total.
+    """Update the peaks of |v| and |u| at locations: (3, locations), horizontal, vertical, total.
 
-    velocity (1, 3, places) : at present. displacement (6, places) : the integral of v by the trapezoidal rule, and v
-    before.
+    velocity (1, 3, locations) : present velocity. displacement (6, locations) : the integral of v by the trapezoidal
+    rule, and v before.
     """
     half = 0.5 * time_step
     for place in prange(displacement.shape[1]):
@@ -85,8 +85,8 @@ def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displac
 
 @parallel
 def largest_velocity(coefficients, out):
-    """The largest sum of squares of the coefficients of a velocity component of an element, in as many parts as `out`
-    has; not a finite number where one of them is not."""
+    """Compute the largest sum of squares of the coefficients of a velocity component of an element, in as many sections
+    as `out` has; not finite if any value is not."""
     parts, blocks = out.size, coefficients.shape[0]
     for part in prange(parts):
         zero = out.dtype.type(0)
@@ -99,6 +99,6 @@ def largest_velocity(coefficients, out):
                         value = coefficients[block, k, c, lane]
                         total += value * value
                     most = max(most, total)
-                    # 0 but for infinity and NaN, which a comparison may overlook.
+                    # Zero except for infinity and NaN, which a comparison may miss.
                     poison += zero * total
         out[part] = most + poison

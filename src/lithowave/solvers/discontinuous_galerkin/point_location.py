@@ -16,8 +16,8 @@ PAIRS = 1 << 20  # points and elements that are compared at a time
 def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> PointLocations:
     """Return all elements that contain each of `positions` (points, 3), m; points in no element have no row.
 
-    tolerance : barycentric coordinates by which a point that is in no element may lie outside the nearest one; it is
-    then moved onto it. Elements meet a curved surface at their vertices only.
+    tolerance : distance in barycentric coordinates at which a point outside all elements is accepted and moved onto the
+    nearest one. Elements touch a curved surface only at their vertices.
     """
     positions = np.asarray(positions, float).reshape(-1, 3)
     found = _search(mesh, positions, TOLERANCE)
@@ -30,7 +30,7 @@ def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
 
 
 def _excess(reference: np.ndarray) -> np.ndarray:
-    """Return how far points lie outside an element: minus the lowest barycentric coordinate, positive outside."""
+    """Return the distance of points outside an element: minus the minimum barycentric coordinate, positive outside."""
     return -np.minimum(reference.min(axis=1), 1.0 - reference.sum(axis=1))
 
 
@@ -61,7 +61,7 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
 
 
 def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points and boxes low .. high that may hold them: those in whose cells of a regular grid the points lie."""
+    """Return points and boxes low .. high that may contain them, by the cells of a regular grid."""
     if not len(low):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     start, end = positions.min(axis=0), positions.max(axis=0)
@@ -96,7 +96,7 @@ def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np
 def _within(
     mesh: TetrahedralMesh, positions: np.ndarray, point: np.ndarray, element: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Those of the pairs in which the point is in the element, with its reference coordinates."""
+    """Select the pairs in which the point is in the element, with its reference coordinates."""
     vertices = mesh.element_vertices(element)
     edges = vertices[:, 1:] - vertices[:, :1]
     reference = np.linalg.solve(edges.transpose(0, 2, 1), (positions[point] - vertices[:, 0])[..., None])[..., 0]

@@ -5,7 +5,7 @@
 
 typedef REAL real;
 
-// array[target[n]] += sum of weight * amplitude[row, owner] over the entries begin[n] .. begin[n + 1].
+// Add weight * amplitude[row, owner] of the entries begin[n] .. begin[n + 1] to array[target[n]].
 extern "C" __global__ void inject(
     real* array, const long long* target, const long long* begin, const double* weight, const long long* owner,
     const double* amplitude, const long long* row, int count, int sources)
@@ -18,10 +18,10 @@ extern "C" __global__ void inject(
     array[target[n]] = static_cast<real>(array[target[n]] + total);
 }
 
-// One row further in a table: of amplitudes, of records.
+// Advance by one row in a table of amplitudes or records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// buffer[n][c][m] = mode m of component c of traces[n], in even or odd; and back. A trace takes 3 x width numbers.
+// Set buffer[n][c][m] to mode m of component c of traces[n], in even or odd; and back. A trace has 3 x width values.
 extern "C" __global__ void pack_traces(
     const real* even, const real* odd, const int* traces, int tick, int modes, real* buffer, int count, int width)
 {
@@ -44,8 +44,8 @@ extern "C" __global__ void unpack_traces(
     target[(VELOCITIES * slot + within / modes) * width + within % modes] = buffer[n];
 }
 
-// The quantities at places in elements: out[slot][row][place]; rows 3: velocity alone, 9: velocity, then stress. A warp
-// has a row of a place. base : the index of the first mode of the first quantity of the element.
+// Quantities at locations in elements: out[slot][row][place]; rows 3: only velocity, 9: velocity, then stress. One warp
+// per row of a location. base : index of the first mode of the first quantity of the element.
 extern "C" __global__ void sample(
     const real* completed, const long long* base, const real* values, real* out, const long long* slot, int count,
     int width, int rows, int modes)
@@ -61,7 +61,7 @@ extern "C" __global__ void sample(
     if (lane == 0) out[(slot[0] * rows + row) * width + place] = total;
 }
 
-// Peaks of |v| and |u| at places. displacement : the integral of v, by the trapezoidal rule; rows 3 to 5 : v before.
+// Peaks of |v| and |u| at locations. displacement : the integral of v, by the trapezoidal rule; rows 3 to 5 : v before.
 extern "C" __global__ void surface_peaks(
     const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)
 {
@@ -79,7 +79,7 @@ extern "C" __global__ void surface_peaks(
     raise_peaks(peak_displacement, place, size, u[0], u[1], u[2]);
 }
 
-// The largest sum of squares of the coefficients of a velocity component, one of each warp, to be compared by the host.
+// Largest sum of squares of the coefficients of a velocity component, one per warp, which the host compares.
 extern "C" __global__ void largest_velocity(const real* coefficients, real* out, int blocks, int modes, int warps) {
     const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (warp >= warps) return;

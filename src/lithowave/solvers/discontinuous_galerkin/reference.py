@@ -1,14 +1,14 @@
-r"""Matrices of the reference tetrahedron, computed at start by exact quadrature.
+r"""Matrices of the reference tetrahedron, computed at startup by exact quadrature.
 
-The basis is orthonormal, so the mass matrix is the unit matrix. A scheme in strong form needs nothing but derivatives,
-K_c[k, l] = <phi_k, d_c phi_l>, and traces R_f[k, m] = <phi_k, psi_m> on face f, which take a polynomial to its values
-on a face, and lift what crosses a face into the element.
+The basis is orthonormal, so the mass matrix is the unit matrix. A scheme in strong form needs only derivatives, K_c[k,
+l] = <phi_k, d_c phi_l>, and traces R_f[k, m] = <phi_k, psi_m> on face f, which map a polynomial to its values on a
+face, and lift the flux across a face into the element.
 
-The vertices of every element are sorted by their numbers in the mesh. Both elements at a face then see its vertices in
-the same order, parametrize it alike, and no matrix for orientations is needed: with the vertices of a neighbour in any
-order there would be 4 x 4 x 3 of them.
+The vertices of every element are sorted by their index in the mesh. Both elements at a face then have its vertices in
+the same order and parametrize it identically, and no matrix for orientations is needed: with the vertices of a neighbor
+in any order there would be 4 x 4 x 3 of them.
 
-Derivatives are taken along `DIRECTIONS`, along which the basis gives fewer entries that are not zero.
+Derivatives are computed along `DIRECTIONS`, along which the basis has fewer nonzero entries.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ DIRECTIONS = np.array([[1.0, 0, 0], [-1 / 2, 1, 0], [-1 / 3, -1 / 3, 1]])
 class Reference:
     """Matrices for one order.
 
-    order; levels : (order + 1,), functions of degree order - 1 - d and less, B_0 > B_1 > ... > 0: what is left after
-    d derivatives. derivatives : (3, functions, functions), <phi_k, DIRECTIONS_c . grad phi_l>. traces :
-    (4, functions, face functions).
+    order; levels : (order + 1,), functions up to degree order - 1 - d, B_0 > B_1 > ... > 0: those remaining after d
+    derivatives. derivatives : (3, functions, functions), <phi_k, DIRECTIONS_c . grad phi_l>. traces : (4, functions,
+    face functions).
     """
 
     order: int
@@ -60,7 +60,7 @@ class Reference:
 
 @lru_cache
 def make_reference(order: int) -> Reference:
-    """The matrices of a convergence order from 2 to 7; entries that are zero are exactly so."""
+    """Return the matrices of a convergence order from 2 to 7; zero entries are exactly zero."""
     points, weights = tetrahedron_rule(order + 2)
     values = basis_values(order, points) * weights
     derivatives = np.einsum("ed,kn,dln->ekl", DIRECTIONS, values, basis_gradients(order, points))
@@ -70,7 +70,7 @@ def make_reference(order: int) -> Reference:
 
 
 def face_points(face: int, points: np.ndarray) -> np.ndarray:
-    """Points (n, 3) of the reference tetrahedron at the coordinates (n, 2) of a face, from its first vertex."""
+    """Return points (n, 3) of the reference tetrahedron at the coordinates (n, 2) of a face, from its first vertex."""
     origin, first, second = CORNERS[FACES[face]]
     return origin + points[:, :1] * (first - origin) + points[:, 1:] * (second - origin)
 

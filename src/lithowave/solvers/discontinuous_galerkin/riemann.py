@@ -1,21 +1,21 @@
-r"""The exact solution of the Riemann problem at the faces, for any two elastic or fluid media.
+r"""Exact solution of the Riemann problem at the faces, for any two elastic or fluid media.
 
-At a face with unit normal n, outward of an element (-) with neighbour (+), traction t = sigma n and velocity v jump to
-t*, v*. Waves that leave the face into either side carry t* - t^- = Z^- (v* - v^-) and t* - t^+ = -Z^+ (v* - v^+) with
+At a face with unit normal n, outward from an element (-) to its neighbor (+), traction t = sigma n and velocity v jump
+to t*, v*. Waves that leave the face on either side have t* - t^- = Z^- (v* - v^-) and t* - t^+ = -Z^+ (v* - v^+) with
 the impedances
 
 .. math::
     Z(n) = \rho\,\Gamma^{1/2}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l / \rho; \qquad
     Z = Z_s + (Z_p - Z_s)\, n n^T, \; Z_p = \sqrt{(\lambda + 2\mu)\rho}, \; Z_s = \sqrt{\mu\rho}
 
-of an isotropic medium. So, with what the neighbour sends, w = t^+ + Z^+ v^+, and u = t^- + Z^+ v^-,
+of an isotropic medium. With w = t^+ + Z^+ v^+, which the neighbor sends, and u = t^- + Z^+ v^-,
 
 .. math::
     v^* - v^- = (Z^- + Z^+)^{-1} (w - u), \qquad t^* - t^- = Z^- (v^* - v^-).
 
-A fluid has Z_s = 0, and where both sides have none the tangential velocities go their own ways: the inverse is that of
-the normal part alone. A free surface is a neighbour with Z^+ = 0 that sends nothing, an absorbing face one with
-Z^+ = Z^- (what it lets out is exact for waves along its normal), a rigid one has a Z^+ beyond what numbers resolve.
+A fluid has Z_s = 0, and if this holds on both sides the tangential velocities are independent: the inverse is that of
+the normal part only. A free surface is a neighbor with Z^+ = 0 that sends zeros, an absorbing face one with Z^+ = Z^-
+(which is exact for waves along its normal), a rigid one has a Z^+ beyond the floating-point resolution.
 
 Toro (2009), Riemann Solvers and Numerical Methods for Fluid Dynamics, section 2.3, for linear systems; Käser & Dumbser
 (2006), GJI 166, 855-877, for the waves of isotropic media.
@@ -27,30 +27,30 @@ import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES, ElementMaterials
 
-FREE, ABSORBING, RIGID = -1, -2, -3  # in the place of a neighbour
+FREE, ABSORBING, RIGID = -1, -2, -3  # instead of a neighbor
 KINDS = {"free": FREE, "absorbing": ABSORBING, "rigid": RIGID}
 
-# Numbers of a face: normal, 1 / (Zs + Zs'), 1 / (Zp + Zp') less that; 0, S lambda, S mu; S Zs / rho, S (Zp - Zs) / rho,
-# Zs', Zp' - Zs'; Zs, Zp - Zs, with S = time step * area / (3 volume).
+# Coefficients of a face: normal, 1 / (Zs + Zs'), 1 / (Zp + Zp') less that; 0, S lambda, S mu; S Zs / rho, S (Zp - Zs) /
+# rho, Zs', Zp' - Zs'; Zs, Zp - Zs, with S = time step * area / (3 volume).
 ISOTROPIC_NUMBERS = 14
-# Numbers of a face in anisotropic surroundings: what a jump w - u does to the nine quantities (9, 3), times S; normal;
-# Z and Z' (xx, yy, zz, xy, xz, yz).
+# Coefficients of a face next to anisotropic elements: flux of a jump w - u to the nine quantities (9, 3), times S;
+# normal; Z and Z' (xx, yy, zz, xy, xz, yz).
 ANISOTROPIC_NUMBERS = 3 * QUANTITIES + 3 + 6 + 6
 FACE_NUMBERS = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}  # of isotropic and of anisotropic elements
-# Numbers of an elastic law: d xi_c / d x_i (3, 3), lambda, mu, 1 / rho; or `elastic_matrices`.
+# Coefficients of an elastic law: d xi_c / d x_i (3, 3), lambda, mu, 1 / rho; or `elastic_matrices`.
 ISOTROPIC_LAW, ANISOTROPIC_LAW = 9 + 3, QUANTITIES * 9
 LAW_NUMBERS = {False: ISOTROPIC_LAW, True: ANISOTROPIC_LAW}
 
 
 def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Zp and Zs, kg/(m^2 s), of isotropic media."""
+    """Return Zp and Zs, kg/(m^2 s), of isotropic media."""
     return np.sqrt((lam + 2 * mu) * rho), np.sqrt(mu * rho)
 
 
 def neighbor_impedance(own: np.ndarray, across: np.ndarray, kind: np.ndarray, epsilon: float) -> np.ndarray:
-    """Z^+ from that of the element, that of its neighbour where there is one, and the kind of the face.
+    """Return Z^+ from that of the element, that of its neighbor if there is one, and the kind of the face.
 
-    kind : the neighbour (0 or more), or FREE, ABSORBING, RIGID; has the shape of the impedances, or is broadcast.
+    kind : the neighbor (0 or more), or FREE, ABSORBING, RIGID; has the shape of the impedances, or is broadcast.
     """
     outside = np.select([kind == ABSORBING, kind == RIGID], [own, own / epsilon], 0.0)
     return np.where(kind >= 0, across, outside)
@@ -64,7 +64,7 @@ def isotropic_faces(
     scale: np.ndarray,
     epsilon: float,
 ) -> np.ndarray:
-    """Numbers of the faces (n, 4, ISOTROPIC_NUMBERS) of some elements.
+    """Return coefficients of the faces (n, 4, ISOTROPIC_NUMBERS) of some elements.
 
     neighbors : (n, 4), element or kind of face. normals : (n, 4, 3), outward. scale : S (n, 4), s/m. epsilon : of the
     precision of the run.
@@ -87,17 +87,17 @@ def isotropic_faces(
 
 
 def impedance_matrices(stiffness: np.ndarray, rho: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Z(n) (..., 3, 3), kg/(m^2 s), of stiffness (..., 6, 6) in the order of `STRESS`, along unit normals (..., 3)."""
+    """Return Z(n) (..., 3, 3), kg/(m^2 s), of stiffness (..., 6, 6), ordered as `STRESS`, for normals (..., 3)."""
     tractions = traction_matrices(stiffness, normals)
     christoffel = np.einsum("...iaj,...a->...ij", tractions[..., ROWS, :], normals)
     values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
-    # Of a fluid two are zero but for rounding, whose root would not be small.
+    # In a fluid two eigenvalues vanish up to round-off, but the root of round-off is not small.
     values = np.where(values > 1e-12 * values[..., -1:], values, 0.0)
     return np.einsum("...ik,...k,...jk->...ij", vectors, np.sqrt(values), vectors)
 
 
 def traction_matrices(stiffness: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """C : (n d) for the unit vectors d: (..., 6, 3), Pa; stress in the order of `STRESS`."""
+    """Return C : (n d) for the unit vectors d: (..., 6, 3), Pa; stress in the order of `STRESS`."""
     return np.einsum("...ajl,...l->...aj", stiffness[..., ROWS], normals)
 
 
@@ -109,7 +109,7 @@ def anisotropic_faces(
     scale: np.ndarray,
     epsilon: float,
 ) -> np.ndarray:
-    """Numbers of the faces (n, 4, ANISOTROPIC_NUMBERS) of some elements; arguments as of `isotropic_faces`."""
+    """Return coefficients of the faces (n, 4, ANISOTROPIC_NUMBERS) of some elements; see `isotropic_faces`."""
     stiffness, rho = materials.matrix(elements)[:, None], materials.rho[elements][:, None]
     own = impedance_matrices(stiffness, rho + np.zeros_like(scale), normals)
     inside = np.maximum(neighbors, 0)
@@ -131,10 +131,10 @@ def anisotropic_faces(
 
 
 def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """What the derivatives along the directions c of the reference do to the quantities: (n, 9, 3, 3).
+    """Return the matrices of the reference derivatives along the directions c: (n, 9, 3, 3).
 
     The rate of quantity a is the sum over c and j of [a, c, j] times the derivative c of the quantity SOURCES[a, j]. A
-    stress needs the velocities x, y, z, a velocity the stresses in its row.
+    stress depends on the velocities x, y, z, a velocity on the stresses in its row.
 
     gradients : (n, 3, 3), d xi_c / d x_i, in directions c, 1/m.
     """

@@ -13,7 +13,7 @@ from lithowave.solvers.elements.samples import Samples
 
 
 class TetrahedralSamples(Samples):
-    """Points at which velocity and stress are read, and the blocks that must be complete for it."""
+    """Points at which velocity and stress are read, and the blocks that must be complete for this."""
 
     def prepare(self, solver: Any) -> None:
         """See `Samples`."""

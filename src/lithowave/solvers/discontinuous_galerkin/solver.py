@@ -1,4 +1,4 @@
-"""The discontinuous Galerkin solver: arrays of one run, and one step of it."""
+"""Discontinuous Galerkin solver: the arrays of one run, and its time step."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ CHUNK = 1024  # blocks that are completed at a time for a checkpoint
 
 
 class DiscontinuousGalerkinSolver(ElementSolver):
-    """Steps of arbitrary order on tetrahedra; see `element_kernels` for the scheme and `clusters` for local time steps.
+    """Steps of arbitrary order on tetrahedra; see `element_kernels` for the scheme and `clusters` for LTS.
 
-    A step of the run is one of the largest cluster. Between two steps the coefficients lack what the faces bring in the
-    step under way; with `complete` they are those of the present time. All fields are of the same time.
+    A step of the run is one of the largest cluster. Between two steps the coefficients lack the contributions of the
+    faces in the current step; `complete` adds them for the present time. All fields are at the same time.
 
     Parameters
     ----------
     plan : mesh, order, time steps. simulation : sources and receivers; None for neither, to measure kernels. backend :
-    where the arrays live. halo : to the other ranks.
+    owner of the arrays. halo : halo exchange with other ranks.
     """
 
     staggered = False
@@ -98,14 +98,14 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     @property
     def moment(self) -> tuple[int, bool]:
-        """Parity of the number of steps, and whether a step is under way."""
+        """Return the parity of the number of steps, and True while a step is in progress."""
         return self._parity, self._pending
 
     def _step_launches(self, parity: int, pending: bool) -> list[Launch]:
         """Return the steps of all clusters in a step of the run and, between them, the exchanges with other ranks.
 
-        What other ranks wait for comes first; a message is finished where it is read, or when another one is to be
-        sent. Without other ranks all is one captured list.
+        The blocks for which other ranks wait come first; a message is finished before it is read, or before another one
+        is sent. On one rank all launches are one captured list.
         """
         count, ticks = self.plan.clustering.count, self.plan.clustering.ticks
         parts: list[Launch] = []
@@ -120,7 +120,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
         for tick in range(ticks):
             now = parity * ticks + tick
-            # The clusters whose step begins: the lowest ones, as many as 2^c divides the tick.
+            # The clusters whose step begins: all c for which 2^c divides the tick.
             last = count - 1 if tick == 0 else (tick & -tick).bit_length() - 1
             message = self.exchange.at(last)
             if underway and (message or now >= underway[0].due(underway[1])):
@@ -152,7 +152,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         return launches
 
     def _injection_launches(self, sources: SourceList, tick: int) -> list[Launch]:
-        """Return what sources add in the step that begins at this tick."""
+        """Return the launches that add sources in the step that begins at this tick."""
         count = tick >> sources.cluster
         arrays = {
             "coefficients": self.coefficients,
@@ -164,7 +164,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         return [*injections, partial(self.kernels.count_step, sources.row.array)]
 
     def _fields(self, group: Any) -> tuple[Any, ...]:
-        """The arguments that `step` and `complete` have in common."""
+        """Return the common arguments of `step` and `complete`."""
         tables, kind = self.tables, self.tables.kinds[group.anisotropic]
         fields = self.coefficients, self.own, self.even, self.odd
         return (*fields, kind.elastic, kind.faces, tables.neighbor, tables.second, tables.cluster, kind.first)
@@ -186,7 +186,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     # ----------------------------------------------------------------------------------------------- readings
 
     def largest_velocity(self) -> float:
-        """See `lithowave.solvers.interface.Solver`; here the largest root mean square in an element."""
+        """See `lithowave.solvers.interface.Solver`; here the maximum root mean square in an element."""
         self.kernels.largest_velocity(self.coefficients, self._maxima.parts)
         # The mean of a square over the reference tetrahedron, whose volume is 1/6, is 6 times the sum of squares.
         return float(np.sqrt(6.0 * self._maxima.largest()))
@@ -200,15 +200,15 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         own = self.plan.materials
         vp, vs, rho = own.fastest_speed[element], own.slowest_speed[element], own.rho[element]
         return (
-            f"|v{'xyz'[component]}| = {size[element, component]:.3g} m/s in {self.plan.place_of(int(element))}, whose "
-            f"waves have {vs:.5g} to {vp:.5g} m/s, rho = {rho:.5g} kg/m^3, insphere radius "
+            f"|v{'xyz'[component]}| = {size[element, component]:.3g} m/s in {self.plan.place_of(int(element))}, where "
+            f"wave velocities are {vs:.5g} to {vp:.5g} m/s, rho = {rho:.5g} kg/m^3, insphere radius "
             f"{self.plan.mesh.insphere_radii()[element]:.3g} m"
         )
 
     # ------------------------------------------------------------------------------------------------ the state
 
     def host_coefficients(self) -> np.ndarray:
-        """Coefficients of all elements at the present time, (elements, quantities, functions), on the host."""
+        """Return all present coefficients (elements, quantities, functions) on the host."""
         tables, layout = self.tables, self.kernels.layout
         lanes = layout.lanes
         found = np.empty((self.plan.element_count, QUANTITIES, tables.modes), self.backend.dtype)
@@ -222,7 +222,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         return found
 
     def set_coefficients(self, values: np.ndarray) -> None:
-        """Begin from coefficients (elements, quantities, functions)."""
+        """Start from coefficients (elements, quantities, functions)."""
         lanes = self.kernels.layout.lanes
         for first in range(0, self.tables.arrangement.block_count, CHUNK):
             some = slice(first * lanes, (first + CHUNK) * lanes)

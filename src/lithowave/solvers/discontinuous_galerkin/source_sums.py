@@ -12,7 +12,7 @@ from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 
 class SourceSums:
-    """The totals of the sources of a list; see `Placement`."""
+    """Totals of the sources of a list; see `Placement`."""
 
     def __init__(self, plan: Any) -> None:
         self._plan = plan
@@ -28,7 +28,7 @@ class SourceSums:
         self._entries.append((owner, fluid, np.where(np.arange(QUANTITIES) < STRESSES, -rates, rates)))
 
     def add_to(self, placement: Placement) -> None:
-        """Add what the list of sources represents."""
+        """Add the totals of the list to a placement."""
         for owner, fluid, total in self._entries:
             placement.totals[owner, MOMENT] += total[: STRESSES]
             placement.totals[owner, FORCE] += total[STRESSES :]

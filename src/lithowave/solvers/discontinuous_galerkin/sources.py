@@ -1,12 +1,12 @@
-r"""Sources: what they add to the Taylor terms of their elements.
+r"""Contributions of sources to the Taylor terms of their elements.
 
 A moment tensor M gives the rate -M s(t) delta of stress, a force F the rate F s(t) delta / rho of velocity. With s(t) =
 sum of c_d ((t - t_n) / T)^d in a step of length T the terms of the predictor become
 
 .. math:: D^{d+1} = \frac{T}{d+1} \Big( \sum_c A_c K_c D^d + c_d\, \phi(x_s) / |J| \Big).
 
-All is linear, so what c_d adds to the coefficients at the end of the step, and to what the element keeps
-and sends, is found once: `step` knows nothing of sources, and these are added behind it.
+These equations are linear, so the response to c_d of the coefficients at the end of the step, and of the stored and
+sent traces, is computed once: `step` does not depend on sources, and the response is added after it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from lithowave.solvers.elements.point_location import SharedLocations
 from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
 VELOCITY = slice(STRESSES, QUANTITIES)
-MANY = 200  # sources, beyond which only those with receivers nearer than NEAR elements are spread
+MANY = 200  # number of sources above which only those with receivers within NEAR elements are spread
 NEAR = 3.0
-RADIUS = 0.6  # of the ball over which a source is spread, in sizes of the element
+RADIUS = 0.6  # radius of the ball over which a source is spread, in sizes of the element
 
 
 class TaylorAmplitudes:
-    """What sources release in steps, as T c_d / (d + 1), d from 0 to order - 2, a block of steps at a time.
+    """Amplitudes of sources per step, as T c_d / (d + 1), d from 0 to order - 2, a block of steps at a time.
 
-    The moment that is released until a time, or the amplitude of a force, is interpolated at points of the step, the
-    former at its ends too, so that what is released in all is right however rough the function is.
+    The cumulative moment, or the amplitude of a force, is interpolated at points of the step, the moment also at its
+    ends, so that the total moment is exact for any time function.
     """
 
     def __init__(self, sources: Sequence[Any], order: int, time_step: float) -> None:
@@ -52,7 +52,7 @@ class TaylorAmplitudes:
         self._of_inside = powers * time_step / np.arange(1, order)[:, None]
 
     def block(self, step: int) -> np.ndarray:
-        """(BLOCK, sources * terms) for the block of steps that holds this one; see `SourceAmplitudes.block`."""
+        """Return (BLOCK, sources * terms) for the block of steps with this one; see `SourceAmplitudes.block`."""
         begin = (step - step % BLOCK + np.arange(BLOCK))[:, None]
         found = np.empty((BLOCK, len(self.sources), self.terms))
         for number, source in enumerate(self.sources):
@@ -66,13 +66,13 @@ class TaylorAmplitudes:
 
 
 class SourceList:
-    """The sources in outer or inner elements of one cluster, on a device. Where elements share a place, of whatever
-    rank, each takes an equal part.
+    """Sources in outer or inner elements of one cluster, on a device. Elements of all ranks that share a location get
+    equal fractions.
 
     Parameters
     ----------
-    plan, tables : mesh, materials, places of elements. sources : all of them. spread, found : points that represent
-    them, and their elements. cluster, outer : whose elements count here.
+    plan, tables : mesh, materials, slots of elements. sources : all sources. spread, found : points that represent
+    them, and their elements. cluster, outer : selection of elements.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SourceList:
         self.row = AmplitudeRow(backend, [self._table])
 
     def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Names of arrays, and the arguments of `inject` behind each."""
+        """Yield names of arrays, and the arguments of `inject` after each."""
         for name, lists in self._lists.items():
             if lists[0].size:
                 yield name, (*lists, self._table.array, self.row.array)
@@ -120,14 +120,14 @@ def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bo
 
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
-    """The points that represent the sources of a simulation: all are spread, or of many those with receivers near."""
+    """Return the points that represent the sources: all are spread, or of many those with receivers near."""
     reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
-    """Slowest and fastest wave, m/s, and edge of the cube that twelve elements would fill, m, at positions; see
-    `spread_sources.Surroundings`."""
+    """Return the slowest and fastest wave velocity, m/s, and edge of the cube that twelve elements would fill, m, at
+    positions; see `spread_sources.Surroundings`."""
     places = locate_points(plan.mesh, positions)
     found, materials = np.full((len(positions), 2), np.inf), plan.materials
     speeds = materials.slowest_speed[places.element], materials.fastest_speed[places.element]
@@ -137,7 +137,7 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
 
 
 class Response:
-    """What a source in an element does in a step, for a unit of one of its Taylor amplitudes."""
+    """Response of an element to a source in a step, for a unit of one of its Taylor amplitudes."""
 
     def __init__(self, plan: Any, element: int, step: float) -> None:
         self.plan, self.element, self.step = plan, element, step
@@ -151,8 +151,8 @@ class Response:
         )[0]  # fmt: skip
 
     def source_shape(self, source: Any, reference: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """(9, functions): the rate of the coefficients for a unit of the time function. In a fluid only the isotropic
-        part of a moment tensor acts. reference, weight : of the points of the source in the element."""
+        """Return (9, functions): the rate of the coefficients for a unit of the time function. In a fluid only the
+        isotropic part of a moment tensor acts. reference, weight : of the points of the source in the element."""
         phi = basis_values(self.plan.order, reference) @ weight / self.geometry.jacobian[0]
         gains = np.zeros(QUANTITIES)
         if source.force is not None:
@@ -164,17 +164,17 @@ class Response:
         return np.outer(gains, phi)
 
     def rate(self, values: np.ndarray) -> np.ndarray:
-        """Step times sum of A_c K_c values."""
+        """Return the step times the sum of A_c K_c values."""
         slopes = np.einsum("ckl,ql->cqk", self.reference.derivatives, values)
         return np.einsum("acj,cajk->ak", self.law, slopes[:, SOURCES])
 
     def added(self, tables: Any, shape: np.ndarray, term: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Names of arrays, places in them, and what is added there for a unit of the amplitude of a term."""
+        """Yield names of arrays, indices in them, and the increments there for a unit of the amplitude of a term."""
         value, total, mean, half = shape, 0.0, 0.0, 0.0
         for d in range(term + 1, self.plan.order):
             total, mean, half = total + value, mean + value / (d + 1), half + value * 0.5**d / (d + 1)
             value = self.rate(value) / (d + 1)
-        total = total + value  # the volume's part of what goes through the faces: of a source the last one is not zero
+        total = total + value  # the volume's contribution to the flux: for a source the last one is nonzero
         quantity, mode = np.indices(shape.shape)
         place = tables.coefficient_place(np.array([self.element]), quantity, mode)
         yield "coefficients", place.ravel(), total.ravel()
@@ -203,7 +203,7 @@ class Response:
             yield "sent", slot * 3 * width + within, sent.ravel()
 
     def _sides(self, face: int, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """u and w (3, functions on the face); see `riemann`."""
+        """Return u and w (3, functions on the face); see `riemann`."""
         trace = mean @ self.reference.traces[face]
         numbers = self.faces[face]
         traction = np.einsum("ijm,j->im", trace[ROWS], numbers[27:30])

@@ -1,4 +1,4 @@
-"""The arrays of the elements on a device: elastic laws, faces, and where neighbours are."""
+"""Arrays of the elements on a device: elastic laws, faces, and links to neighbors."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from lithowave.solvers.discontinuous_galerkin.riemann import (
     isotropic_faces,
 )
 
-PART = 1 << 16  # elements whose numbers are computed at a time
+PART = 1 << 16  # elements whose coefficients are computed at a time
 
 
 @dataclass(frozen=True)
 class BlockTables:
-    """Numbers of the blocks of one kind, from block `first` on. elastic, faces : on the device, see `riemann`."""
+    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`."""
 
     first: int
     elastic: Any
@@ -38,12 +38,12 @@ class BlockTables:
 
 
 class ElementTables:
-    """What `step` reads beside the fields.
+    """Arguments of `step` in addition to the fields.
 
     Parameters
     ----------
-    backend : the device. plan : mesh, materials, clusters, kinds of faces. layout : how the device arranges blocks.
-    pack_faces : of the kernels of the device: numbers of faces (places, 4, c) as it wants them.
+    backend : the device. plan : mesh, materials, clusters, kinds of faces. layout : arrangement of blocks on the
+    device. pack_faces : function of the device's kernels that arranges coefficients of faces (slots, 4, c).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ElementTables:
         self.arrangement = arrange(plan, layout)
         self.links = make_links(self.arrangement, plan.clustering.cluster, plan.mesh.neighbors)
         self.slots = self.links.slots
-        # Elements that have neighbours on other ranks.
+        # Elements that have neighbors on other ranks.
         self.outer = (plan.mesh.neighbors >= 4 * plan.element_count).any(axis=1)
         self.neighbor = backend.upload(self.links.neighbor, np.int32)
         self.second = backend.upload(self.links.second, np.int32)
@@ -66,13 +66,13 @@ class ElementTables:
         }
 
     def coefficient_place(self, elements: np.ndarray, quantity: Any, mode: Any) -> np.ndarray:
-        """Index in the flattened coefficients of a quantity's mode in elements."""
+        """Return the index in the flattened coefficients of a quantity's mode in elements."""
         own = self.arrangement.layout
         block, lane = np.divmod(self.arrangement.place[elements], own.lanes)
         return self.index(block, lane, quantity, mode)
 
     def index(self, block: Any, lane: Any, quantity: Any, mode: Any) -> Any:
-        """Index in flattened coefficients of blocks."""
+        """Return the index in flattened coefficients of blocks."""
         own, count = self.arrangement.layout, self.modes
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
@@ -92,7 +92,7 @@ class ElementTables:
         return BlockTables(first, elastic, faces)
 
     def _numbers(self, some: slice, anisotropic: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Elastic law (places, c) and faces (places, 4, c) of some places; zeros where there is no element."""
+        """Return elastic laws (slots, c) and faces (slots, 4, c) of some slots; zeros in empty slots."""
         slots, plan = self.arrangement.slots[some], self.plan
         there = slots >= 0
         elements = slots[there]
@@ -116,7 +116,7 @@ class ElementTables:
 
 
 def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
-    """Places of the elements of a plan."""
+    """Return the element layout of a plan."""
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering
     return make_arrangement(layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count)

@@ -1,4 +1,4 @@
-// Sparse matrices with their entries as literals, in code without loops: for arrays that are to lie in registers.
+// Sparse matrices with their entries as literals, in code without loops: for arrays that must be in registers.
 //
 // A matrix is a type with constexpr arrays: begin[row] .. begin[row + 1] are its entries of a row, column[n], value[n].
 #pragma once
@@ -32,7 +32,7 @@ __device__ __forceinline__ real row_sum(const real (&x)[count]) {
     return sum;
 }
 
-// y[column] += value of the row times x. The columns for which `odd` is 1 get x_odd in place of x.
+// y[column] += value of the row times x. The columns for which `odd` is 1 get x_odd instead of x.
 template <class Matrix, class Odd, int row, class real, int count>
 __device__ __forceinline__ void add_row(real (&y)[count], real x, real x_odd) {
     unrolled<Matrix::begin[row], Matrix::begin[row + 1]>([&](auto entry) {

@@ -1,1 +1,1 @@
-"""Parts that the methods on elements share: meshes, location of points, samples of the fields, plans."""
+"""Code that the element methods share: meshes, location of points, samples of the fields, plans."""

@@ -1,9 +1,9 @@
-r"""Estimated reflections from absorbing faces with a first-order condition: Stacey's, or the flux of discontinuous
-Galerkin, which reflect the same.
+r"""Estimated reflections from absorbing faces with a first-order condition: Stacey's, or the equivalent flux of
+discontinuous Galerkin.
 
-The condition absorbs plane waves along the normal of a face. What it reflects of the waves of a point source was
-measured in 32 boxes of a homogeneous half-space (vp/vs = 1.73), with 4 to 10 receivers each, against absorbing layers
-at far sides. The relative L2 error of a seismogram is
+The condition absorbs plane waves along the normal of a face. Its reflections of the waves of a point source were
+measured in 32 boxes of a homogeneous half-space (vp/vs = 1.73), with 4 to 10 receivers each, compared with absorbing
+layers at distant sides. The relative L2 error of a seismogram is
 
     0.45 \lambda / (d_s + d_r)
 
@@ -30,7 +30,7 @@ Bounds = Sequence[tuple[float, float]]
 
 
 def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
-    """Return the warning of a spectral-element plan about Stacey's condition; all ranks call it together."""
+    """Return the warning of a spectral-element plan about Stacey's condition (collective call)."""
     if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
     condition = "boundaries.absorption: stacey (the default with spectral_element)"
@@ -39,7 +39,7 @@ def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 
 def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
-    """Return the warning of a discontinuous Galerkin plan about its absorbing faces; all ranks call it together."""
+    """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
     if not plan.mesh_statistics.faces["absorbing"]:
         return []
     condition = "boundaries.absorption: stacey (by the flux at the faces; discontinuous_galerkin has no layers)"
@@ -109,7 +109,7 @@ def _wavelength(simulation: Simulation) -> float:
     sources = simulation.acquisition.sources
     frequency = float(np.median([one.time_function.maximum_frequency() for one in sources]))
     frequency = min(frequency, simulation.resolved_frequency or frequency)
-    if simulation.material.groups is not None:  # only the mesh knows where they are
+    if simulation.material.groups is not None:  # only the mesh defines their location
         return simulation.material_extremes["slowest"] / frequency
     vp, vs, _ = simulation.material.sample(*np.array([one.position for one in sources], float).T)
     return float(np.median(np.where(vs > 0.0, vs, vp))) / frequency

@@ -1,4 +1,4 @@
-"""The parts of a benchmark task that methods on elements share."""
+"""Base of the benchmark tasks of element methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class ElementTask:
-    """One measurement of a case on a box of cells; see `lithowave.solvers.interface.BenchTask`.
+    """Measurement of a case on a box of cells; see `lithowave.solvers.interface.BenchTask`.
 
     shape : cells along x, y, z. order : degree or order of the elements, named `order_name` in messages and records.
     """
@@ -33,5 +33,5 @@ class ElementTask:
         return {"size": list(self.shape), self.order_name: self.order, "elements": self.plan.element_count}
 
     def memory_bytes(self, _: dict[str, Any]) -> int:
-        """Bytes of the arrays of the device."""
+        """Return the bytes of the arrays of the device."""
         return self.plan.memory_bytes(self.backend)

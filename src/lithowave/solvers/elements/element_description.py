@@ -1,4 +1,4 @@
-"""What meshes of elements take from a description: sizes, kinds of faces, materials of groups. Of all such methods."""
+"""Element sizes, kinds of faces and materials of groups from the simulation file, for all element methods."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lithowave.errors import InputError
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-SLABS = 12  # of depth, for each of which the slowest wave of a medium that varies decides the element size
+SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
 def element_layers(simulation: Simulation) -> tuple[list[float], list[float]]:
-    """Tops of the layers of elements from above, m, and the slowest wave in each, m/s."""
+    """Return tops of the layers of elements from above, m, and the slowest wave velocity in each, m/s."""
     domain, material = simulation.domain, simulation.material
     low, high = domain.z
     if material.kind == "homogeneous":
@@ -26,7 +26,7 @@ def element_layers(simulation: Simulation) -> tuple[list[float], list[float]]:
     if material.kind == "layers":
         inside = [one for one in material.layers if one.top > low]
         tops = [one.top for one in inside]
-        # A layer that ends above the ground everywhere has no elements.
+        # A layer that ends above the surface everywhere has no elements.
         ground = high if domain.surface is None else domain.surface.high
         first = max((n for n, top in enumerate(tops) if top >= ground), default=0)
         if domain.surface is not None:
@@ -36,19 +36,19 @@ def element_layers(simulation: Simulation) -> tuple[list[float], list[float]]:
 
 
 def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
-    """InputError: a layer below number `first` reaches above the lowest point of the topography."""
+    """Require that layers below index `first` are below the lowest point of the topography."""
     for number in range(first + 1, len(tops)):
         if tops[number] >= lowest:
             raise InputError(
                 f"material.layers[{number}].top",
-                f"{tops[number]:zg} m crosses the topography, which goes down to {lowest:zg} m",
-                "element faces follow the layers, which must lie below the surface everywhere",
-                "material.file holds a model of any shape",
+                f"{tops[number]:zg} m crosses the topography, which has a minimum of {lowest:zg} m",
+                "allowed: layer tops below the surface everywhere, since element faces follow them",
+                "use material.file for a model of any shape",
             )
 
 
 def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
-    """The depth in equal slabs, neighbours of like speed joined."""
+    """Return equal slabs of the depth, with neighbors of similar wave velocity merged."""
     domain = simulation.domain
     low, high = domain.z
     start = high if domain.surface is None else domain.surface.low
@@ -67,7 +67,7 @@ def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
 
 
 def element_size(simulation: Simulation, speed: float) -> float:
-    """Of elements in which the slowest wave has this speed, m/s, as the description wants it, m."""
+    """Return the element size, m, required by the simulation file if the slowest wave has this velocity, m/s."""
     solver = simulation.solver
     if solver.spacing is not None:
         return solver.spacing
@@ -76,7 +76,7 @@ def element_size(simulation: Simulation, speed: float) -> float:
 
 
 def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
-    """The outer faces by kind."""
+    """Return the outer faces by kind."""
     found: dict[str, list[np.ndarray]] = {"free": [], "absorbing": [], "rigid": []}
     for name, faces in mesh.boundaries.items():
         kind = name
@@ -89,10 +89,10 @@ def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
 
 
 def element_properties(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray] | None:
-    """Return the materials of the description and the index (elements,) of that of each element; None for a medium that
-    is sampled at points.
+    """Return the materials of the simulation file and the index (elements,) of that of each element; None for a medium
+    that is sampled at points.
 
-    InputError: anisotropic layers cross an imported mesh, or groups of the mesh and of the description differ.
+    InputError: anisotropic layers cross an imported mesh, or groups of the mesh and of the simulation file differ.
     """
     material = simulation.material
     if material.kind == "homogeneous":
@@ -103,8 +103,8 @@ def element_properties(simulation: Simulation, mesh: Any) -> tuple[list[Any], np
         return list(material.layers), mesh.materials
     if any(getattr(layer, "is_anisotropic", False) for layer in material.layers or []):
         raise InputError(
-            "material.layers", "anisotropic layers across a mesh that is read",
-            "give material.groups, by names of the mesh",
+            "material.layers", "anisotropic layers are not supported in an imported mesh",
+            "set material.groups, with the group names of the mesh",
         )  # fmt: skip
     return None
 
@@ -116,9 +116,9 @@ def cell_layers(simulation: Simulation) -> tuple[list[float], list[float]]:
 
 
 def with_layer_indices(simulation: Simulation, mesh: Any, tops: list[float]) -> Any:
-    """Return a mesh whose materials are those of the layers of the description instead of those of the cells.
+    """Return a mesh whose materials are those of the layers of the simulation file instead of those of the cells.
 
-    tops : of the layers of cells, m.
+    tops : tops of the layers of cells, m.
     """
     if simulation.material.kind != "layers":
         return mesh
@@ -128,7 +128,7 @@ def with_layer_indices(simulation: Simulation, mesh: Any, tops: list[float]) -> 
 
 
 def raised_to(height: Callable, top: float, below: float) -> Callable:
-    """Return the displacement of points (x, y, z) that brings a box to the topography.
+    """Return the displacement of points (x, y, z) that maps a box to the topography.
 
     Points at z = `top` are moved to height(x, y), those at z = `below` and lower are not moved.
     """
@@ -141,9 +141,9 @@ def raised_to(height: Callable, top: float, below: float) -> Callable:
 
 
 def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:
-    """The materials described, and which of them each element has, by the groups of the mesh.
+    """Return the materials of the groups, and the index of the material of each element.
 
-    InputError: groups of the mesh and of the description differ.
+    InputError: groups of the mesh and of the simulation file differ.
     """
     groups = simulation.material.groups
     wanted = [mesh.groups[number] for number in np.unique(mesh.materials)]
@@ -151,7 +151,7 @@ def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.nd
     if missing:
         raise InputError(
             "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh}",
-            f"groups of the mesh: {', '.join(wanted)}", f"groups described: {', '.join(groups)}",
+            f"groups of the mesh: {', '.join(wanted)}", f"groups of material.groups: {', '.join(groups)}",
         )  # fmt: skip
     unknown = [name for name in groups if name not in wanted]
     if unknown:

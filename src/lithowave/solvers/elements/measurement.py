@@ -1,4 +1,4 @@
-"""Parts of short measurements that methods on elements share."""
+"""Short measurements: code that element methods share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_RECEIVERS = 256
 def affordable_size(
     backend: Any, sample: Any, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
 ) -> tuple[int, int, int]:
-    """Return cells along x, y and z: at most `counts`, fewer if they would not fit into the memory.
+    """Return cells along x, y and z: at most `counts`, fewer if they do not fit into the memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parts of memory estimates that methods on elements share."""
+"""Memory estimates: code that element methods share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bo
 
     Parameters
     ----------
-    location_bytes : bytes for a number of points, and whether stress is read there.
+    location_bytes : function of a number of points and True if stress is read there, which returns bytes.
     tensor_rows : rows of `sample` with the values from which stress is computed.
     """
     output = simulation.output

@@ -1,5 +1,5 @@
-"""Warnings where a mesh represents a model less accurately than its description: thin layers, interfaces inside
-elements, topography that elements do not resolve."""
+"""Warnings about differences between a mesh and the model: thin layers, interfaces inside elements, topography that
+elements do not resolve."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 PART = 4096
 FLAT = 0.5  # height over width of elements, below which a layer is reported
-CONTRAST = 0.2  # change of vs within an element, from which on an interface is reported
+CONTRAST = 0.2  # minimum change of vs within an element for reporting an interface
 # Relative error of seismograms over that change, for waves through one interface: measured with a change of 0.43 at 7
 # points per wavelength in spectral elements (0.16 to 0.25) and 8 in discontinuous Galerkin (0.14).
 CONTRAST_FACTOR = 0.2
-SURFACE_ERROR = 0.02  # distance of the elements from the topography in shortest wavelengths, reported from here on
-SURFACE_FACTOR = 2.0  # error of seismograms beside the worst place over that distance: measured on hills, 1.4 to 3
+SURFACE_ERROR = 0.02  # minimum distance of the elements from the topography in shortest wavelengths for a warning
+SURFACE_FACTOR = 2.0  # error of seismograms near the worst location over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
 
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
-    """Return the warnings of a spectral-element plan about the model; all ranks call it together."""
+    """Return the warnings of a spectral-element plan about the model (collective call)."""
     found = flat_elements(simulation)
     if plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
@@ -42,7 +42,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
-    """Return the warnings of a discontinuous Galerkin plan about the model; all ranks call it together."""
+    """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
     found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
     if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
         contrasts = vertex_contrasts(material.medium, plan.mesh)
@@ -53,11 +53,11 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 
 def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLocations) -> list[str]:
-    """Return a warning if receivers lie beside vertices of an imported mesh of tetrahedra; all ranks call it together.
+    """Return a warning about receivers next to vertices of an imported mesh of tetrahedra (collective call).
 
     Parameters
     ----------
-    places : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
+    locations : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
     """
     points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
     if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
@@ -68,7 +68,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
     if not every.size:
         return []
     return [
-        f"receivers: {every.size} of {len(receivers)} lie beside a vertex of the mesh (first: "
+        f"receivers: {every.size} of {len(receivers)} are next to a vertex of the mesh (first: "
         f"{receivers[every[0]].name}), where the polynomials of an element are least accurate; estimated error of "
         f"their seismograms 2% to 3% at 7 points per wavelength (here: {points:.3g}). Use smaller elements there, or a "
         "vertex farther away."
@@ -76,7 +76,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
 
 
 def flat_elements(simulation: Simulation) -> list[str]:
-    """Return a warning for each layer that is so thin that the elements of a generated mesh are flat there."""
+    """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
     if simulation.solver.mesh is not None or simulation.material.layers is None:
         return []
     tops, slowest = element_layers(simulation)

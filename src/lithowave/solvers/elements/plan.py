@@ -1,4 +1,4 @@
-"""The parts of a plan that all methods on elements share."""
+"""Base of the plans of element methods."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class ElementPlan:
-    """The discretization of an experiment by elements; of several ranks each has its part.
+    """Discretization of a simulation by elements; each rank has its part.
 
     Attributes
     ----------
     mesh : elements of this rank. domain, face_kinds, mesh_file : see the plans of the methods.
     memory : module with the sizes of the arrays of the method.
-    inside_tolerance : reference coordinates by which a point in an element may be outside of it.
+    inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     """
 
@@ -57,16 +57,16 @@ class ElementPlan:
 
     @property
     def tolerance(self) -> float:
-        """Distance outside the mesh, in reference coordinates of an element, at which sources and receivers may be.
+        """Distance outside the mesh, in reference coordinates, at which sources and receivers are accepted.
 
-        The description has refused those above a topography already; the others are moved onto the elements.
+        Points above a topography were rejected by the validation; the others are moved onto the elements.
         """
         follows = self.domain is not None and self.domain.surface is not None
         return SURFACE_TOLERANCE if follows else self.inside_tolerance
 
     @property
     def mesh_statistics(self) -> Any:
-        """Statistics of the global mesh; all ranks must request them the first time."""
+        """Statistics of the global mesh; the first access is collective."""
         return self._once("mesh_statistics", lambda: self.gather_statistics(self))
 
     def _once(self, name: str, compute: Callable[[], Any]) -> Any:
@@ -133,13 +133,13 @@ def plan_entries(simulation: Simulation) -> dict[str, Any]:
 
 
 def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str, worst: str) -> None:
-    """Require that an imported mesh resolves max_frequency as a generated one would have to.
+    """Require that an imported mesh resolves max_frequency as well as a generated one.
 
     Parameters
     ----------
-    points : per wavelength at max_frequency, where they are fewest; None if no frequency is known.
-    order : name of the order of the elements in the description.
-    worst : where that is, with the wave velocity.
+    points : minimum points per wavelength at max_frequency; None if no frequency is known.
+    order : name of the order of the elements in the simulation file.
+    worst : location of the minimum, with the wave velocity.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str,
         return
     raise InputError(
         "solver.max_frequency",
-        f"{solver.max_frequency:g} Hz has {points:.3g} points in the shortest wavelength in {worst}",
+        f"{solver.max_frequency:g} Hz has {points:.3g} points per shortest wavelength in {worst}",
         f"{order} {getattr(solver, order)} needs at least {solver.smallest_points:g}",
-        f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher {order} would do",
+        f"use {solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher {order}",
     )

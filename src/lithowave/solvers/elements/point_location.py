@@ -1,7 +1,7 @@
-"""Elements that contain given points, and which of them count among the elements of all ranks.
+"""Location of points in the elements of all ranks.
 
-A rank looks for points in its own elements. It reports what it finds to one rank, which the index of the point
-determines, and that rank answers how many elements of the global mesh contain the point, and which one is the first.
+Each rank searches for points in its own elements and reports the results to one rank, which the index of the point
+determines. That rank returns the number of elements of the global mesh that contain the point, and the first one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 
 SURFACE_TOLERANCE = 1.0  # of points on a topography, which elements follow only as far as their size allows
-EXCESS_SCALE = 1e9  # excesses are compared as integers of 1e-9 reference coordinates, so that round-off decides nothing
+EXCESS_SCALE = 1e9  # excesses are compared as integers of 1e-9 reference coordinates, so that round-off has no effect
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class PointLocations:
 
 @dataclass(frozen=True)
 class SharedLocations:
-    """Points in elements of this rank, of those that count among all ranks.
+    """Points in elements of this rank, restricted to the elements selected among all ranks.
 
-    locations : a row for each element that has a point. sharing : (rows,) number of elements of the global mesh that
-    have the point. first : (rows,) True if the element has the lowest key of them.
+    locations : a row for each element that contains a point. sharing : (rows,) number of elements of the global mesh
+    that contain the point. first : (rows,) True if the element has the lowest key of them.
     """
 
     locations: PointLocations
@@ -88,9 +88,9 @@ class SharedLocations:
 
 
 def resolve_owners(found: PointLocations, ranks: Ranks, numbers: np.ndarray | None = None) -> SharedLocations:
-    """Return the locations that count: all elements that contain a point, or the nearest one of all ranks.
+    """Return the selected locations: all elements that contain a point, or the nearest one of all ranks.
 
-    All ranks call this function together.
+    This call is collective.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _judged(claims: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
 def require_located(
     found: SharedLocations, ranks: Ranks, names: Sequence[str], positions: np.ndarray, where: str
 ) -> None:
-    """Require that each point is in an element of some rank; all ranks call this function together.
+    """Require that each point is in an element of some rank (collective call).
 
     Raises
     ------
@@ -165,7 +165,7 @@ def require_located(
         more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
         raise InputError(
             where, f"{names[index]} at ({x:z.12g}, {y:z.12g}, {z:z.12g}) m is in no element of the mesh{more}",
-            "it must lie within the mesh, on its surface at most",
+            "allowed: positions in the mesh or on its surface",
         )  # fmt: skip
 
 

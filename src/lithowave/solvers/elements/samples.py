@@ -12,10 +12,10 @@ from lithowave.solvers.elements.point_location import SharedLocations
 
 
 class Samples:
-    """The arguments of a method's kernel `sample`, and the results of it, for the points in elements of this rank.
+    """Arguments of a method's kernel `sample`, and its results, for the points in elements of this rank.
 
-    If elements share a point, on any rank, the mean of all of them counts: a rank has its part of the mean, and the
-    parts of all ranks add up.
+    If elements share a point, on any rank, the mean over all of them is returned: each rank has its fraction of the
+    mean, and the fractions add up.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Regular sets of points on which fields are shown: the element mesh has no grid of its own."""
+"""Regular sets of points for snapshots of element methods."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lithowave.solvers.interface import SnapshotGrid
 
 
 def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, int]:
-    """Spacing near the one given that divides the extent, times the stride, and how many points that makes."""
+    """Return the spacing near a given one that divides the extent, times the stride, and the number of points."""
     steps = max(1, math.ceil((high - low) / spacing - 1e-6))
     return (high - low) / steps * stride, steps // stride + 1
 
 
 def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
-    """The domain: of the description, or around the mesh; upwards to the highest point of the ground."""
+    """Return the domain: from the simulation file, or around the mesh, up to the highest point of the surface."""
     if plan.domain is None and getattr(plan, "bounds", None) is not None:
-        return plan.bounds  # of the whole mesh, where a rank has only a part of it
+        return plan.bounds  # of the global mesh, if a rank has only a part of it
     vertices = plan.mesh.vertices
     if plan.domain is None:
         return tuple((float(vertices[:, axis].min()), float(vertices[:, axis].max())) for axis in range(3))
@@ -30,7 +30,7 @@ def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
 
 
 def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
-    """The points that a snapshot selection stands for, about as close to each other as the unknowns are."""
+    """Return the points of a snapshot selection, about as close to each other as the unknowns."""
     origin, spacing, shape = [], [], []
     for letter, (low, high) in zip("xyz", box_of(plan), strict=True):
         fixed = None if selection.plane is None else getattr(selection.plane, letter)
@@ -47,7 +47,7 @@ def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
 
 
 def points_within(snapshot: SnapshotGrid, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers, x fastest and rising, of the points of a snapshot grid between the corners `low` and `high` (3,), m."""
+    """Return ascending indices, x fastest, of points of a snapshot grid between corners `low`, `high` (3,), m."""
     ranges = []
     for axis in range(3):
         place = snapshot.origin[axis] + snapshot.spacing[axis] * np.arange(snapshot.shape[axis])
@@ -58,14 +58,14 @@ def points_within(snapshot: SnapshotGrid, low: np.ndarray, high: np.ndarray) -> 
 
 
 def positions_of(snapshot: SnapshotGrid, numbers: np.ndarray) -> np.ndarray:
-    """Positions (n, 3), m, of points of a snapshot grid by their numbers, x fastest."""
+    """Return positions (n, 3), m, of points of a snapshot grid by their indices, x fastest."""
     x, y, z = (o + d * np.arange(n) for o, d, n in zip(snapshot.origin, snapshot.spacing, snapshot.shape, strict=True))
     nx, ny, _ = snapshot.shape
     return np.stack([x[numbers % nx], y[numbers // nx % ny], z[numbers // (nx * ny)]], axis=-1)
 
 
 def surface_grid(plan: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y and positions (points, 3) of a regular grid on the surface of the domain, x fastest."""
+    """Return x, y and positions (points, 3) of a regular grid on the surface of the domain, x fastest."""
     (x_low, x_high), (y_low, y_high), (_, top) = box_of(plan)
     lines = []
     for low, high in ((x_low, x_high), (y_low, y_high)):

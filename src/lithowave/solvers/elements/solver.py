@@ -1,4 +1,4 @@
-"""Everything that a solver on elements reads from its fields: records, snapshots and peaks."""
+"""Readings of a solver on elements: records, snapshots and peaks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class ElementSolver:
-    """The readings of a solver on elements; a method adds the fields, their step and their state.
+    """Base of the element solvers, with the readings; a method adds the fields, their step and their state.
 
     Attributes
     ----------
-    plan, backend, kernels : of the run.
+    plan, backend, kernels : objects of the run.
     receivers : samples of the receivers.
     record_rows : rows of `sample` with the values from which stress is computed.
     displacement_rows : see `SurfacePeaks`.
@@ -44,7 +44,7 @@ class ElementSolver:
     make_samples: ClassVar[type[Samples]]
 
     def prepare_readings(self, simulation: Simulation | None) -> None:
-        """Locate the receivers, once the arrays are allocated; all ranks call this method together."""
+        """Locate the receivers, after the arrays are allocated (collective call)."""
         plan, receivers = self.plan, () if simulation is None else simulation.acquisition.receivers
         positions = point_positions(receivers)
         shared = plan.locate(positions, plan.tolerance)
@@ -57,7 +57,7 @@ class ElementSolver:
 
     @property
     def moment(self) -> tuple[Any, ...]:
-        """All that determines which kernels read the present fields, besides their arrays."""
+        """Return the values that determine which kernels read the present fields, besides their arrays."""
         return ()
 
     def facts(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class ElementSolver:
         self._programs.clear()
 
     def update_peaks(self) -> None:
-        """Take the present velocities into the peaks; once for each step."""
+        """Update the peaks with the present velocities; called once per step."""
         assert self._peaks is not None
         peaks = self._peaks
         self._programs.run(("peaks", *self.moment), lambda: peaks.launches(self))

@@ -1,7 +1,7 @@
 r"""Point sources of element methods, spread over small balls.
 
-In the polynomials of an element a point source is least accurate near it, and its error depends on where in the
-element it is. Waves at a distance do not feel how a source is spread over a ball: the field outside of a source density
+In the polynomials of an element a point source is least accurate near it, and its error depends on its position in the
+element. Distant waves do not depend on the spreading of a source over a ball: the field outside of a source density
 w(r) in a homogeneous neighborhood is that of a point source times
 
 .. math:: \int w(r)\, \frac{\sin k r}{k r}\, dV = 1 - \frac{k^2 \langle r^2 \rangle}{6}
@@ -34,20 +34,20 @@ from lithowave.solvers.elements.point_location import (
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-RADII, POLAR = 5, 5  # points along the radius and the polar angle; twice as many around
+RADII, POLAR = 5, 5  # points along the radius and the polar angle; twice as many in azimuth
 OF_DISTANCE, OF_WAVELENGTH = 0.95, 0.29  # largest radius over the distance to the nearest receiver, the wavelength
-SHRINK = (1.0, 0.75, 0.5, 0.35, 0.2)  # radii that are tried until a ball lies in the mesh and in one material
+SHRINK = (1.0, 0.75, 0.5, 0.35, 0.2)  # radii that are tried until a ball is in the mesh and in one material
 UNRESOLVED = 0.2  # sizes of the element: nothing nearer to a source is resolved
-ALIKE = 0.1  # relative change of wave speeds up to which it is one material
+ALIKE = 0.1  # relative change of wave velocities up to which it is one material
 
-# Of positions (n, 3), m: slowest and fastest wave, m/s, and size of the element there, m (n, 3); infinite outside of
-# all elements. The same on all ranks, which call it together.
+# Function of positions (n, 3), m: slowest and fastest wave velocity, m/s, and size of the element there, m (n, 3);
+# infinite outside of all elements. Collective; the result is identical on all ranks.
 Surroundings = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class SpreadSources:
-    """Points that represent sources. positions : (n, 3), m. source : number (n,) of the source. weight : (n,)."""
+    """Points that represent sources. positions : (n, 3), m. source : index (n,) of the source. weight : (n,)."""
 
     positions: np.ndarray
     source: np.ndarray
@@ -78,14 +78,14 @@ def unit_ball() -> tuple[np.ndarray, np.ndarray]:
 
 
 def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> np.ndarray:
-    """Return the distance (sources,), m, of each source from what is recorded: receivers, and the surface if peak
-    motion is kept there.
+    """Return the distance (sources,), m, of each source from receivers, and from the surface if peak motion is recorded
+    there.
 
-    Receivers nearer than `UNRESOLVED` elements are left out, as no record there is good.
+    Receivers nearer than `UNRESOLVED` elements are omitted, since no record there is accurate.
 
     Parameters
     ----------
-    top : height of the surface, m, where there is no topography.
+    top : elevation of the surface, m, without topography.
     size : of the elements at the sources (sources,), m.
     """
     sources = simulation.acquisition.source_positions
@@ -102,15 +102,15 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
 def spread_sources(
     simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings, forces: bool = True
 ) -> SpreadSources:
-    """Return the points that represent the sources of a simulation; all ranks call it together.
+    """Return the points that represent the sources of a simulation (collective call).
 
     Parameters
     ----------
-    top : as of `recorded_distances`.
-    reach : sizes of the element; sources farther from what is recorded are not spread.
+    top : as in `recorded_distances`.
+    reach : sizes of the element; sources farther from receivers are not spread.
     largest : radius of a ball over the size of the element, at most.
-    surroundings : what is known of the elements.
-    forces : whether forces are spread, too.
+    surroundings : function that returns wave velocities and element sizes.
+    forces : True to spread forces also.
     """
     positions = simulation.acquisition.source_positions
     here = surroundings(positions)
@@ -139,7 +139,7 @@ def spread_sources(
 
 
 def _frequency(simulation: Simulation) -> float:
-    """Return the frequency, Hz, of the shortest wavelength that counts."""
+    """Return the frequency, Hz, of the shortest relevant wavelength."""
     every = [one.time_function.maximum_frequency() for one in simulation.acquisition.sources]
     return simulation.resolved_frequency or max(every, default=1.0)
 
@@ -150,12 +150,12 @@ def _by_source(points: SpreadSources) -> SpreadSources:
 
 
 def of_all_ranks(found: np.ndarray, ranks: Any) -> np.ndarray:
-    """Return the least of what the ranks have found of positions; infinite where none has."""
+    """Return the minimum of the values of all ranks; infinite if no rank has one."""
     return np.min(ranks.all_gather(found), axis=0)
 
 
 def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> SharedLocations:
-    """Return the elements of all ranks that contain the points of sources; all ranks call this function together.
+    """Return the elements of all ranks that contain the points of sources (collective call).
 
     Raises
     ------

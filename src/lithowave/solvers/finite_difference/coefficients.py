@@ -6,8 +6,7 @@ Inside the grid a first derivative half a cell away from its samples is
 
 with M = order / 2. At a free or rigid face the stencil would reach outside the grid. There the two derivatives, from
 nodes to half nodes (G) and from half nodes to nodes (D), are replaced by a *summation-by-parts* pair: with the diagonal
-weights
-:math:`H_n` (nodes) and :math:`H_h` (half nodes), both positive,
+weights :math:`H_n` (nodes) and :math:`H_h` (half nodes), both positive,
 
 .. math:: H_h G = Q, \qquad H_n D = -Q^T - e_0 e^T,
 

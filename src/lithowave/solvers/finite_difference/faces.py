@@ -21,7 +21,7 @@ def unsigned(steps: Sequence[int]) -> tuple[np.uint64, ...]:
 
 @dataclass(frozen=True)
 class ClosedFace:
-    """A free or rigid face.
+    """Free or rigid face.
 
     axis : its normal. plane : array index of its nodes along that axis. first, half, shape, inward, node_change,
     half_change : arguments of `close_velocity` and `close_stress`.

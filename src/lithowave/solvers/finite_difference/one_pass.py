@@ -141,7 +141,7 @@ class OnePass:
         }
 
     def _tiles(self, box: Boxes) -> np.ndarray:
-        """Return tiles that leave few processors idle in the last round; blocks take them alternately."""
+        """Return tiles that leave few processors idle in the last round; blocks take tiles sequentially."""
         planes = box[2][1] - box[2][0]
         across = len(tile_box([*box[:2], (0, 1)], TileShape(self.shape.columns, self.shape.rows), 1, False))
 

@@ -61,7 +61,7 @@ def closures(plan: Any, backend: Any, boxes: Sequence[NodeRanges]) -> list[tuple
 
 
 class StepRegions:
-    """The regions of a step.
+    """Regions of a step.
 
     stress, velocity : all points at which they are computed. outer_velocity, inner_velocity : the points that other
     ranks need, and the rest; only with several ranks.

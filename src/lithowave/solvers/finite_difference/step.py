@@ -1,4 +1,4 @@
-"""The two halves of a step on one rank, applied to a set of fields in a region of the grid."""
+"""Two halves of a step on one rank, applied to a set of fields in a region of the grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload of each rank of a run, for `lithowave check --ranks N`."""
+"""Workload of each rank of a run, for `lithowave check --ranks N`."""
 
 from __future__ import annotations
 

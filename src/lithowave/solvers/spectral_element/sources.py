@@ -32,7 +32,7 @@ class SourceList:
 
     Parameters
     ----------
-    plan : mesh, numbers of points, time step. spread, found : points that represent the sources, and their elements.
+    plan : mesh, point indices, time step. spread, found : points that represent the sources, and their elements.
     on_border : only what acts on points that other ranks also have (True), or only the rest (False); None for all.
     """
 
