@@ -34,7 +34,7 @@ REQUIRED = (
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
     "segyio": ("SEG-Y seismograms and sections", "formats"),
-    "meshio": ("meshes of hexahedra from Gmsh, meshes from VTU", "meshes"),
+    "meshio": ("meshes from VTU files", "meshes"),
     "mpi4py": ("runs on several ranks", "mpi"),
     "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),
     "pymetis": ("partitions of meshes from files", "mpi"),

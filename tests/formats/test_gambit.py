@@ -11,7 +11,7 @@ import pytest
 from lithowave.errors import InputError
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.readers.gambit import text_numbers
+from lithowave.readers.cell_tables import text_numbers
 
 # Vertices of each face as the format counts them, from 1.
 SIDES = {1: {2, 1, 3}, 2: {1, 2, 4}, 3: {2, 3, 4}, 4: {3, 1, 4}}

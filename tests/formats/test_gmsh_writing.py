@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jittered_boxes import jittered
 from lithowave.errors import OutputError
 from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cube, cubes, merged
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
@@ -126,12 +126,45 @@ def test_files_that_are_cut_short(name: str, part: float, tmp_path: Path) -> Non
     ("name", "message"),
     [
         ("hex8_msh2_save_all.msh", "no cell is in the volume groups 'rock', 'soft soil'. In Gmsh save with"),
-        ("hex8_msh4_save_all.msh", "some cells have a physical group, and some have none. Save with Mesh.SaveAll = 0"),
         ("hex8_msh4_two_groups.msh", "a volume is in the physical groups 'rock' and 'everything'"),
     ],
 )
 def test_groups_of_gmsh_that_cannot_be_told(name: str, message: str) -> None:
     assert message in refusal(DATA / name)
+
+
+def test_surfaces_without_a_group_are_no_boundaries() -> None:
+    mesh, named = read_hexahedral_mesh(DATA / "hex8_msh4_save_all.msh"), read_hexahedral_mesh(DATA / "hex8_msh4.msh")
+    assert mesh.groups == named.groups and not set(mesh.boundaries) & set(named.boundaries)
+    np.testing.assert_array_equal(mesh.element_nodes(), named.element_nodes())
+    np.testing.assert_array_equal(mesh.materials, named.materials)
+
+
+def test_a_volume_of_gmsh_without_a_group(tmp_path: Path) -> None:
+    text = (DATA / "hex8_msh4.msh").read_text()
+    assert text.count(" 1 4 6 ") == 1
+    (tmp_path / "box.msh").write_text(text.replace(" 1 4 6 ", " 0 6 "))
+    assert "of 12 hexahedra are in no group" in refusal(tmp_path / "box.msh")
+
+
+def test_version_4_0_of_gmsh_is_refused(tmp_path: Path) -> None:
+    text = (DATA / "hex8_msh4.msh").read_text().replace("4.1 0 8", "4 0 8")
+    (tmp_path / "box.msh").write_text(text)
+    assert "of version 4 of Gmsh's format; allowed: 2.2 and 4.1" in refusal(tmp_path / "box.msh")
+
+
+@pytest.mark.parametrize("form", ["2.2", "2.2 binary", "4.1", "4.1 binary"])
+def test_ids_and_groups_of_all_formats(form: str, tmp_path: Path) -> None:
+    """Files whose nodes and elements have IDs that are not consecutive from 1, with points and lines between."""
+    cells = [(15, 0, [0]), (1, 0, [0, 1])]
+    cells += [(3, 2, face) for face in SIDES[OUTER].tolist()]
+    cells += [(5, 4, TWO.elements[0].tolist()), (5, 9, TWO.elements[1].tolist())]
+    path = gmsh_file(tmp_path / "box.msh", TWO.vertices, cells, form, [(2, 2, "sides"), (3, 4, "rock")])
+    mesh = read_hexahedral_mesh(path)
+    assert mesh.ids.dtype == mesh.elements.dtype == np.int64 and mesh.ids.tolist() == [23, 24]
+    assert mesh.groups == ("rock", "9") and mesh.materials.tolist() == [0, 1]
+    np.testing.assert_array_equal(mesh.element_nodes(), TWO.element_nodes())
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"sides": 10}
 
 
 def test_orders_of_nodes() -> None:
@@ -382,8 +415,9 @@ def test_meshio_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             raise ImportError(name)
         return real(name, *rest, **more)
 
-    path = shutil.copy(DATA / "hex8_msh2.msh", tmp_path)
+    path = written(tmp_path / "box.vtu", TWO)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingPackageError, match=r"lithowave\[meshes\]"):
         read_hexahedral_mesh(path)
+    read_hexahedral_mesh(DATA / "hex8_msh2.msh")
     read_hexahedral_mesh(exodus(tmp_path / "box.exo", merged(cubes((2, 2, 1)))))

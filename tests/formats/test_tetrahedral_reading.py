@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import itertools
 import re
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gmsh_sections
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces, make_mesh
 from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra, triangle_distances
@@ -98,69 +98,12 @@ def gmsh_file(
     more: list[tuple[int, list[int]]] | None = None,
 ) -> Path:
     """Nodes count 3, 6, 9 ...; elements from 11, first the faces with their tags, then `more` (type, nodes)."""
-    version, _, binary = form.partition(" ")
     triangles, face_tags = faces or (np.zeros((0, 3), int), np.zeros(0, int))
     cells = [(2, tag, row) for tag, row in zip(face_tags.tolist(), triangles.tolist(), strict=True)]
     cells += [(kind, 0, row) for kind, row in more or []]
     all_tags = np.broadcast_to(tags, len(found.tetrahedra)).tolist()
     cells += [(4, tag, row) for tag, row in zip(all_tags, found.tetrahedra.tolist(), strict=True)]
-    out = [f"$MeshFormat\n{version} {int(bool(binary))} 8\n".encode()]
-    out += [struct.pack("i", 1) + b"\n"] if binary else []
-    out += [b"$EndMeshFormat\n"]
-    if names:
-        lines = [f'{dimension} {tag} "{name}"\n' for dimension, tag, name in names]
-        out += [f"$PhysicalNames\n{len(names)}\n".encode(), "".join(lines).encode(), b"$EndPhysicalNames\n"]
-    nodes = [(3 * n, *point) for n, point in enumerate(found.points.tolist(), 1)]
-    write = {"2.2": old_sections, "4.1": new_sections}[version]
-    path.write_bytes(b"".join([*out, *write(nodes, cells, bool(binary))]))
-    return path
-
-
-def old_sections(nodes: list, cells: list, binary: bool) -> list[bytes]:
-    out = [f"$Nodes\n{len(nodes)}\n".encode()]
-    out += [struct.pack("<iddd", *row) if binary else "{} {!r} {!r} {!r}\n".format(*row).encode() for row in nodes]
-    out += [b"$EndNodes\n", f"$Elements\n{len(cells)}\n".encode()]
-    for number, (kind, tag, row) in enumerate(cells, 11):
-        own = [3 + 3 * node for node in row]
-        if binary:
-            out.append(struct.pack(f"<{6 + len(row)}i", kind, 1, 2, number, tag, 5, *own))
-        else:
-            out.append(" ".join(map(str, [number, kind, 2, tag, 5, *own])).encode() + b"\n")
-    return [*out, b"$EndElements\n"]
-
-
-def new_sections(nodes: list, cells: list, binary: bool) -> list[bytes]:
-    """An entity for each dimension and group; the nodes in two blocks."""
-    out: list[bytes] = []
-
-    def put(form: str, *values: float) -> None:
-        out.append(struct.pack("<" + form, *values) if binary else (" ".join(map(repr, values)) + "\n").encode())
-
-    dimension = {1: 1, 2: 2, 3: 2, 15: 0}
-    entities = sorted({(dimension.get(kind, 3), tag) for kind, tag, _ in cells})
-    out.append(b"$Entities\n")
-    put("4Q", *(sum(of == d for of, _ in entities) for d in range(4)))
-    for of, tag in entities:
-        extent, groups = [0.0] * (6 if of else 3), [tag] if tag else []
-        around = [2, 8, -9] if of else []
-        form = f"i{len(extent)}dQ{len(groups)}i" + "Q2i" * bool(of)
-        put(form, 50 + tag, *extent, len(groups), *groups, *around)
-    out += [b"\n$EndEntities\n$Nodes\n"]
-    put("4Q", 2, len(nodes), 3, nodes[-1][0])
-    for part in (nodes[:5], nodes[5:]):
-        put("3iQ", 3, 54, 0, len(part))
-        for row in part:
-            put("Q", row[0])
-        for row in part:
-            put("3d", *row[1:])
-    out += [b"\n$EndNodes\n$Elements\n"]
-    blocks = [(key, list(rows)) for key, rows in itertools.groupby(enumerate(cells, 11), lambda item: item[1][:2])]
-    put("4Q", len(blocks), len(cells), 11, 10 + len(cells))
-    for (kind, tag), rows in blocks:
-        put("3iQ", dimension.get(kind, 3), 50 + tag, kind, len(rows))
-        for number, (_, _, row) in rows:
-            put(f"{1 + len(row)}Q", number, *(3 + 3 * node for node in row))
-    return [*out, b"\n$EndElements\n"]
+    return gmsh_sections.gmsh_file(path, found.points, cells, form, names)
 
 
 def named_file(path: Path, form: str = "2.2") -> Path:

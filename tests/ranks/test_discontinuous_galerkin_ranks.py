@@ -13,12 +13,13 @@ import pytest
 import lithowave as lw
 from cuda_emulation import EmulatedCudaBackend
 from fake_ranks import on_ranks
+from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
 from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.migration import balanced_parts, merged
 from lithowave.mesh.shared_faces import find_shared_faces
-from lithowave.mesh.tetrahedral_boxes import jittered, tetrahedral_box
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import Solver, plan
 from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps

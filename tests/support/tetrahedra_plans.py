@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.description.acquisition import Acquisition
 from lithowave.description.time_functions import Gaussian
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
-from lithowave.mesh.tetrahedral_boxes import jittered, split_hexahedra
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, limit_cluster_jumps

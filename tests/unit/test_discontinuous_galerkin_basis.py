@@ -218,4 +218,5 @@ def test_geometry_of_a_tetrahedron() -> None:
         np.testing.assert_allclose(geometry.normals[:, face], normal, atol=1e-9)
         np.testing.assert_allclose(geometry.lifts[:, face], 2 * area / geometry.jacobian, rtol=1e-9)
     mesh = make_mesh(vertices[0], [[0, 1, 2, 3]])
-    np.testing.assert_allclose(make_geometry(mesh.element_vertices()).insphere_diameter, 2 * mesh.insphere_radii())
+    lifts = make_geometry(mesh.element_vertices()).lifts
+    np.testing.assert_allclose(1 / lifts.sum(axis=1), mesh.insphere_radii())

@@ -10,7 +10,6 @@ from lithowave.solvers.spectral_element.gll import (
     derivative_matrix,
     gll_points,
     gll_weights,
-    interpolation_matrix,
     lagrange_derivatives,
     lagrange_values,
 )
@@ -95,14 +94,14 @@ def test_lagrange_polynomials(degree):
 
 def test_interpolation_between_degrees():
     samples = gll_points(4) ** 4 - gll_points(4)
-    finer = interpolation_matrix(4, 7) @ samples
+    finer = lagrange_values(4, gll_points(7)) @ samples
     np.testing.assert_allclose(finer, gll_points(7) ** 4 - gll_points(7), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(interpolation_matrix(7, 4) @ finer, samples, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(lagrange_values(7, gll_points(4)) @ finer, samples, rtol=0, atol=1e-14)
 
 
 def test_tables_are_shared_and_read_only():
     assert gll_points(5) is gll_points(5)
-    for table in (gll_points(5), gll_weights(5), derivative_matrix(5), interpolation_matrix(5, 3)):
+    for table in (gll_points(5), gll_weights(5), derivative_matrix(5)):
         with pytest.raises(ValueError, match="read-only"):
             table[0] = 0.0
 

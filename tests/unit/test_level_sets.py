@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jittered_boxes import jittered, periodic_box
 from lithowave.errors import InputError
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
-from lithowave.mesh.tetrahedral_boxes import CUTS, deformed, jittered, periodic_box, tetrahedral_box
+from lithowave.mesh.tetrahedral_boxes import CUTS, deformed, tetrahedral_box
 from lithowave.mesh.tetrahedral_quality import tetrahedral_quality
 from tetrahedra_plans import check_conforming
 

@@ -52,7 +52,6 @@ def test_layers_own_their_top_and_the_outer_ones_go_on():
     assert vp.tolist() == [4000, 4000, 4000, 6000, 6000, 8000, 8000]
     assert vs.tolist() == [2000, 2000, 2000, 3464, 3464, 4500, 4500]
     assert rho.tolist() == [2600, 2600, 2600, 2700, 2700, 3300, 3300]
-    assert layered().layer_tops() == [0.0, -1000.0, -7000.0]
 
 
 @pytest.mark.parametrize("kind", ["layers", "homogeneous", "file", "function"])
@@ -64,7 +63,6 @@ def test_results_have_the_broadcast_shape_and_may_be_written(tmp_path, kind):
         "function": lambda: Material(function=linear),
     }[kind]()
     assert material.kind == kind
-    assert (material.layer_tops() is None) == (kind != "layers")
     x, y, z = np.linspace(-1900, 1900, 5), np.linspace(-900, 900, 4), np.linspace(-4000, -1, 3)
     full = np.meshgrid(x, y, z, indexing="ij")
     for call in (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color, outer_and_inner
+from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import (
@@ -18,7 +18,6 @@ from lithowave.mesh.numbering import (
     number_points,
     on_surface,
     shared_count,
-    touching_elements,
 )
 
 POINTS = {
@@ -157,24 +156,6 @@ def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
     assert len(exterior_faces(np.vstack([low.elements, high]))) == 10 + 6
 
 
-def test_touching_elements(mesh: HexahedralMesh) -> None:
-    mesh = shuffled(mesh)
-    numbers, count = number_points(mesh.elements, 3)
-    points = np.random.default_rng(2).permutation(count)[:200]
-    starts, elements = touching_elements(numbers, points)
-    for place, point in enumerate(points):
-        expected = np.flatnonzero((numbers == point).any(axis=(1, 2, 3)))
-        np.testing.assert_array_equal(elements[starts[place] : starts[place + 1]], expected)
-
-
-def test_the_middle_of_eight_elements_touches_all() -> None:
-    mesh = box(2, 2, 2)
-    middle = np.flatnonzero((mesh.vertices == [1, 1, -1]).all(axis=1))
-    starts, elements = touching_elements(mesh.elements, middle)
-    np.testing.assert_array_equal(starts, [0, 8])
-    np.testing.assert_array_equal(elements, np.arange(8))
-
-
 def test_the_morton_curve_fills_octants_one_after_the_other() -> None:
     mesh = shuffled(box(8, 8, 8))
     order = morton_order(mesh.vertices, mesh.elements)
@@ -235,15 +216,6 @@ def test_more_colours_than_a_word_has_bits_are_refused() -> None:
     assert color_elements(fan[:64]).max() == 63
     with pytest.raises(ValueError, match="64 colors"):
         color_elements(fan)
-
-
-def test_outer_elements_have_a_shared_vertex() -> None:
-    mesh = box(4, 3, 2)
-    outer, inner = outer_and_inner(mesh.elements, np.flatnonzero(mesh.vertices[:, 0] == 4))
-    centres = mesh.vertices[mesh.elements].mean(axis=1)
-    assert (centres[outer, 0] == 3.5).all() and len(outer) == 6
-    np.testing.assert_array_equal(np.sort(np.concatenate([outer, inner])), np.arange(24))
-    assert len(outer_and_inner(mesh.elements, np.array([], int))[0]) == 0
 
 
 def test_a_hundred_thousand_elements_take_seconds() -> None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jittered_boxes import jittered, periodic_box
 from lithowave.errors import InputError
 from lithowave.mesh import tetrahedra
 from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_neighbors, face_vertices, make_mesh
-from lithowave.mesh.tetrahedral_boxes import jittered, periodic_box, tetrahedral_box
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from tetrahedra_plans import check_conforming
 
 

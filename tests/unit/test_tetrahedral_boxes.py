@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from jittered_boxes import jittered
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
@@ -16,7 +17,6 @@ from lithowave.mesh.tetrahedral_boxes import (
     CUTS,
     cornered_elements,
     deformed,
-    jittered,
     split_hexahedra,
     tetrahedral_box,
 )

@@ -23,7 +23,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.output.source_table import SourceTable
-from lithowave.readers.cmtsolution import read_cmtsolution
+from lithowave.readers.cmtsolution import read_cmtsolutions
 from slow_variants import slow_except
 from verification_tools import relative_l2, velocities
 
@@ -59,7 +59,7 @@ def test_the_example_is_accepted_without_a_warning() -> None:
 
 
 def test_all_texts_have_the_magnitude_of_the_moment_tensor() -> None:
-    event = read_cmtsolution(EXAMPLE.with_name("CMTSOLUTION"))
+    (event,) = read_cmtsolutions(EXAMPLE.with_name("CMTSOLUTION"))
     readme = " ".join(EXAMPLE.with_name("README.md").read_text(encoding="utf-8").split())
     page = (EXAMPLE.parents[2] / "docs" / "chino_hills.md").read_text(encoding="utf-8")
     for text in (readme, page, EXAMPLE.read_text(encoding="utf-8")):

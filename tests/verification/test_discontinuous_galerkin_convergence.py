@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jittered_boxes import periodic_box
 from lithowave.description.anisotropy import rotated_stiffness, rotation_to
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import periodic_box
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.verification.christoffel import christoffel_waves

@@ -9,8 +9,8 @@ import pytest
 import scipy.linalg
 
 from cuda_devices import make_device
+from jittered_boxes import periodic_box
 from lithowave.mesh.tetrahedra import FACES
-from lithowave.mesh.tetrahedral_boxes import periodic_box
 from lithowave.solvers.discontinuous_galerkin.basis import (
     ORDERS,
     basis_gradients,

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from cuda_devices import make_device
+from jittered_boxes import periodic_box
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import periodic_box, split_hexahedra, tetrahedral_box
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra, tetrahedral_box
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
 from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps, raw_clusters
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials

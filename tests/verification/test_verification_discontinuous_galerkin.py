@@ -19,8 +19,8 @@ from test_verification_spectral_element import (
 )
 
 import lithowave as lw
+from jittered_boxes import jittered
 from lithowave.backends import make_backend
-from lithowave.mesh.tetrahedral_boxes import jittered
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from jittered_boxes import jittered, periodic_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import jittered, periodic_box
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.verification.fluid_solid import Medium, PartialWave, interface_coefficients, partial_wave

@@ -190,10 +190,6 @@ class Material(DescriptionModel):
         )
         return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
 
-    def layer_tops(self) -> list[float] | None:
-        """Return z of the tops of the layers in m, descending; None for other forms of the material."""
-        return None if self.layers is None else [layer.top for layer in self.layers]
-
     def extremes(self, domain: DomainExtent) -> dict[str, float]:
         """Return the minimum and maximum values within the domain, SI.
 

@@ -93,16 +93,3 @@ def groups_of_color(colors: np.ndarray) -> list[np.ndarray]:
         return []
     order = np.argsort(colors, kind="stable")
     return np.split(order, np.cumsum(np.bincount(colors))[:-1])
-
-
-def outer_and_inner(elements: np.ndarray, shared_vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the elements with a vertex that other ranks share, and the other elements, both in ascending order.
-
-    shared_vertices : indices of these vertices, as in `elements` (n, 8).
-    """
-    shared_vertices = np.asarray(shared_vertices, np.int64)
-    count = int(max(elements.max(initial=-1), shared_vertices.max(initial=-1))) + 1
-    shared = np.zeros(count, bool)
-    shared[shared_vertices] = True
-    outer = shared[elements].any(axis=1)
-    return np.flatnonzero(outer), np.flatnonzero(~outer)

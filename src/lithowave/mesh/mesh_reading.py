@@ -27,7 +27,7 @@ def read_hexahedral_mesh(path: str | Path, where: str = "mesh") -> HexahedralMes
 
     InputError: as `read_mesh_file` and `check_mesh`, with the path; a surface that is not on the exterior; a face in
     two surfaces; exterior faces in none.
-    MissingPackageError: meshio is not installed, and the file is not Exodus.
+    MissingPackageError: meshio is not installed, and the file is VTU.
     """
     path = Path(path)
     try:

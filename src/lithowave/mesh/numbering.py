@@ -206,20 +206,3 @@ def spread_bits(values: np.ndarray) -> np.ndarray:
     for shift, mask in zip((32, 16, 8, 4, 2), masks, strict=True):
         values = (values | (values << np.uint64(shift))) & np.uint64(mask)
     return values
-
-
-def touching_elements(numbers: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the elements that contain each of some points: (starts, elements).
-
-    numbers : as of `number_points`, or `HexahedralMesh.elements` for vertices. The elements of points[n] are
-    elements[starts[n]:starts[n + 1]], in ascending order; the points are distinct.
-    """
-    points = np.asarray(points, np.int64)
-    rank = np.full(int(max(numbers.max(initial=-1), points.max(initial=-1))) + 1, -1, np.int64)
-    rank[points] = np.arange(len(points))
-    flat = numbers.reshape(-1)
-    places = np.flatnonzero(rank[flat] >= 0)
-    ranks = rank[flat[places]]
-    order = np.argsort(ranks, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(ranks, minlength=len(points)))])
-    return starts, places[order] // max(1, numbers[0].size if len(numbers) else 1)

@@ -80,22 +80,6 @@ class CMTSolution:
         return 2.0 / 3.0 * (math.log10(self.scalar_moment) - 9.1)
 
 
-def read_cmtsolution(path: str | Path) -> CMTSolution:
-    """Read a file with one event.
-
-    Raises
-    ------
-    InputError
-        as :func:`read_cmtsolutions`, and if the file has several events.
-    """
-    events = read_cmtsolutions(path)
-    if len(events) > 1:
-        names = ", ".join(event.event_name for event in events[:3])
-        got = f"the file has {len(events)} events ({names}{' ...' if len(events) > 3 else ''})"
-        raise InputError(_WHAT, got, "expected one", file=Path(path), line=events[1].line_number)
-    return events[0]
-
-
 def read_cmtsolutions(path: str | Path) -> list[CMTSolution]:
     """Read a file with one or more events.
 

@@ -1,4 +1,4 @@
-"""Hexahedral meshes in files of other programs: Gmsh .msh (2 and 4), VTU and Exodus II.
+"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU and Exodus II.
 
 The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
 :func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
@@ -19,14 +19,15 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, open_arrays
-from lithowave.readers.gmsh_element_ids import hexahedron_numbers
+from lithowave.readers.cell_tables import CellBlock
+from lithowave.readers.gmsh import read_gmsh
 
 SURFACE_NAMES = (
     *("x_min", "x_max", "y_min", "y_max", "z_min", "z_max"),
     *("top", "bottom", "sides", "free", "absorbing", "rigid"),
 )
 
-# nodes_gmsh = nodes[ORDER]. meshio returns Gmsh's 27 nodes in VTK's order.
+# nodes_gmsh = nodes[ORDER]
 FROM_VTK = np.argsort(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
 )
@@ -37,6 +38,7 @@ FROM_EXODUS = np.array(
 EXODUS_SIDES = np.array([[0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [0, 3, 7, 4], [0, 1, 2, 3], [4, 5, 6, 7]])
 
 _GMSH, _VTU, _EXODUS = (".msh",), (".vtu",), (".e", ".exo", ".ex2", ".exodus", ".g", ".gen")
+_HEXAHEDRA = ("hexahedron", "hexahedron27")
 _SURFACES = {"quad", "quad8", "quad9"}
 _IGNORED = {"vertex", "line", "line3"}
 _WHAT = "mesh"
@@ -65,15 +67,6 @@ class MeshFile:
     ids: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Cells of one kind: meshio's name, their nodes, and the number (0 for none) of their group."""
-
-    kind: str
-    nodes: np.ndarray
-    tags: np.ndarray
-
-
 def read_mesh_file(path: str | Path) -> MeshFile:
     """Read a mesh of hexahedra.
 
@@ -83,91 +76,67 @@ def read_mesh_file(path: str | Path) -> MeshFile:
             with the file: a damaged file, cells that are not hexahedra, no hexahedra, both hexahedra of 8 and of 27
             nodes, hexahedra without a group although others have one, surfaces with an unknown name.
         MissingPackageError
-            if meshio is not installed and the file is not Exodus.
+            if meshio is not installed and the file is VTU.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix in _EXODUS:
         return _read_exodus(path)
-    if suffix in (*_GMSH, *_VTU):
-        return _read_with_meshio(path)
+    if suffix in _VTU:
+        return _read_vtu(path)
+    if suffix in _GMSH:
+        return _read_gmsh(path)
     known = ", ".join((*_GMSH, *_VTU, *_EXODUS))
     raise InputError(_WHAT, f"the file extension {suffix or '(none)'} is not known", f"allowed: {known}", file=path)
 
 
-def _read_with_meshio(path: Path) -> MeshFile:
+def _read_gmsh(path: Path) -> MeshFile:
+    try:
+        return _assembled(path, *read_gmsh(path))
+    except InputError as error:
+        raise error.located(path, None) from None
+    except DAMAGE as error:
+        raise unreadable(path, error) from None
+
+
+def _read_vtu(path: Path) -> MeshFile:
     try:
         import meshio
     except ImportError:
         raise MissingPackageError("meshio", f"Reading a mesh of format {path.suffix}", "meshes") from None
-    gmsh = path.suffix.lower() in _GMSH
     try:
-        if gmsh:
-            _refuse_cut_file(path)
-        mesh = (meshio.gmsh if gmsh else meshio.vtu).read(path)
+        mesh = meshio.vtu.read(path)
         tags = next((mesh.cell_data[name] for name in ("gmsh:physical", "material") if name in mesh.cell_data), None)
         cells = [
-            Cells(block.type, _in_gmsh_order(block, FROM_VTK), np.asarray(tags[n] if tags else 0 * block.data[:, 0]))
+            CellBlock(block.type, None, _in_gmsh_order(block), np.asarray(tags[n] if tags else 0 * block.data[:, 0]))
             for n, block in enumerate(mesh.cells)
         ]
     except (*DAMAGE, meshio.ReadError, IndexError, TypeError, AttributeError, SyntaxError) as error:
         raise unreadable(path, error) from None
-    names: dict[int, dict[int, str]] = {2: {}, 3: {}}
-    for name, (tag, dimension) in (mesh.field_data or {}).items():
-        names.setdefault(int(dimension), {})[int(tag)] = name
-    _refuse_double_groups(mesh, path)
-    ids = hexahedron_numbers(path) if gmsh else None
-    return _assembled(path, np.asarray(mesh.points, float), cells, names[3], names[2], ids)
+    return _assembled(path, np.asarray(mesh.points, float), cells, {}, {})
 
 
-def _in_gmsh_order(block: Any, order: np.ndarray) -> np.ndarray:
+def _in_gmsh_order(block: Any) -> np.ndarray:
     nodes = np.asarray(block.data).astype(np.int64)
-    return nodes[:, order] if block.type == "hexahedron27" else nodes
+    return nodes[:, FROM_VTK] if block.type == "hexahedron27" else nodes
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """Return the error for a file that its reader cannot interpret."""
     reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-    hint = "Check that the file is complete"
-    if "cell data" in reason.lower():  # version 4 with some groups: meshio does not report the cells without one
-        reason = "some cells have a physical group, and some have none"
-        hint = "Save with Mesh.SaveAll = 0, or give every volume and surface a physical group"
-    return InputError(_WHAT, f"cannot be read: {reason}", hint=hint, file=path)
-
-
-def _refuse_cut_file(path: Path) -> None:
-    """ValueError: a Gmsh file does not end with the end of a section."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 100))
-        last = file.read().rstrip().rpartition(b"\n")[2]
-    if not last.strip().startswith(b"$End"):
-        raise ValueError("the file does not end with the end of a section ($End...)")
-
-
-def _refuse_double_groups(mesh: Any, path: Path) -> None:
-    """InputError: a volume or surface is in two physical groups, of which meshio reports only one."""
-    for dimension, kind in ((3, "volume"), (2, "surface")):
-        names = [name for name, (_, of) in (mesh.field_data or {}).items() if of == dimension]
-        names = [name for name in names if name in mesh.cell_sets]
-        for block in range(len(mesh.cells)):
-            inside = [name for name in names if mesh.cell_sets[name][block] is not None]
-            inside = [name for name in inside if len(mesh.cell_sets[name][block])]
-            if len(inside) > 1:
-                got = f"a {kind} is in the physical groups " + " and ".join(repr(name) for name in inside)
-                raise InputError(_WHAT, got, f"a {kind} must be in one group only", file=path)
+    return InputError(_WHAT, f"cannot be read: {reason}", hint="Check that the file is complete", file=path)
 
 
 def _assembled(
     path: Path,
     positions: np.ndarray,
-    cells: Sequence[Cells],
+    cells: Sequence[CellBlock],
     volume_names: Mapping[int, str],
     surface_names: Mapping[int, str],
-    ids: np.ndarray | None = None,
 ) -> MeshFile:
     """Return the mesh of all these cells; groups without a name are named by their number."""
     _refuse_other_cells(path, cells)
-    volumes = [part for part in cells if part.kind in ("hexahedron", "hexahedron27") and len(part.nodes)]
+    volumes = [part for part in cells if part.kind in _HEXAHEDRA and len(part.nodes)]
     elements = np.concatenate([part.nodes for part in volumes])
     tags = np.concatenate([part.tags for part in volumes]).astype(np.int64)
     faces = [part for part in cells if part.kind in _SURFACES and len(part.nodes)]
@@ -176,18 +145,13 @@ def _assembled(
     for nodes in (elements, corners):
         if nodes.size and not (0 <= nodes.min() and nodes.max() < len(positions)):
             raise InputError(_WHAT, "an element has a node that the file does not contain", file=path)
-    for kind, names, numbers in (("volume", volume_names, tags), ("surface", surface_names, face_tags)):
-        if names and not numbers.any():
-            got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
-            raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
+    refuse_unused_groups(path, "volume", volume_names, tags)
+    refuse_unused_groups(path, "surface", surface_names, face_tags)
     materials, groups = grouped(path, tags, volume_names)
-    surfaces: dict[str, np.ndarray] = {}
-    for tag in np.unique(face_tags[face_tags != 0]).tolist():
-        name = surface_names.get(tag, str(tag))
-        check_surface_name(path, name)
-        surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[face_tags == tag]])
-    ids = None if ids is None or len(ids) != len(elements) else ids
-    return MeshFile(path, positions, elements, materials, groups, surfaces, ids)
+    surfaces = named_surfaces(path, corners, face_tags, surface_names)
+    ids = [part.ids for part in volumes if part.ids is not None]
+    complete = sum(len(part) for part in ids) == len(elements)
+    return MeshFile(path, positions, elements, materials, groups, surfaces, np.concatenate(ids) if complete else None)
 
 
 def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -203,14 +167,33 @@ def grouped(path: Path, tags: np.ndarray, names: Mapping[int, str]) -> tuple[np.
     return np.array([groups.index(name) for name in of_tags])[places.reshape(-1)], groups
 
 
-def _refuse_other_cells(path: Path, cells: Sequence[Cells]) -> None:
+def refuse_unused_groups(path: Path, kind: str, names: Mapping[int, str], tags: np.ndarray) -> None:
+    """InputError: there are named groups of this kind, but no cell is in a group."""
+    if names and not tags.any():
+        got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
+        raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
+
+
+def named_surfaces(
+    path: Path, corners: np.ndarray, tags: np.ndarray, names: Mapping[int, str]
+) -> dict[str, np.ndarray]:
+    """Return the corners of the faces of each surface group by its name, by default its number; tag 0 is no group."""
+    surfaces: dict[str, np.ndarray] = {}
+    for tag in np.unique(tags[tags != 0]).tolist():
+        name = names.get(tag, str(tag))
+        _check_surface_name(path, name)
+        surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[tags == tag]])
+    return surfaces
+
+
+def _refuse_other_cells(path: Path, cells: Sequence[CellBlock]) -> None:
     """InputError: cells that are not hexahedra, no hexahedra, or both kinds of hexahedra."""
     counts: dict[str, int] = {}
     for part in cells:
         counts[part.kind] = counts.get(part.kind, 0) + len(part.nodes)
     counts = {kind: count for kind, count in counts.items() if count}
     others = {kind: n for kind, n in counts.items() if kind not in _SURFACES | _IGNORED}
-    hexahedra = {kind: others.pop(kind) for kind in ("hexahedron", "hexahedron27") if kind in others}
+    hexahedra = {kind: others.pop(kind) for kind in _HEXAHEDRA if kind in others}
     if others:
         got = "it has " + ", ".join(_counted(kind, count) for kind, count in others.items())
         total = sum(hexahedra.values())
@@ -238,7 +221,7 @@ def _counted(kind: str, count: int) -> str:
     return f"{count} {base}{'s' * (count > 1)}" if base != "vertex" else f"{count} single nodes"
 
 
-def check_surface_name(path: Path, name: str) -> None:
+def _check_surface_name(path: Path, name: str) -> None:
     """InputError: the name of a surface does not specify a boundary condition."""
     if name in SURFACE_NAMES:
         return
@@ -269,32 +252,31 @@ def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:
         positions = entries["coord"].values().T
     else:
         positions = np.stack([entries[name].values() for name in ("coordx", "coordy", "coordz")], axis=-1)
-    cells: list[Cells] = []
+    cells: list[CellBlock] = []
     volume_names, surface_names = {}, {}
     blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
     labels = _labels(entries, "eb", len(blocks))
+    ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None
+    count = 0
     corners: list[np.ndarray] = []  # of all elements in the order of the file, to which side sets refer
     for name in sorted(blocks, key=lambda name: int(name[7:])):
         tag, nodes = int(name[7:]), entries[name].load().astype(np.int64) - 1
         kind = _exodus_kind(str(entries[name].attributes.get("elem_type", "")), nodes.shape[1])
         nodes = nodes[:, FROM_EXODUS] if kind == "hexahedron27" else nodes
-        cells.append(Cells(kind, nodes, np.full(len(nodes), tag)))
+        own_ids = None if ids is None else ids[count : count + len(nodes)]
+        cells.append(CellBlock(kind, own_ids, nodes, np.full(len(nodes), tag)))
+        count += len(nodes)
         (surface_names if kind in _SURFACES else volume_names)[tag] = labels[tag - 1]
         corners.append(nodes[:, :8] if kind.startswith("hex") else np.full((len(nodes), 8), -1))
-    ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None
-    if ids is not None:
-        starts = np.cumsum([0, *(len(part.nodes) for part in cells)])
-        kept = [ids[a : a + len(p.nodes)] for a, p in zip(starts, cells, strict=False) if p.kind.startswith("hex")]
-        ids = np.concatenate(kept or [ids[:0]])
     sets = [name for name in entries if name.startswith("elem_ss") and name[7:].isdigit()]
     set_labels = _labels(entries, "ss", len(sets))
     for name in sets:
         number = int(name[7:])
         element, side = (entries[f"{part}_ss{number}"].load().astype(np.int64) - 1 for part in ("elem", "side"))
         faces = np.concatenate(corners)[element[:, None], EXODUS_SIDES[side]]
-        cells.append(Cells("quad", faces, np.full(len(faces), len(blocks) + number)))
+        cells.append(CellBlock("quad", None, faces, np.full(len(faces), len(blocks) + number)))
         surface_names[len(blocks) + number] = set_labels[number - 1]
-    return _assembled(path, positions, cells, volume_names, surface_names, ids)
+    return _assembled(path, positions, cells, volume_names, surface_names)
 
 
 def _exodus_kind(name: str, count: int) -> str:

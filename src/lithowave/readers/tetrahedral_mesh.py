@@ -1,49 +1,26 @@
-"""Tetrahedral meshes in files of other programs: Gmsh .msh (2 and 4.1, text and binary), GAMBIT .neu and VTU.
+"""Tetrahedral meshes in files of other programs: Gmsh .msh, GAMBIT .neu and VTU.
 
 The contents are returned as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh` makes a
 checked mesh of them. Lengths are in meters. Names of volumes and surfaces are those of physical groups (Gmsh), and of
 element groups and boundary conditions (GAMBIT). VTU has no names: an integer cell array ``gmsh:physical`` or
 ``material`` numbers the volumes.
-
-Gmsh files are read without meshio: all element IDs are stored, all counts are compared with the contents, and a million
-elements in text take seconds.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
-from lithowave.readers.gambit import (
-    CellBlock,
-    CellFile,
-    Places,
-    TextNumbers,
-    alike_rows,
-    place_finder,
-    read_gambit,
-    refuse_odd_rows,
-    row_runs,
-    text_numbers,
-    whole_numbers,
-)
-from lithowave.readers.hexahedral_mesh import MeshFile, check_surface_name, grouped, unreadable
+from lithowave.readers.cell_tables import CellBlock, CellFile
+from lithowave.readers.gambit import read_gambit
+from lithowave.readers.gmsh import read_gmsh
+from lithowave.readers.hexahedral_mesh import MeshFile, grouped, named_surfaces, refuse_unused_groups, unreadable
 
-# Names and node counts of Gmsh's element types, with the VTK names of meshio.
 # fmt: off
-GMSH_KINDS = {
-    1: ("line", 2), 2: ("triangle", 3), 3: ("quad", 4), 4: ("tetra", 4), 5: ("hexahedron", 8),
-    6: ("wedge", 6), 7: ("pyramid", 5), 8: ("line3", 3), 9: ("triangle6", 6), 10: ("quad9", 9),
-    11: ("tetra10", 10), 12: ("hexahedron27", 27), 13: ("wedge18", 18), 14: ("pyramid14", 14),
-    15: ("vertex", 1), 16: ("quad8", 8), 17: ("hexahedron20", 20), 18: ("wedge15", 15), 19: ("pyramid13", 13),
-    21: ("triangle10", 10), 26: ("line4", 4), 29: ("tetra20", 20),
-}
 # Singular and plural of each kind, and its number of corners.
 _WORDS = {
     "tetra": ("tetrahedron", "tetrahedra", 4), "hexahedron": ("hexahedron", "hexahedra", 8),
@@ -68,7 +45,7 @@ def read_tetrahedra_file(path: str | Path) -> MeshFile:
             if meshio is not installed and the file is VTU.
     """
     path = Path(path)
-    readers = {".msh": _read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu}
+    readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu}
     suffix = path.suffix.lower()
     if suffix not in readers:
         got = f"the file extension {suffix or '(none)'} is not known"
@@ -124,20 +101,14 @@ def assembled(
             _refuse_lost_nodes(path, block, len(positions))
     ids, elements, tags = _joined(blocks, "tetra", 4)
     _, corners, face_tags = _joined(blocks, "triangle", 3)
-    for kind, names, numbers in (("volume", volume_names, tags), ("surface", surface_names, face_tags)):
-        if names and not numbers.any():
-            got = f"no cell is in the {kind} groups " + ", ".join(f"'{name}'" for name in names.values())
-            raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
+    refuse_unused_groups(path, "volume", volume_names, tags)
+    refuse_unused_groups(path, "surface", surface_names, face_tags)
     if tags.any() and not tags.all():
         first = ids[np.argmin(tags != 0)]
         got = f"{np.count_nonzero(tags == 0)} of {len(tags)} tetrahedra are in no group, the first is element {first}"
         raise InputError(_WHAT, got, "either all tetrahedra must be in a group, or none", file=path)
     materials, groups = grouped(path, tags, volume_names)
-    surfaces: dict[str, np.ndarray] = {}
-    for tag in np.unique(face_tags[face_tags != 0]).tolist():
-        name = surface_names.get(tag, str(tag))
-        check_surface_name(path, name)
-        surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[face_tags == tag]])
+    surfaces = named_surfaces(path, corners, face_tags, surface_names)
     return MeshFile(path, positions, elements, materials, groups, surfaces, ids)
 
 
@@ -192,288 +163,3 @@ def counted_cells(kind: str, count: int) -> str:
     one, many, least = _WORDS.get(base, (base, base + "s", 0))
     nodes = kind[len(base) :]
     return f"{count} {one if count == 1 else many}" + (f" of {nodes} nodes" if nodes and int(nodes) != least else "")
-
-
-# Gmsh
-
-
-class BinaryNumbers:
-    """Numbers of a binary section: integers of 4, sizes of `size` and reals of 8 bytes."""
-
-    def __init__(self, data: bytes, size: int) -> None:
-        self.data, self.place, self.whole = data, 0, np.dtype(f"u{size}")
-
-    def take(self, count: int, kind: np.dtype) -> np.ndarray:
-        """Return the next numbers. ValueError: there are fewer."""
-        if not 0 <= count * kind.itemsize <= len(self.data) - self.place:
-            left = len(self.data) - self.place
-            raise ValueError(f"there are {left} bytes where {count} numbers of {kind.itemsize} bytes should follow")
-        self.place += count * kind.itemsize
-        return np.frombuffer(self.data, kind, count, self.place - count * kind.itemsize)
-
-    def ints(self, count: int) -> np.ndarray:
-        """Return the next integers."""
-        return self.take(count, np.dtype(np.int32)).astype(np.int64)
-
-    def sizes(self, count: int) -> np.ndarray:
-        """Return the next counts or IDs of nodes or elements."""
-        found = self.take(count, self.whole)
-        if count and found.max() > 2**62:
-            raise ValueError("there is a number out of range")
-        return found.astype(np.int64)
-
-    def reals(self, count: int) -> np.ndarray:
-        """Return the next reals."""
-        return self.take(count, np.dtype(float))
-
-    @property
-    def done(self) -> bool:
-        """True if only white space is left."""
-        return not self.data[self.place :].strip()
-
-
-@dataclass(frozen=True)
-class Section:
-    """Text between $Name and $EndName, and the line number of its first line."""
-
-    name: str
-    body: bytes
-    line: int
-
-
-def _read_gmsh(path: Path) -> CellFile:
-    sections = gmsh_sections(path.read_bytes())
-    for name in ("MeshFormat", "Nodes", "Elements"):
-        if name not in sections:
-            raise ValueError(f"there is no section ${name}")
-    version, binary, size = gmsh_header(sections["MeshFormat"])
-    if version != "4.1" and version.split(".")[0] != "2":
-        got = f"it is of version {version} of Gmsh's format"
-        raise InputError(_WHAT, got, "allowed: 2.2 and 4.1", "In Gmsh set Mesh.MshFileVersion = 4.1", file=path)
-    if "PartitionedEntities" in sections:
-        hint = "In Gmsh save without partitions"
-        raise InputError(_WHAT, "the mesh is partitioned", "it must not be", hint, file=path)
-    names = physical_names(sections.get("PhysicalNames"))
-    if version == "4.1":
-        positions, blocks = gmsh_4(sections, size if binary else 0, names)
-    else:
-        positions, blocks = gmsh_2(sections, binary)
-    return positions, blocks, names[3], names[2]
-
-
-def gmsh_sections(data: bytes) -> dict[str, Section]:
-    """Return the sections of a file by name. ValueError: a section does not end, or is repeated."""
-    found: dict[str, Section] = {}
-    place, line = 0, 1
-    while match := re.compile(rb"\s*\$(\w+)[ \t\r]*\n").match(data, place):
-        name = match[1].decode("latin-1")
-        end = data.find(b"$End" + match[1], match.end())
-        if end < 0:
-            raise ValueError(f"the section ${name} does not end with $End{name}")
-        if name in found and name in ("MeshFormat", "PhysicalNames", "Entities", "Nodes", "Elements"):
-            raise ValueError(f"there are two sections ${name}")
-        line += data.count(b"\n", place, match.end())
-        found[name] = Section(name, data[match.end() : end], line)
-        line += data.count(b"\n", match.end(), end)
-        place = end + len(name) + 4
-    if data[place:].strip():
-        line += data.count(b"\n", place, len(data) - len(data[place:].lstrip()))
-        raise ValueError(f"line {line}: expected a section ($...)")
-    return found
-
-
-def gmsh_header(section: Section) -> tuple[str, bool, int]:
-    """Return the version of the format, whether it is binary, and the bytes of a size."""
-    words = section.body.split(maxsplit=3)
-    if len(words) < 3 or words[1] not in (b"0", b"1") or words[2] not in (b"4", b"8"):
-        raise ValueError(f"line {section.line}: expected version, kind of file (0 or 1) and size of data")
-    binary = words[1] == b"1"
-    if binary and np.frombuffer(section.body.split(b"\n", 1)[1][:4], np.int32).tolist() != [1]:
-        raise ValueError("it is a binary file with the other byte order")
-    return words[0].decode("latin-1"), binary, int(words[2])
-
-
-def physical_names(section: Section | None) -> dict[int, dict[int, str]]:
-    """Return the names of the physical groups by dimension and number."""
-    names: dict[int, dict[int, str]] = {dimension: {} for dimension in range(4)}
-    rows = section.body.decode("utf-8", "replace").strip().splitlines() if section else ["0"]
-    if not rows or not rows[0].strip().isdigit() or int(rows[0]) != len(rows) - 1:
-        raise ValueError("the section $PhysicalNames does not contain the number of names in its first line")
-    for number, row in enumerate(rows[1:], 1):
-        match = re.fullmatch(r'\s*([0-3])\s+(\d+)\s+"(.*)"\s*', row)
-        if match is None:
-            raise ValueError(f"line {section.line + number}: expected dimension, number and \"name\"")
-        names[int(match[1])][int(match[2])] = match[3]
-    return names
-
-
-def _count_line(section: Section) -> tuple[int, bytes]:
-    """Return the count in the first line of a section, and the rest."""
-    first, _, rest = section.body.partition(b"\n")
-    if not first.strip().isdigit():
-        raise ValueError(f"line {section.line}: expected the count of the section ${section.name}")
-    return int(first), rest
-
-
-def _cell_block(kind: int, ids: np.ndarray, nodes: np.ndarray, tags: np.ndarray, node_places: Places) -> CellBlock:
-    """Return cells of a Gmsh type; nodes are omitted for kinds that are only counted."""
-    name = GMSH_KINDS[kind][0]
-    places = node_places(nodes) if name in ("tetra", "triangle") else nodes[:, :0]
-    return CellBlock(name, ids, places, tags)
-
-
-def _node_count(kind: int) -> int:
-    if kind not in GMSH_KINDS:
-        raise ValueError(f"elements of Gmsh's type {kind} are not known")
-    return GMSH_KINDS[kind][1]
-
-
-# Version 2
-
-
-def gmsh_2(sections: Mapping[str, Section], binary: bool) -> tuple[np.ndarray, list[CellBlock]]:
-    """Return the node positions, and the cells from rows of ID, type, count of tags, tags and nodes."""
-    count, body = _count_line(sections["Nodes"])
-    if binary:
-        found = BinaryNumbers(body, 8)
-        rows = found.take(count, np.dtype([("number", np.int32), ("position", float, 3)]))
-        numbers, positions, done = rows["number"].astype(np.int64), rows["position"], found.done
-    else:
-        values = text_numbers(body, float, sections["Nodes"].line + 1)
-        if len(values) != 4 * count:
-            raise ValueError(f"of {count} nodes there should be {4 * count} numbers, but there are {len(values)}")
-        numbers, positions, done = whole_numbers(values[::4]), values.reshape(-1, 4)[:, 1:], True
-    if not done:
-        raise ValueError(f"the section $Nodes holds more than {count} nodes")
-    count, body = _count_line(sections["Elements"])
-    node_places = place_finder(numbers, "node")
-    blocks = []
-    parts = _binary_rows(count, body) if binary else _text_rows(body, sections["Elements"].line + 1)
-    for kind, tag_count, rows in parts:
-        tags = np.abs(rows[:, 1]) if tag_count else np.zeros(len(rows), np.int64)
-        blocks.append(_cell_block(kind, rows[:, 0], rows[:, 1 + tag_count :], tags, node_places))
-    there = sum(len(block.ids) for block in blocks)
-    if there != count:
-        raise ValueError(f"the section $Elements should hold {count} elements, but there are {there}")
-    return np.ascontiguousarray(positions), blocks
-
-
-def _width_2(kind: int, tag_count: int) -> int:
-    if not 0 <= tag_count < 10**6:
-        raise ValueError(f"an element has {tag_count} tags")
-    return 3 + tag_count + _node_count(kind)
-
-
-def _text_rows(body: bytes, line: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield type, count of tags, and rows of ID, tags and nodes."""
-    values = text_numbers(body, int, line)
-    try:
-        for rows in row_runs(values, _width_2):
-            kind, tag_count = rows[0, 1:3].tolist()
-            yield kind, tag_count, np.delete(rows, [1, 2], axis=1)
-    except ValueError:
-        refuse_odd_rows(body, _width_2, line)
-        raise
-
-
-def _binary_rows(count: int, body: bytes) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield the same as `_text_rows`, from blocks that begin with type, count and count of tags."""
-    values, place = np.frombuffer(body, np.int32, len(body) // 4), 0
-    while count > 0:
-        kind, row_count, tag_count = values[place : place + 3].tolist() if len(values) >= place + 3 else (0, 0, 0)
-        width = _width_2(kind, tag_count) - 2 if row_count > 0 else 0
-        if row_count == 1:  # Gmsh's blocks have one element each: equal ones are combined
-            row_count = min(count, alike_rows(values[place:], 3 + width, slice(0, 3)))
-            rows = values[place : place + row_count * (3 + width)].reshape(-1, 3 + width)[:, 3:]
-            place += row_count * (3 + width)
-        else:
-            rows = values[place + 3 : place + 3 + row_count * width].reshape(-1, max(1, width))
-            place += 3 + row_count * width
-        if row_count < 1 or len(rows) != row_count:
-            raise ValueError(f"the section $Elements ends {count} elements too early")
-        yield kind, tag_count, rows
-        count -= row_count
-    if body[4 * place :].strip():
-        raise ValueError("the section $Elements contains more elements than its first line states")
-
-
-# Version 4.1
-
-
-def gmsh_4(
-    sections: Mapping[str, Section], size: int, names: Mapping[int, Mapping[int, str]]
-) -> tuple[np.ndarray, list[CellBlock]]:
-    """Return the node positions, and the cells, in blocks of one entity (a volume, a surface ...) each.
-
-    size : bytes of a size in a binary file, 0 for text.
-    """
-
-    def numbers_of(name: str, kind: type) -> TextNumbers | BinaryNumbers:
-        section = sections[name]
-        return BinaryNumbers(section.body, size) if size else TextNumbers(section.body, kind, section.line)
-
-    groups = entity_groups(numbers_of("Entities", float)) if "Entities" in sections else None
-    numbers, positions = _nodes_4(numbers_of("Nodes", float))
-    node_places = place_finder(numbers, "node")
-    stream = numbers_of("Elements", int)
-    block_count, count = stream.sizes(4)[:2].tolist()
-    blocks = []
-    for _ in range(block_count):
-        dimension, entity, kind = stream.ints(3).tolist()
-        row_count = int(stream.sizes(1)[0])
-        width = 1 + _node_count(kind)
-        rows = stream.sizes(row_count * width).reshape(-1, width)
-        tag = 0 if groups is None else _one_group(groups, dimension, entity, names)
-        blocks.append(_cell_block(kind, rows[:, 0], rows[:, 1:], np.full(len(rows), tag), node_places))
-    there = sum(len(block.ids) for block in blocks)
-    if there != count or not stream.done:
-        got = f"the section $Elements should hold {count} elements, but its blocks hold {there}"
-        raise ValueError(got + ("" if stream.done else ", and more follows"))
-    return positions, blocks
-
-
-def _nodes_4(stream: TextNumbers | BinaryNumbers) -> tuple[np.ndarray, np.ndarray]:
-    """Return the IDs (n,) and positions (n, 3) of the nodes."""
-    block_count, count = stream.sizes(4)[:2].tolist()
-    numbers, positions = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
-    for _ in range(block_count):
-        dimension, _, parametric = stream.ints(3).tolist()
-        row_count = int(stream.sizes(1)[0])
-        numbers.append(stream.sizes(row_count))
-        width = 3 + (dimension if parametric else 0)
-        positions.append(stream.reals(row_count * width).reshape(-1, width)[:, :3])
-    together = np.concatenate(numbers)
-    if len(together) != count or not stream.done:
-        got = f"the section $Nodes should hold {count} nodes, but its blocks hold {len(together)}"
-        raise ValueError(got + ("" if stream.done else ", and more follows"))
-    return together, np.concatenate(positions)
-
-
-def entity_groups(stream: TextNumbers | BinaryNumbers) -> dict[tuple[int, int], list[int]]:
-    """Return the numbers of the physical groups of each entity, by dimension and number."""
-    found: dict[tuple[int, int], list[int]] = {}
-    for dimension, count in enumerate(stream.sizes(4).tolist()):
-        for _ in range(count):
-            entity = int(stream.ints(1)[0])
-            stream.reals(6 if dimension else 3)  # its bounding box
-            groups = stream.ints(int(stream.sizes(1)[0]))
-            found[dimension, entity] = np.unique(np.abs(groups)).tolist()
-            if dimension:
-                stream.ints(int(stream.sizes(1)[0]))  # its bounding entities
-    if not stream.done:
-        raise ValueError("the section $Entities contains more entities than it states")
-    return found
-
-
-def _one_group(
-    groups: Mapping[tuple[int, int], list[int]], dimension: int, entity: int, names: Mapping[int, Mapping[int, str]]
-) -> int:
-    """Return the physical group of an entity, 0 for none. InputError: it is in several."""
-    if (dimension, entity) not in groups:
-        raise ValueError(f"there are elements of the entity {entity} of dimension {dimension}, which is not there")
-    found = groups[dimension, entity]
-    if len(found) > 1 and dimension >= 2:
-        got = f"a {'volume' if dimension == 3 else 'surface'} is in the physical groups "
-        got += " and ".join(f"'{names[dimension].get(group, str(group))}'" for group in found)
-        raise InputError(_WHAT, got, "it must be in one group only")
-    return found[0] if found else 0

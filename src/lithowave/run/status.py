@@ -41,11 +41,6 @@ class RunState:
     progress: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def remaining_s(self) -> float | None:
-        """Remaining time of a running run, s; None if unknown."""
-        return self.progress.get("remaining_s")
-
     def as_dict(self) -> dict[str, Any]:
         """Return all entries as plain values for JSON."""
         entries: dict[str, Any] = {"directory": str(self.directory), "state": self.state}

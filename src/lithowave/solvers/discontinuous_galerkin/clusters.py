@@ -61,10 +61,6 @@ class Clustering:
         """Element updates in a step of the run, of all ranks."""
         return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))
 
-    def time_steps(self) -> np.ndarray:
-        """Return the time step of each element, s."""
-        return self.shortest * 2.0**self.cluster
-
 
 def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: SharedFaces | None = None) -> np.ndarray:
     """Return clusters, some of them lowered, so that those of neighbors differ by at most one.
@@ -198,4 +194,3 @@ def _candidates(
 def _schedule(step: float, limit: float, every: int, duration: float) -> Schedule:
     samples = int(math.floor(duration / (every * step) + 1e-6)) + 1
     return Schedule(step, limit, every, max(samples, 2))
-

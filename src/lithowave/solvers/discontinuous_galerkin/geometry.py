@@ -24,11 +24,6 @@ class Geometry:
     normals: np.ndarray
     lifts: np.ndarray
 
-    @property
-    def insphere_diameter(self) -> np.ndarray:
-        """(n,), m."""
-        return 2.0 / self.lifts.sum(axis=1)
-
     def along_directions(self) -> np.ndarray:
         """Return gradients (n, 3, 3), 1/m, of the coordinates along `reference.DIRECTIONS`."""
         return np.einsum("kc,nki->nci", np.linalg.inv(DIRECTIONS), self.gradients)

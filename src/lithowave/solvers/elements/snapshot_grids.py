@@ -46,13 +46,6 @@ def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
     return SnapshotGrid(tuple(origin), tuple(spacing), tuple(shape))
 
 
-def snapshot_positions(snapshot: SnapshotGrid) -> np.ndarray:
-    """Return positions (points, 3), m; x fastest."""
-    x, y, z = (o + d * np.arange(n) for o, d, n in zip(snapshot.origin, snapshot.spacing, snapshot.shape, strict=True))
-    grid = np.meshgrid(z, y, x, indexing="ij")
-    return np.stack([grid[2], grid[1], grid[0]], axis=-1).reshape(-1, 3)
-
-
 def points_within(snapshot: SnapshotGrid, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return ascending indices, x fastest, of points of a snapshot grid between corners `low`, `high` (3,), m."""
     ranges = []

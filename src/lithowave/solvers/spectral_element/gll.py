@@ -98,12 +98,6 @@ def derivative_matrix(degree: int) -> np.ndarray:
     return _read_only(matrix)
 
 
-@lru_cache
-def interpolation_matrix(degree: int, target: int) -> np.ndarray:
-    """Return the matrix from the GLL points of one degree to those of another: shape (target + 1, degree + 1)."""
-    return _read_only(lagrange_values(degree, gll_points(target)))
-
-
 def _check(degree: int) -> None:
     if degree not in DEGREES:
         raise ValueError(f"degree is {degree}; allowed: {DEGREES[0]} to {DEGREES[-1]}")
