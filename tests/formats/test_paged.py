@@ -92,7 +92,7 @@ def test_a_fault_while_laying_out_leaves_nothing(tmp_path):
 def test_a_piece_without_a_place_is_not_taken_for_the_beginning(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("chunked", (10,), "f4", chunks=(5,))
-    with open_file(tmp_path / "a.h5") as file, pytest.raises(ValueError, match="no place"):
+    with open_file(tmp_path / "a.h5") as file, pytest.raises(ValueError, match="no position"):
         ContiguousDataset.of(file["chunked"])
 
 

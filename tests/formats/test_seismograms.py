@@ -183,7 +183,7 @@ def test_a_resumed_file_has_the_bytes_of_an_uninterrupted_one(tmp_path):
 
 def test_resume_refuses_a_file_that_holds_too_little(tmp_path):
     writer_at(tmp_path / "s.h5").close()
-    with pytest.raises(OutputError, match="holds 0 samples; 10 are needed"):
+    with pytest.raises(OutputError, match="contains 0 samples; the restart requires 10"):
         SeismogramWriter.resume(tmp_path / "s.h5", 10)
     with pytest.raises(OutputError, match="does not exist"):
         SeismogramWriter.resume(tmp_path / "other.h5")
@@ -310,7 +310,7 @@ def test_damaged_files_are_named(tmp_path, content):
 
 
 def test_foreign_and_missing_files_are_named(tmp_path):
-    with pytest.raises(OutputError, match="holds no seismograms.h5; is it the folder of a run"):
+    with pytest.raises(OutputError, match="contains no seismograms.h5; expected a run folder"):
         load_seismograms(tmp_path)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1

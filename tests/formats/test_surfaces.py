@@ -173,7 +173,7 @@ def test_a_domain_knows_its_surface(tmp_path):
     [
         ({"x": [-1500, 2500]}, r"topography: .*covers x = -2000 to 2000 m; it must cover the domain, -1500 to 2500"),
         ({"y": [-1500, 900]}, "covers y = -1000 to 1500 m"),
-        ({"z": [-3000, 500]}, r"z: the box ends at z = 500 m; with a topography it ends at 0"),
+        ({"z": [-3000, 500]}, r"z: the box ends at z = 500 m; with a topography it must end at 0"),
         ({"z": [0.0 - 1e-9, 0]}, None),
     ],
 )

@@ -102,7 +102,7 @@ def test_check_tells_what_a_run_needs(tmp_path, monkeypatch):
     text = lithowave("check", file, "--no-measure")
     for words in (
         "23 x 23 x 14 = 7,406 points",
-        "step 100 m",
+        "spacing 100 m",
         "5.8 at vs = 2900 m/s everywhere",
         "67.4% of the limit, set by vp = 5000 m/s everywhere",
         "120; a sample every 0.02 s",

@@ -201,7 +201,7 @@ def test_finished_shots_are_left_alone(done):
     assert "begins" not in lithowave("run", file, "--output", folder)
     text = lithowave("run", file, "--output", folder, "--shot", 1)
     assert "finished: shot 1, computed earlier; add --overwrite to run it again" in text
-    assert "done in" not in text and f"results: {folder / 'shot_0001'}" in text
+    assert "finished: in" not in text and f"results: {folder / 'shot_0001'}" in text
     assert (folder / "shot_0001" / "run.json").stat().st_mtime_ns == before
     assert "all shots of this survey are finished" in lithowave("restart", folder, status=2)
     text = lithowave("run", file, "--output", folder, *settings("duration=0.5"), status=2)
@@ -235,7 +235,7 @@ def test_check_tells_of_a_shot_and_of_all(done, tmp_path):
     assert report["output_bytes"] == 3 * report["shot"]["output_bytes"]
     assert report["memory_bytes"] == 2 * report["shot"]["memory_bytes"]
     text = lithowave("check", file, "--no-measure", *settings(f"output.directory={folder}"))
-    assert "3, 2 at a time; 3 of 3 are finished" in text and "this run would work here" in text
+    assert "3, 2 at a time, 3 of 3 finished" in text and "this run would work here" in text
 
 
 def test_check_sees_what_does_not_fit_side_by_side(tmp_path, monkeypatch):
@@ -301,10 +301,10 @@ def test_one_shot_alone(tmp_path, monkeypatch):
     assert f"results: {folder / 'shot_0002'}" in text
     status = json.loads(lithowave("status", folder, "--json"))
     assert [shot["state"] for shot in status["shots"]] == ["waiting", "finished", "waiting"]
-    assert "SLURM_ARRAY_TASK_ID is not set" in lithowave("run", file, "--output", folder, "--shot", "array", status=2)
+    assert "requires SLURM_ARRAY_TASK_ID, which is not set" in lithowave("run", file, "--output", folder, "--shot", "array", status=2)
     started = report_of(folder / "shot_0002")["setup_s"]
     text = lithowave("run", file, "--output", folder, "--shot", 2, "--overwrite")
-    assert "done in" in text and report_of(folder / "shot_0002")["setup_s"] != started
+    assert "finished: in" in text and report_of(folder / "shot_0002")["setup_s"] != started
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     lithowave("run", file, "--output", folder, "--shot", "array")
     assert report_of(folder / "shot_0003")["exit_state"] == "finished"

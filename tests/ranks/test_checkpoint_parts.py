@@ -243,7 +243,7 @@ def test_one_that_cannot_fit_is_not_begun(tmp_path, monkeypatch):
     own = sum(piece.values.nbytes for piece in state_of(1, 3).values())
     free = type("Usage", (), {"free": 2 * own})
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
-    with pytest.raises(OutputError, match=r"checkpoint\.h5: needs"):
+    with pytest.raises(OutputError, match=r"checkpoint\.h5: requires"):
         write(tmp_path, 3, 150)
     monkeypatch.undo()
     assert_whole(tmp_path, 1)

@@ -117,7 +117,7 @@ def test_runs_with_nothing_in_common_are_refused(tmp_path):
         compare_runs(run, write_run(tmp_path / "c", quantity="displacement"))
     with pytest.raises(InputError, match="fewer than two samples"):
         compare_runs(run, write_run(tmp_path / "d", written=1))
-    with pytest.raises(OutputError, match="holds no seismograms.h5"):
+    with pytest.raises(OutputError, match="contains no seismograms.h5"):
         compare_runs(run, tmp_path)
 
 

@@ -281,11 +281,11 @@ def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
 )
 def test_shear_in_a_fluid_is_told(change, told):
     source = {key: value for key, value in {**SHEAR, **change}.items() if value is not None}
-    expected = ["sources[0]: it stands in a fluid, where only the isotropic part of a moment tensor makes waves."]
+    expected = ["sources[0]: it is in a fluid, where only the isotropic part of a moment tensor makes waves."]
     assert galerkin(material=SEA, sources=[source]).warnings() == (expected if told else [])
 
 
 def test_shear_of_many_sources_in_a_fluid_is_one_sentence():
     solid = {**SHEAR, "position": [0, 0, -300]}
     [told] = galerkin(material=SEA, sources=[solid, *[SHEAR] * 50]).warnings()
-    assert told.startswith("sources: 50 of 51 point sources (first: sources[1]) stand in a fluid")
+    assert told.startswith("sources: 50 of 51 point sources (first: sources[1]) are in a fluid")

@@ -198,7 +198,7 @@ def test_nothing_to_draw_is_an_error(tmp_path):
         plot_run(folder)
     with pytest.raises(OutputError, match="holds no snapshots yet"):
         wavefield_movie(folder, tmp_path / "a.gif")
-    with pytest.raises(OutputError, match="holds no seismograms.h5"):
+    with pytest.raises(OutputError, match="contains no seismograms.h5"):
         plot_run(tmp_path)
 
 

@@ -279,7 +279,7 @@ def test_the_equality_of_the_bulk_modulus_bound_is_refused():
 def test_exactly_one_kind():
     with pytest.raises(InputError, match="no material is given"):
         Material()
-    with pytest.raises(InputError, match="several ways: layers, function"):
+    with pytest.raises(InputError, match="several forms: layers, function"):
         Material(layers=LAYERS, function=linear)
     with pytest.raises(InputError, match="does not exist"):
         Material(file="no_such_model.nc")
