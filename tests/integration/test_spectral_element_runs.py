@@ -135,7 +135,7 @@ BAD_MESHES = {
     "inverted": (inverted(layers_mesh()), ["inverted"]),
     "holes": (holed(), ["hole"]),
     "hanging": (hanging(), ["hang"]),
-    "in two parts": (apart(merged(cubes((1, 1, 1))), merged(cubes((1, 1, 1), (5, 0, 0)))), ["part"]),
+    "in two parts": (apart(merged(cubes((1, 1, 1))), merged(cubes((1, 1, 1), (5, 0, 0)))), ["2 components"]),
 }
 
 

@@ -301,7 +301,8 @@ def test_one_shot_alone(tmp_path, monkeypatch):
     assert f"results: {folder / 'shot_0002'}" in text
     status = json.loads(lithowave("status", folder, "--json"))
     assert [shot["state"] for shot in status["shots"]] == ["waiting", "finished", "waiting"]
-    assert "requires SLURM_ARRAY_TASK_ID, which is not set" in lithowave("run", file, "--output", folder, "--shot", "array", status=2)
+    text = lithowave("run", file, "--output", folder, "--shot", "array", status=2)
+    assert "requires SLURM_ARRAY_TASK_ID, which is not set" in text
     started = report_of(folder / "shot_0002")["setup_s"]
     text = lithowave("run", file, "--output", folder, "--shot", 2, "--overwrite")
     assert "finished: in" in text and report_of(folder / "shot_0002")["setup_s"] != started
@@ -309,7 +310,7 @@ def test_one_shot_alone(tmp_path, monkeypatch):
     lithowave("run", file, "--output", folder, "--shot", "array")
     assert report_of(folder / "shot_0003")["exit_state"] == "finished"
     assert "there is no shot 4" in lithowave("run", file, "--output", folder, "--shot", 4, status=2)
-    assert "'two' is no number" in lithowave("run", file, "--output", folder, "--shot", "two", status=2)
+    assert "'two' is not a shot number" in lithowave("run", file, "--output", folder, "--shot", "two", status=2)
     text = lithowave("run", file, "--output", folder, "--shot", 1, *settings("survey=null"), status=2)
     assert "the description has no survey" in text
 

@@ -84,7 +84,7 @@ class Material(DescriptionModel):
         given = [name for name in _KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             got = (
-                f"the material has several forms:  {', '.join(given)}"
+                f"the material has several forms: {', '.join(given)}"
                 if given
                 else "no material is given"
             )
