@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +11,15 @@ import pytest
 import lithowave as lw
 from lithowave.errors import ResourceError
 from lithowave.mesh.hexahedral_box import BoxPlan
+from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.run.check import check_simulation
 from lithowave.run.launch import run_simulation
 from lithowave.solvers import METHODS, load_method
+from lithowave.solvers.common.memory_estimate import file_elements
+from lithowave.solvers.spectral_element.estimate import FILE_BYTES
 from reference_backend import CPU
 
+HEXAHEDRA = Path(__file__).parents[1] / "data" / "hexahedra"
 SOLVERS: dict[str, list[dict[str, Any]]] = {
     "finite_difference": [{}],
     "spectral_element": [{"degree": 4}, {"degree": 6}],
@@ -59,3 +64,9 @@ def test_the_dry_run_builds_no_mesh_that_does_not_fit(monkeypatch: pytest.Monkey
     monkeypatch.setattr(BoxPlan, "build", lambda *_: pytest.fail("a mesh is built"))
     with pytest.raises(ResourceError, match="of memory for its mesh"):
         check_simulation(box(method, 2_000_000), measure=False)
+
+
+@pytest.mark.parametrize("path", sorted(HEXAHEDRA.glob("hex*_msh?.msh")), ids=lambda path: path.name)
+def test_the_elements_of_a_mesh_file_are_not_overestimated(path: Path) -> None:
+    """Otherwise a run that fits would be refused: elements of 27 nodes take most bytes as text."""
+    assert file_elements(path, FILE_BYTES) <= read_hexahedral_mesh(path).element_count

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 TETRAHEDRA = 12  # of a cube
-FILE_BYTES = 100  # of a tetrahedron with its vertices in a mesh file, at most
+FILE_BYTES = 1000  # of a tetrahedron with its vertices in a mesh file, at most: text with further data
 PLAN_BYTES = 200  # of a tetrahedron in the plan: mesh, neighbors, materials, time steps
 
 

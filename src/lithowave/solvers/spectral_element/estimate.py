@@ -13,7 +13,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-FILE_BYTES = 200  # of an element with its nodes in a mesh file, at most
+FILE_BYTES = 2000  # of an element with its nodes in a mesh file, at most: 27 nodes as text, with further data
 MESH_BYTES = 130  # of an element in the plan: vertices, nodes, materials, IDs
 
 
