@@ -86,8 +86,12 @@ def test_reading_changes_nothing(whole: lw.Result, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["finite_difference", "spectral_element", "discontinuous_galerkin"])
 def test_values_are_those_of_the_files(tmp_path: Path, method: str) -> None:
     """Also beside stress and acceleration, which are recorded at every step, and between two samples."""
-    spacing = {"finite_difference": 100, "spectral_element": 200, "discontinuous_galerkin": 250}[method]
-    solver = {"method": method, "spacing": spacing}
+    sizes = {
+        "finite_difference": {"spacing": 100},
+        "spectral_element": {"spacing": 200},
+        "discontinuous_galerkin": {"spacing": 150, "order": 2},
+    }
+    solver = {"method": method, **sizes[method]}
     changes = {"solver": solver, "boundaries": {}, "output.peak_motion": False, "output.stress": True}
     changes["output.snapshots"] = [{"interval": 0.08, "plane": {"z": 0}, "fields": ["velocity", "pressure"]}]
     reader = Reader(1)

@@ -110,11 +110,11 @@ def test_christoffel_waves_of_isotropic_and_tilted_media() -> None:
 def test_isotropic_moduli_as_anisotropic_ones(shape: str) -> None:
     """21 moduli of an isotropic rock give what lambda and mu give, to rounding."""
     mesh = box_mesh((2, 2, 2), SIZE, shape)
-    start = np.random.default_rng(5).standard_normal((9**3, 3))
+    start = np.random.default_rng(5).standard_normal((5**3, 3))
     found = []
     for anisotropic in (False, True):
         materials = one_material(mesh.element_count, anisotropic=anisotropic)
-        solver = make_solver(mesh, 4, materials)
+        solver = make_solver(mesh, 2, materials)
         solver.displacement[:-1, :3] = start
         solver.add_forces()
         found.append(solver.momentum[:-1, :3].copy())
