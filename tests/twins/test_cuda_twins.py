@@ -20,7 +20,7 @@ from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.cpml import axis_layers
-from lithowave.solvers.finite_difference.fields import FIELDS
+from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
@@ -38,6 +38,9 @@ CASES = {
     "one layer": ((67, 20, 22), {face: "rigid" for face in ALL if face != "x_max"}, 7),
     "thick": ((35, 35, 35), {}, 17),
 }
+
+
+RANGES = {"density": (1800.0, 3000.0), "c11": (6e10, 9e10), "c22": (6e10, 9e10), "c33": (6e10, 9e10)}
 
 
 def case_plan(case: str, order: int, precision: str) -> Any:
@@ -67,7 +70,8 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
     for solver in solvers:
         for name, values in arrays.items():
             solver.backend.assign(solver.fields_by_name[name], values)
-    for name, low, high in (("lam", 1e10, 4e10), ("compliance", 2e-11, 9e-11), ("density", 1800.0, 3000.0)):
+    for name in first.material.arrays:
+        low, high = RANGES.get(name, (2e-11, 9e-11) if name.startswith("compliance") else (1e10, 4e10))
         values = first.backend.download(first.material.arrays[name]).astype(float).copy()
         random = generator.uniform(low, high, values.shape)
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
@@ -101,13 +105,30 @@ USUAL = {("ring", case, 4, "single") for case in CASES} | {
 )
 def test_updates(kind: str, engine: str, case: str, order: int, precision: str) -> None:
     """Both halves of a step with all that belongs to them, layers, closures, free surface and rigid faces."""
+    compare_updates(kind, engine, case_plan(case, order, precision), precision)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize(
+    ("engine", "case", "law", "precision"),
+    slow_except(
+        [("ring", "surface", "transverse", "single"), ("direct", "rigid", "orthorhombic", "single")],
+        itertools.product(["ring", "direct"], ["surface", "rigid"], ["transverse", "orthorhombic"], ["single", "double"]),
+    ),
+)
+def test_updates_of_every_law(kind: str, engine: str, case: str, law: str, precision: str) -> None:
+    the_plan = dataclasses.replace(case_plan(case, 4, precision), law=law)
+    compare_updates(kind, engine, the_plan, precision)
+
+
+def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
     if engine == "direct":
         device.copy_engine = False
-    the_plan = dataclasses.replace(case_plan(case, order, precision), passes="two")
+    the_plan = dataclasses.replace(case, passes="two")
     cuda = FiniteDifferenceSolver(the_plan, None, device)
     cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", precision, 1))
-    fill([cuda, cpu], seed=order)
+    fill([cuda, cpu], seed=case.order)
     for solver in (cuda, cpu):
         solver.step.advance_stress(solver.fields_by_name, solver.step.regions.stress)
     assert_same_state(cuda, cpu, rounding(precision))
@@ -140,13 +161,18 @@ PASS_CASES = {
 
 
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("order", slow_except([4], [2, 4]))
-@pytest.mark.parametrize("case", PASS_CASES)
-def test_one_pass(kind: str, order: int, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("case", "order", "law"),
+    slow_except(
+        [*((case, 4, "isotropic") for case in PASS_CASES), ("whole", 4, "transverse")],
+        itertools.product(PASS_CASES, [2, 4], LAWS),
+    ),
+)
+def test_one_pass(kind: str, case: str, order: int, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""
     monkeypatch.setitem(CASES, case, PASS_CASES[case])
     device = make_device(kind, "single", multiprocessors=3)
-    the_plan = dataclasses.replace(case_plan(case, order, "single"), passes="one")
+    the_plan = dataclasses.replace(case_plan(case, order, "single"), passes="one", law=law)
     cuda = FiniteDifferenceSolver(the_plan, None, device)
     cpu = FiniteDifferenceSolver(
         dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)

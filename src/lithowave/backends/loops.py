@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from lithowave.backends.kernel_cache import njit
 
@@ -72,3 +72,27 @@ def row_of(*key: Any, inline: bool = True, exact: bool = False) -> Callable[[Cal
         return dispatcher
 
     return compiled
+
+
+def chosen_row(argument: str, bodies: dict[int, Callable]) -> Callable:
+    """Return a function for kernels that is compiled as `exact_row` from the body for the length of a tuple.
+
+    Parameters
+    ----------
+    argument : name of the argument that is a tuple. bodies : function by the length of the tuple; all have the same
+    parameters.
+    """
+    first = next(iter(bodies.values()))
+    place = first.__code__.co_varnames.index(argument)
+
+    def stub(*arguments: Any) -> Any:
+        return bodies[len(arguments[place])](*arguments)
+
+    stub.__name__ = stub.__qualname__ = first.__name__
+    options = {"fastmath": {}, "error_model": "numpy", "forceinline": True}
+
+    @overload(stub, jit_options=options, strict=False)
+    def choose(*arguments: Any) -> Callable:
+        return bodies[len(arguments[place])]
+
+    return stub

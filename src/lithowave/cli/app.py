@@ -381,6 +381,10 @@ def bench(
         str | None,
         typer.Option(metavar="NAME", help="Set compute.moduli: full, or compact for 16 bits per material value."),
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Set solver.effective_medium: isotropic, transverse or orthorhombic."),
+    ] = None,
     layer_cells: Annotated[
         int | None,
         typer.Option(
@@ -410,8 +414,8 @@ def bench(
         "cases": cases,
     }  # fmt: skip
     single = {
-        "backend": backend, "threads": threads, "passes": passes, "moduli": moduli, "layer_cells": layer_cells,
-        "receivers": receivers, "deterministic": deterministic or None,
+        "backend": backend, "threads": threads, "passes": passes, "moduli": moduli, "law": law,
+        "layer_cells": layer_cells, "receivers": receivers, "deterministic": deterministic or None,
     }  # fmt: skip
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():

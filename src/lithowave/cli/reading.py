@@ -21,6 +21,7 @@ DEGREES = tuple(RECOMMENDED_POINTS_BY_DEGREE)
 BACKENDS = ("auto", "cpu", "cuda")
 PASSES = ("auto", "one", "two")
 MODULI = ("full", "compact")
+EFFECTIVE_MEDIA = ("isotropic", "transverse", "orthorhombic")
 SMALLEST_INTERIOR = 8
 COUNTED = {"finite_difference": "points", "spectral_element": "elements", "discontinuous_galerkin": "cubes"}
 
@@ -101,6 +102,7 @@ def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
         ("--backend", [chosen.get("backend", "auto")], BACKENDS),
         ("--passes", [chosen.get("passes", "auto")], PASSES),
         ("--moduli", [chosen.get("moduli", "full")], MODULI),
+        ("--law", [chosen.get("law", "isotropic")], EFFECTIVE_MEDIA),
     ):
         for value in values:
             if value not in allowed:

@@ -24,6 +24,9 @@ _DIRECTIONS = 4000
 """Directions over a half sphere among which the extreme speeds are looked for first."""
 
 _REFINEMENTS = 4
+
+_ROUNDING = 1e-9
+"""Moduli below this fraction of the largest one are zero: a rotation leaves such values."""
 _CONE = 13
 
 
@@ -76,6 +79,27 @@ def stiffness_from_moduli(moduli: Sequence[float]) -> np.ndarray:
     stiffness = np.zeros((6, 6))
     stiffness[_UPPER] = moduli
     return stiffness + np.triu(stiffness, 1).T
+
+
+def aligned_moduli(stiffness: np.ndarray) -> tuple[float, ...]:
+    """Return c11, c22, c33, c12, c13, c23, c44, c55 and c66: all moduli of a medium with symmetry axes x, y and z."""
+    entries = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2), (3, 3), (4, 4), (5, 5))
+    return tuple(float(stiffness[entry]) for entry in entries)
+
+
+def is_orthorhombic(stiffness: np.ndarray) -> bool:
+    """True if the symmetry axes of a medium are x, y and z: no modulus couples shear strain to another strain."""
+    coupled = np.array(stiffness)
+    coupled[:3, :3] = 0.0
+    coupled[[3, 4, 5], [3, 4, 5]] = 0.0
+    return bool(np.abs(coupled).max() <= _ROUNDING * np.abs(stiffness).max())
+
+
+def is_transverse(stiffness: np.ndarray) -> bool:
+    """True if a medium has a vertical symmetry axis."""
+    c11, c22, _, c12, c13, c23, c44, c55, c66 = aligned_moduli(stiffness)
+    differences = np.array([c11 - c22, c13 - c23, c44 - c55, c12 - (c11 - 2.0 * c66)])
+    return is_orthorhombic(stiffness) and bool(np.abs(differences).max() <= _ROUNDING * np.abs(stiffness).max())
 
 
 def stiffness_tensor(stiffness: np.ndarray) -> np.ndarray:

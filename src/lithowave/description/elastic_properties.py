@@ -79,12 +79,12 @@ class ElasticProperties(DescriptionModel):
     )
     rho: PositiveDensity = Field(description="Density, kg/m^3.")
     anisotropy: Anisotropy | None = Field(
-        default=None, description="Transverse isotropy with vp and vs along its axis (not with finite_difference)."
+        default=None, description="Transverse isotropy with vp and vs along its axis (finite_difference: an axis along x, y or z)."
     )
     stiffness: Annotated[tuple[Pressure, ...], BeforeValidator(_moduli)] | None = Field(
         default=None,
         description="Instead of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
-        "order xx, yy, zz, yz, xz, xy (not with finite_difference).",
+        "order xx, yy, zz, yz, xz, xy (finite_difference: with symmetry axes x, y and z).",
     )
 
     @model_validator(mode="after")

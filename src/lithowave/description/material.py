@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.media import (
@@ -137,7 +138,10 @@ class Material(DescriptionModel):
         if self.groups is not None:
             return GroupedMedium(tuple(self.groups), slowest, fastest, rho)
         tops = tuple(part.top if isinstance(part, Layer) else np.inf for part in parts)
-        return LayeredMedium(tops, vp, vs, rho, slowest, fastest)
+        stiffness = None
+        if any(part.is_anisotropic for part in parts):
+            stiffness = tuple(aligned_moduli(part.stiffness_matrix()) for part in parts)
+        return LayeredMedium(tops, vp, vs, rho, slowest, fastest, stiffness)
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:

@@ -93,6 +93,7 @@ class LayeredMedium(Medium):
     tops : z of the top of each layer in m, descending; a point at a top belongs to the layer below it.
     vp, vs, rho : one value a layer.
     slowest, fastest : the extreme speeds of each layer, m/s; left out where they are vs and vp.
+    stiffness : c11, c22, c33, c12, c13, c23, c44, c55 and c66 of each layer, Pa; None if all layers are isotropic.
     """
 
     tops: tuple[float, ...]
@@ -101,6 +102,7 @@ class LayeredMedium(Medium):
     rho: tuple[float, ...]
     slowest: tuple[float, ...] | None = None
     fastest: tuple[float, ...] | None = None
+    stiffness: tuple[tuple[float, ...], ...] | None = None
 
     @cached_property
     def _table(self) -> Sample:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lithowave.description.anisotropy import is_orthorhombic
 from lithowave.description.refusals import Problem
 from lithowave.errors import InputError
 
@@ -64,9 +65,9 @@ def _absorption(kind: str) -> Callable[[Simulation], Iterator[Path]]:
     return asked
 
 
-def _anisotropy(simulation: Simulation) -> Iterator[Path]:
+def _oblique_anisotropy(simulation: Simulation) -> Iterator[Path]:
     for path, properties in simulation.material.properties.items():
-        if properties.is_anisotropic:
+        if properties.is_anisotropic and not is_orthorhombic(properties.stiffness_matrix()):
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
 
 
@@ -115,7 +116,12 @@ FEATURES = (
         "layers that absorb are not available with {method}",
         "allowed here: auto, stacey: the faces themselves absorb",
     ),
-    Feature(_ELEMENT_METHODS, _anisotropy, "{method} is for isotropic media only", "give vp and vs"),
+    Feature(
+        _ELEMENT_METHODS,
+        _oblique_anisotropy,
+        "{method} requires symmetry axes along x, y and z",
+        "allowed here: an axis along x, y or z, or a stiffness whose moduli c14 to c46 and c56 are 0",
+    ),
     Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
     Feature(
         ("finite_difference",),

@@ -74,7 +74,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
         accuracy="order",
         default=4,
-        tuning=("order", "coefficients", "passes"),
+        tuning=("order", "coefficients", "passes", "effective_medium"),
         recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
         smallest=SMALLEST_POINTS_PER_WAVELENGTH,
         in_elements=False,
@@ -168,6 +168,13 @@ class Solver(DescriptionModel):
     passes: Literal["auto", "one", "two"] = Field(
         default="auto",
         description="Passes over memory per step (finite_difference); one is faster on a GPU with enough memory.",
+    )
+    effective_medium: Literal["auto", "isotropic", "transverse", "orthorhombic"] = Field(
+        default="auto",
+        description="Constitutive law of the grid (finite_difference), which determines how cells with more than one "
+        "medium are averaged. isotropic: harmonic means, for smooth media; transverse: with a vertical symmetry axis, "
+        "accurate at interfaces that are about horizontal; orthorhombic: also at vertical interfaces; auto: the first "
+        "of these that the model requires.",
     )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step, s; null: safety times the stability limit."

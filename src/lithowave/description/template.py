@@ -119,11 +119,12 @@ solver:
   order: 4                               # in space: 2 | 4 | 6 | 8; with discontinuous_galerkin 2 to 7, usually 5
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
   passes: auto                           # passes over memory per step: auto | one (on a GPU) | two
+  effective_medium: auto                 # of cells cut by interfaces: auto | isotropic | transverse | orthorhombic
   time_step: null                        # s; null: safety times the stability limit
   safety: 0.9
-  # With spectral_element, instead of order, coefficients and passes:
+  # With spectral_element, instead of order and the keys up to effective_medium:
   # degree: 4                            # of the polynomials, 2 to 8
-  # With discontinuous_galerkin, instead of coefficients and passes:
+  # With discontinuous_galerkin, instead of coefficients, passes and effective_medium:
   # local_time_steps: null               # true | false; null: if it saves at least a sixth of the updates
   # (elements) in generated meshes:
   # refine_sources: null                 # false: no smaller elements around sources

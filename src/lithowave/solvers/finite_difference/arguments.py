@@ -1,8 +1,8 @@
 """Argument lists of the kernels, shared by their CPU and CUDA versions.
 
 A kernel of `kernels.py`, `boundary_kernels.py` or `point_kernels.py` has parameters with these names; its CUDA version
-is called with the same list, which `launches.py` forwards by name. `law` is the tuple of the arrays `fields.LAW`,
-`fields` the tuple of the arrays `fields.FIELDS`.
+is called with the same list, which `launches.py` forwards by name. `law` is the tuple of the arrays
+`fields.LawFields.arguments`, `fields` the tuple of the arrays `fields.FIELDS`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 from lithowave.description.simulation import Simulation
 from lithowave.solvers.common.timing import RECORDS, Steps, call_time
-from lithowave.solvers.finite_difference.fields import step_words
+from lithowave.solvers.finite_difference.fields import LAWS
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
@@ -23,7 +23,7 @@ from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
-OPTIONS = ("orders", "passes", "moduli", "layer_cells", "receivers", "steps")
+OPTIONS = ("orders", "passes", "moduli", "law", "layer_cells", "receivers", "steps")
 SMALLEST_SIZE = 40  # points
 # Values per layer point and step. CUDA kernels update the layers in the same sweep and read and write six memory
 # variables. A CPU also reads and writes again the fields that the layers change (3 + 5 of them), and reads the material
@@ -65,25 +65,26 @@ def make_tasks(
     orders: Iterable[int] = (4,),
     passes: str = "auto",
     moduli: str = "full",
+    law: str = "isotropic",
     **changes: int,
 ) -> Iterator[FiniteDifferenceTask]:
     """Yield a task for each size (points along x, y, z), order and case. changes : settings to replace."""
     settings = dataclasses.replace(SETTINGS[backend.name], **changes)
     for shape, order, case in itertools.product(sizes or [(settings.size,) * 3], orders, cases):
-        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, settings)
+        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, law, settings)
 
 
 def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
-    return plan.value_bytes * (step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
+    return plan.value_bytes * (LAWS[plan.law].step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
 
 
 @dataclass(frozen=True)
 class FiniteDifferenceTask:
     """Measurement of a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
-    compact. See `lithowave.solvers.interface.BenchTask`."""
+    compact; law: a name in `fields.LAWS`. See `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape
@@ -91,6 +92,7 @@ class FiniteDifferenceTask:
     backend: Any
     passes: str
     moduli: str
+    law: str
     settings: BenchSettings
 
     method = "finite_difference"
@@ -107,7 +109,7 @@ class FiniteDifferenceTask:
             made = plan(self.simulation, self.backend)
         else:
             made = synthetic_plan(self.shape, self.order, self.precision)
-        return dataclasses.replace(made, passes=self.passes, moduli=self.moduli)
+        return dataclasses.replace(made, passes=self.passes, moduli=self.moduli, law=self.law)
 
     @property
     def precision(self) -> str:
@@ -116,7 +118,7 @@ class FiniteDifferenceTask:
 
     def entries(self) -> Record:
         """Return the entries of the benchmark record that describe the case."""
-        return {"size": list(self.plan.grid.shape), "order": self.order, "moduli": self.moduli}
+        return {"size": list(self.plan.grid.shape), "order": self.order, "moduli": self.moduli, "law": self.law}
 
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
@@ -176,7 +178,7 @@ class FiniteDifferenceTask:
             ],
             "receivers": list(scattered(self.settings.receivers, x, y)),
             "duration": self.settings.steps * step,
-            "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes},
+            "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes, "effective_medium": self.law},
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
                 "moduli": self.moduli,

@@ -70,9 +70,9 @@ extern "C" __global__ void close_stress(
         const real* node_row = node_change + d * face.node_reach;
         const real rate = weighted_line(vn + half, face.inward, node_row, face.node_reach);
         add_uniaxial_stress(law.node(p), ratio, face.axis, rate, sxx[p], syy[p], szz[p]);
-        snt[h] += shear_stress(law.compliance_square(h, face.n, face.t), ratio,
+        snt[h] += shear_stress(law.compliance_between(h, face.n, face.t, face.axis, face.axis == 0 ? 1 : 0), ratio,
                                weighted_line(vt + node, face.inward, half_row, face.half_reach));
-        snu[h] += shear_stress(law.compliance_square(h, face.n, face.u), ratio,
+        snu[h] += shear_stress(law.compliance_between(h, face.n, face.u, face.axis, face.axis == 2 ? 1 : 2), ratio,
                                weighted_line(vu + node, face.inward, half_row, face.half_reach));
     }
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
-from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MODULI
+from lithowave.solvers.finite_difference.fields import FIELDS, LawFields
 from lithowave.solvers.finite_difference.packing import (
     Scales,
     address,
@@ -32,7 +32,8 @@ from lithowave.solvers.finite_difference.tiles import (
     common,
     inner_box,
     tile_box,
-    tile_layout,
+    tile_layouts,
+    room_for_block,
     worthwhile,
 )
 
@@ -50,24 +51,26 @@ class CopyBox:
     rows: str = ""
 
 
-def material_boxes(role: str) -> list[CopyBox]:
-    """Return the boxes of the material arrays with this role, in the order of the table."""
-    fields = (field for field in MATERIAL if field.role == role)
-    return [CopyBox(field.name, 1, "more") if field.neighbors else CopyBox(field.name) for field in fields]
-
-
-# In the order of the maps in update_ring.cu.
-RING_BOXES = {
+# Boxes of the state, in the order of the maps in update_ring.cu, and the role of the material whose boxes follow.
+STATE_BOXES = {
     "update_velocity": (
         CopyBox("sxx", 2), CopyBox("sxy", 2, "tall"), CopyBox("syy", 0, "tall"), CopyBox("sxz", 2),
         CopyBox("syz", 0, "tall"), CopyBox("szz"),
-        CopyBox("vx"), CopyBox("vy"), CopyBox("vz"), *material_boxes("density"),
+        CopyBox("vx"), CopyBox("vy"), CopyBox("vz"),
     ),
     "update_stress": (
         CopyBox("vx", 2, "tall"), CopyBox("vy", 2, "tall"), CopyBox("vz", 2, "tall"), CopyBox("sxx"), CopyBox("syy"),
-        CopyBox("szz"), CopyBox("sxy"), CopyBox("sxz"), CopyBox("syz"), *material_boxes("modulus"),
+        CopyBox("szz"), CopyBox("sxy"), CopyBox("sxz"), CopyBox("syz"),
     ),
 }  # fmt: skip
+MATERIAL_ROLE = {"update_velocity": "density", "update_stress": "modulus"}
+
+
+def ring_boxes(kernel: str, law: LawFields) -> list[CopyBox]:
+    """Return the boxes of a kernel in the order of the maps in update_ring.cu."""
+    material = [field for field in law.material if field.role == MATERIAL_ROLE[kernel]]
+    boxes = (CopyBox(field.name, 1, "more") if field.neighbors else CopyBox(field.name) for field in material)
+    return [*STATE_BOXES[kernel], *boxes]
 
 
 def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
@@ -80,6 +83,32 @@ def ring_margin(order: int, item: int) -> int:
     """Return the columns copied on either side of a tile: those of the stencil, in multiples of 16 bytes."""
     aligned = 16 // item
     return -(-(order // 2) // aligned) * aligned
+
+
+def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item: int, material_item: int) -> int:
+    """Return the shared memory of a block: slots, with arrays aligned to 128 bytes, and two barriers per slot.
+
+    item, material_item : bytes of a value of a field and of the material.
+    """
+    material = {field.name for field in law.material}
+    items = {box: material_item if box.field in material else item for box in ring_boxes(kernel, law)}
+
+    def slot(shape: TileShape) -> int:
+        sizes = (math.prod(box_size(box, shape, order, size)) * size for box, size in items.items())
+        return sum(-(-size // 128) * 128 for size in sizes) + 16
+
+    return how.slots * max(slot(how.inside), slot(how.edge))
+
+
+def ring_layout(precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
+    """Return the fastest layout for devices with a copy engine whose blocks fit into shared memory."""
+    item = 4 if precision == "single" else 8
+    material_item = 2 if compact else item
+    for layout in tile_layouts(precision, order, layered):
+        kernels = (shared_bytes(kernel, law, layout, order, item, material_item) for kernel in STATE_BOXES)
+        if max(kernels) <= room_for_block(layout):
+            return layout
+    raise ValueError(f"no tiles of the {law.name} law fit into shared memory: order {order}, {precision} precision")
 
 
 def index_type(field: Any) -> str:
@@ -107,8 +136,9 @@ class GridUpdate:
     call can be captured in a graph.
     """
 
-    def __init__(self, backend: Any, kernel: str, order: int, scales: Scales) -> None:
-        self.backend, self.kernel, self.order, self.scales = backend, kernel, order, scales
+    def __init__(self, backend: Any, kernel: str, order: int, scales: Scales, law: LawFields) -> None:
+        self.backend, self.kernel, self.order, self.scales, self.law = backend, kernel, order, scales, law
+        self.boxes = ring_boxes(kernel, law)
         self.material_item = 2 if scales else backend.dtype.itemsize
         self._kept: dict[tuple, tuple[TileLayout, dict[str, Any]]] = {}
 
@@ -123,18 +153,13 @@ class GridUpdate:
         if key not in self._kept:
             self._kept[key] = self._arrange(named, boxes)
         how, kept = self._kept[key]
-        shared = max(self.shared_bytes(how, shape, named["vx"].itemsize) for shape in (how.inside, how.edge))
+        shared = 0
+        if how.slots:
+            shared = shared_bytes(self.kernel, self.law, how, self.order, named["vx"].itemsize, self.material_item)
         defines = {"ORDER": self.order, "INDEX": index_type(named["vx"]), "COMPACT": int(bool(self.scales))}
-        defines |= how.defines()
+        defines |= {"LAW": self.law.number} | how.defines()
         program = self.backend.program(PACKAGE, RING_FILE if how.slots else DIRECT_FILE, defines)
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
-
-    def shared_bytes(self, how: TileLayout, shape: TileShape, item: int) -> int:
-        """Return the shared memory of a block: slots, with arrays aligned to 128 bytes, and two barriers per slot."""
-        material = {field.name for field in MATERIAL}
-        items = {box: self.material_item if box.field in material else item for box in RING_BOXES[self.kernel]}
-        sizes = (math.prod(box_size(box, shape, self.order, size)) * size for box, size in items.items())
-        return how.slots * (sum(-(-size // 128) * 128 for size in sizes) + 16)
 
     def _arrange(self, named: dict[str, Any], boxes: np.ndarray) -> tuple[TileLayout, dict[str, Any]]:
         field, halo = named["vx"], self.order // 2
@@ -143,7 +168,9 @@ class GridUpdate:
             axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
         }
         layered = any(one.used for one in ranges.values())
-        how = tile_layout(self.backend.precision, self.order, layered) if self.backend.copy_engine else DIRECT
+        how = DIRECT
+        if self.backend.copy_engine:
+            how = ring_layout(self.backend.precision, self.order, layered, self.law, bool(self.scales))
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -151,7 +178,7 @@ class GridUpdate:
             "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), boxes), np.int32),
         }
         if "law" in named:
-            kept["law"] = pack_law(named["law"], self.scales)
+            kept["law"] = pack_law(named["law"], self.law, self.scales)
         else:
             kept["density_scale"] = pack_scales(self.scales, "density")
         if how.slots:
@@ -180,8 +207,8 @@ class GridUpdate:
 
     def _maps(self, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
         found = []
-        arrays = named | dict(zip(MODULI, named.get("law", ()), strict=False))
-        for box in RING_BOXES[self.kernel]:
+        arrays = named | dict(zip(self.law.moduli, named.get("law", ()), strict=False))
+        for box in self.boxes:
             array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)
             found.append(tensor_map(self.backend, array, self.order // 2, size, box.columns == 1))

@@ -5,15 +5,22 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 from lithowave.solvers.common.point_launches import FEW, WARP, KernelLauncher
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
-from lithowave.solvers.finite_difference.fields import FIELDS
-from lithowave.solvers.finite_difference.grid_update import DIRECT_FILE, PACKAGE, RING_FILE, GridUpdate
-from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, PASS, OnePass
+from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, LawFields
+from lithowave.solvers.finite_difference.grid_update import (
+    DIRECT_FILE,
+    PACKAGE,
+    RING_FILE,
+    GridUpdate,
+    ring_layout,
+)
+from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, SHAPES, OnePass
 from lithowave.solvers.finite_difference.packing import (
     Scales,
     element_strides,
@@ -23,7 +30,7 @@ from lithowave.solvers.finite_difference.packing import (
     pack_scales,
 )
 from lithowave.solvers.finite_difference.passes import possible
-from lithowave.solvers.finite_difference.tiles import DIRECT, tile_layout
+from lithowave.solvers.finite_difference.tiles import DIRECT
 
 BLOCK = (32, 8)
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
@@ -31,17 +38,19 @@ COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another ra
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
-    for precision, compact in (("single", 0), ("single", 1), ("double", 0)):
+    storage = (("single", 0), ("single", 1), ("double", 0))
+    for (precision, compact), law in itertools.product(storage, LAWS.values()):
         for order in (2, 4, 6, 8):
             real = "float" if precision == "single" else "double"
-            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact}
+            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact, "LAW": law.number}
             for file in ("boundary_kernels.cu", "point_kernels.cu"):
                 yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
             yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
             for layered in (False, True):
-                yield RING_FILE, common | tile_layout(precision, order, layered).defines(), (9, 0)
+                layout = ring_layout(precision, order, layered, law, bool(compact))
+                yield RING_FILE, common | layout.defines(), (9, 0)
             if possible(precision, order):
-                yield ONE_PASS_FILE, common | PASS.defines(), (9, 0)
+                yield ONE_PASS_FILE, common | SHAPES[law.name].defines(), (9, 0)
 
 
 # --------------------------------------------------------------------------------------------- faces and points
@@ -50,10 +59,13 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 class SmallKernels(KernelLauncher):
     """Kernels over faces, points and the surface."""
 
-    def __init__(self, backend: Any, order: int, scales: Scales) -> None:
-        defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "FIELD_COUNT": len(FIELDS)}
+    def __init__(self, backend: Any, order: int, scales: Scales, law: LawFields) -> None:
+        defines = {
+            "ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "LAW": law.number,
+            "FIELD_COUNT": len(FIELDS),
+        }  # fmt: skip
         super().__init__(backend, PACKAGE, ARGUMENTS, defines)
-        self.halo, self.scales = order // 2, scales
+        self.halo, self.scales, self.law = order // 2, scales, law
 
     def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
         named = self.named(kernel, arguments)
@@ -64,7 +76,7 @@ class SmallKernels(KernelLauncher):
     def _material(self, named: dict[str, Any]) -> dict[str, Any]:
         """Return the structures of the material arguments of a call."""
         if "law" in named:
-            return {"law": pack_law(named["law"], self.scales)}
+            return {"law": pack_law(named["law"], self.law, self.scales)}
         return {"density_scale": pack_scales(self.scales, "density")}
 
     def close_velocity(self, *arguments: Any) -> None:
@@ -155,13 +167,15 @@ class SmallKernels(KernelLauncher):
         self.launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named)
 
 
-def make_kernels(backend: Any, order: int, scales: Scales = None) -> SimpleNamespace:
+def make_kernels(backend: Any, order: int, scales: Scales = None, law: str = "isotropic") -> SimpleNamespace:
     """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
-    scales : scales of the material codes, if the material is stored in codes.
+    scales : scales of the material codes, if the material is stored in codes. law : name in `fields.LAWS`.
     """
-    found = SmallKernels(backend, order, scales).by_name()
-    found |= {name: GridUpdate(backend, name, order, scales) for name in ("update_velocity", "update_stress")}
+    found = SmallKernels(backend, order, scales, LAWS[law]).by_name()
+    found |= {
+        name: GridUpdate(backend, name, order, scales, LAWS[law]) for name in ("update_velocity", "update_stress")
+    }
     if backend.copy_engine and possible(backend.precision, order):
-        found["one_pass"] = OnePass(backend, order, scales)
+        found["one_pass"] = OnePass(backend, order, scales, LAWS[law])
     return SimpleNamespace(**found)

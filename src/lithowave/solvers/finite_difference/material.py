@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.finite_difference.fields import LAW, MATERIAL, MEMORY, VELOCITIES
+from lithowave.solvers.finite_difference.fields import LAWS, VELOCITIES
 from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds, uniform_planes
 from lithowave.solvers.finite_difference.quantization import Quantization, quantize
 
@@ -32,21 +32,25 @@ class GridMaterial:
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, ranks: Ranks
     ) -> None:
+        self.fields = LAWS[plan.law]
+
         def planes() -> Iterator[Planes]:
             if simulation is None:
-                return uniform_planes(plan.extremes, plan.grid, plan.halo)
-            return medium_planes(simulation, plan.grid, plan.halo)
+                return uniform_planes(plan.extremes, plan.grid, plan.halo, self.fields)
+            return medium_planes(simulation, plan.grid, plan.halo, self.fields)
 
         self.backend = backend
-        self.quantizations: dict[str, Quantization] = quantize(planes(), ranks) if plan.moduli == "compact" else {}
+        self.quantizations: dict[str, Quantization] = {}
+        if plan.moduli == "compact":
+            self.quantizations = quantize(planes(), self.fields.material, ranks)
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
         dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
-        self.arrays = {field.name: backend.field(shape, plan.halo, dtype) for field in MATERIAL}
+        self.arrays = {field.name: backend.field(shape, plan.halo, dtype) for field in self.fields.material}
         for k, values in enumerate(planes()):
             for name, array in self.arrays.items():
                 backend.assign(array[k], self._stored(name, values[name]))
-        self.memory = {name: backend.field(shape, plan.halo) for name in MEMORY}
-        self.law = tuple((self.arrays | self.memory)[name] for name in LAW)
+        self.memory = {field.name: backend.field(shape, plan.halo) for field in self.fields.memory}
+        self.law = tuple((self.arrays | self.memory)[name] for name in self.fields.arguments)
 
     @property
     def scales(self) -> dict[str, tuple[float, float]] | None:
@@ -57,7 +61,8 @@ class GridMaterial:
 
     def errors(self) -> dict[str, float]:
         """Return the maximum error of each array due to its storage, by the name in run.json."""
-        return {field.report: self.quantizations[field.name].error() for field in MATERIAL if self.quantizations}
+        fields = self.fields.material if self.quantizations else ()
+        return {field.report: self.quantizations[field.name].error() for field in fields}
 
     def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
         """Return a plane as the kernels read it; on a CPU codes become the values that they represent."""

@@ -1,4 +1,4 @@
-"""Material on the grid: the values of the arrays that `fields.TABLE` lists as moduli and density."""
+"""Material on the grid: the values of the arrays that `fields.LAWS` lists as moduli and density."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.fields import MATERIAL
+from lithowave.solvers.finite_difference.effective_medium import effective_stiffness, isotropic
+from lithowave.solvers.finite_difference.fields import Field, LawFields
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -21,54 +22,115 @@ READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and r
 Planes = dict[str, np.ndarray]  # values of one plane (y, x) by name of the array
 
 
-def material_values(kappa: ArrayLike, mu: ArrayLike, rho: ArrayLike) -> dict[str, ArrayLike]:
-    """Return the material arrays by name for a bulk modulus and a shear modulus, Pa, and a density, kg/m^3."""
+def isotropic_values(kappa: ArrayLike, mu: ArrayLike, rho: ArrayLike) -> dict[str, ArrayLike]:
+    """Return the arrays of the isotropic law for a bulk modulus and a shear modulus, Pa, and a density, kg/m^3."""
     return {"density": rho, "lam": kappa - 2.0 / 3.0 * mu, "compliance": 1.0 / mu}
 
 
+def orthorhombic_values(stiffness: np.ndarray) -> dict[str, ArrayLike]:
+    """Return the arrays of the orthorhombic law, density excepted, for a stiffness (9, ...) as in `effective_medium`."""
+    names = ("c11", "c22", "c33", "c12", "c13", "c23", "compliance_yz", "compliance_xz", "compliance_xy")
+    values = dict(zip(names, stiffness, strict=True))
+    return {name: 1.0 / array if name.startswith("compliance") else array for name, array in values.items()}
+
+
+def transverse_values(stiffness: np.ndarray) -> dict[str, ArrayLike]:
+    """Return the arrays of the transverse law, density excepted, for the mean of a stiffness over both horizontal axes."""
+    full = orthorhombic_values(stiffness)
+    return {
+        "c11": 0.5 * (full["c11"] + full["c22"]),
+        "c13": 0.5 * (full["c13"] + full["c23"]),
+        "c33": full["c33"],
+        "compliance": 0.5 * (full["compliance_yz"] + full["compliance_xz"]),
+        "compliance_xy": full["compliance_xy"],
+    }
+
+
+VALUES = {"transverse": transverse_values, "orthorhombic": orthorhombic_values}
+
+
 def speeds(values: dict[str, float]) -> tuple[float, float]:
-    """Return the P and S velocities, m/s, of values as `material_values` returns them."""
-    mu = 1.0 / values["compliance"]
-    return math.sqrt((values["lam"] + 2.0 * mu) / values["density"]), math.sqrt(mu / values["density"])
+    """Return the vertical P velocity and an S velocity, m/s, of values of any law by the names of its arrays."""
+    mu = 1.0 / values.get("compliance", values.get("compliance_xz", np.nan))
+    stiffness = values["c33"] if "c33" in values else values["lam"] + 2.0 * mu
+    return math.sqrt(stiffness / values["density"]), math.sqrt(mu / values["density"])
 
 
-def medium_planes(simulation: Simulation, grid: Grid, halo: int) -> Iterator[Planes]:
-    """Yield the material of each plane, the halo included: cell averages (harmonic moduli, arithmetic density).
+class CellAverages:
+    """Averages of a medium over the cells around the locations of the arrays of a law.
 
-    Absorbing layers and the halo have the value of the nearest point of the domain.
+    The isotropic law has harmonic means of the bulk and the shear modulus, the other laws the moduli of
+    `effective_medium`; the density is the arithmetic mean.
     """
-    domain = simulation.domain
-    x, y, z = (
-        np.clip(grid.coordinates(axis, halo), *bounds)
-        for axis, bounds in enumerate((domain.x, domain.y, domain.z))
-    )
+
+    def __init__(self, simulation: Simulation, spacing: float, law: LawFields) -> None:
+        self.material, self.spacing, self.law = simulation.material, spacing, law
+        self.bounds = simulation.domain.x, simulation.domain.y, simulation.domain.z
+
+    def __call__(self, x: np.ndarray, y: np.ndarray, z: float) -> dict[str, ArrayLike]:
+        """Return the values of all arrays for nodes at x (columns,), y (rows, 1) and z, m.
+
+        Outside the domain they are those of the nearest point within.
+        """
+        low, high = self.bounds[2]
+        place = self._inside((x, y, np.asarray(z)), (0, 0, 0))
+        averages = self.material.moduli(*place, spacing=self.spacing, z_ceiling=high, z_floor=low)
+        if self.law.name == "isotropic":
+            return isotropic_values(*averages)
+        found: dict[str, ArrayLike] = {"density": averages[2]}
+        for stagger in dict.fromkeys(field.stagger for field in self.law.material):
+            place = self._inside((x, y, np.asarray(z)), stagger)
+            stiffness = effective_stiffness(self.material.medium, *place, self.spacing, (low, high))
+            values = VALUES[self.law.name](stiffness)
+            found |= {
+                field.name: values[field.name]
+                for field in self.law.material
+                if field.stagger == stagger and field.role == "modulus"
+            }
+        return found
+
+    def _inside(self, place: tuple[np.ndarray, ...], stagger: tuple[int, int, int]) -> tuple[np.ndarray, ...]:
+        return tuple(
+            np.clip(values + 0.5 * self.spacing * shift, *bounds)
+            for values, shift, bounds in zip(place, stagger, self.bounds, strict=True)
+        )
+
+
+def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
+    """Yield the material of each plane, the halo included; absorbing layers and the halo have the value of the nearest
+    point of the domain."""
+    averages = CellAverages(simulation, grid.spacing, law)
+    x, y, z = (grid.coordinates(axis, halo) for axis in range(3))
+    low, high = simulation.domain.z
     uniform = simulation.material.kind in ("layers", "homogeneous")
-    place = (x[:1], y[:1, None]) if uniform else (x[None, :], y[:, None])
-    last = far_end(grid, halo, 2)
+    place = (x[:1], y[:1, None]) if uniform else (x, y[:, None])
+    last = far_end(grid, halo, 2) - 1  # the plane above this one, and this one's half nodes, are outside
     made: Planes = {}
     previous, before = None, None
     for k, depth in enumerate(z):
-        if depth != previous:
-            kappa, mu, rho = simulation.material.moduli(
-                *place, depth, spacing=grid.spacing, z_ceiling=domain.z[1], z_floor=domain.z[0]
-            )
-            plane, previous = material_values(kappa, mu, rho), depth
+        levels = tuple(np.clip((depth, depth + 0.5 * grid.spacing), low, high))
+        if levels != previous:
+            plane, previous = averages(*place, depth), levels
         values = tuple(float(np.asarray(value).flat[0]) for value in plane.values()) if uniform else None
-        # Most planes of a layered medium equal the previous one, except those beyond the last node.
+        # Most planes of a layered medium equal the previous one, except the last ones.
         if not (uniform and values == before and k < last):
-            made, before = close_far_ends(grid, halo, k, plane), values
+            made, before = close_far_ends(grid, halo, k, plane, law), values
         yield made
 
 
-def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int) -> Iterator[Planes]:
+def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
     """Yield a uniform medium with the extreme velocities of a model, for performance measurements."""
     rho = 2500.0
     mu = rho * extremes.slowest**2
-    last = far_end(grid, halo, 2)
-    values = material_values(rho * extremes.fastest**2 - 4.0 / 3.0 * mu, mu, rho)
-    inside, beyond = (close_far_ends(grid, halo, k, values) for k in (0, last))
+    last = far_end(grid, halo, 2) - 1
+    kappa = rho * extremes.fastest**2 - 4.0 / 3.0 * mu
+    if law.name == "isotropic":
+        values = isotropic_values(kappa, mu, rho)
+    else:
+        values = {"density": rho} | VALUES[law.name](isotropic(np.asarray(kappa), np.asarray(mu)))
+    inside, beyond, outside = (close_far_ends(grid, halo, k, values, law) for k in (0, last, last + 1))
     for k in range(grid.shape[2] + 2 * halo):
-        yield inside if k < last else beyond
+        yield inside if k < last else beyond if k == last else outside
 
 
 def far_end(grid: Grid, halo: int, axis: int) -> int:
@@ -76,35 +138,40 @@ def far_end(grid: Grid, halo: int, axis: int) -> int:
     return halo + grid.whole.shape[axis] - grid.first[axis]
 
 
-def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike]) -> Planes:
+def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike], law: LawFields) -> Planes:
     """Return plane k of padded arrays, with the values `outside` of the table beyond the last nodes of the grid."""
-    columns, rows, planes = (far_end(grid, halo, axis) for axis in range(3))
+    ends = [far_end(grid, halo, axis) for axis in range(3)]
     shape = (grid.shape[1] + 2 * halo, grid.shape[0] + 2 * halo)
-    beyond = np.zeros(shape, bool)
-    beyond[rows:] = beyond[:, columns:] = True
-    beyond |= k >= planes
-    return {
-        field.name: np.broadcast_to(values[field.name], shape)
-        if field.outside is None
-        else np.where(beyond, field.outside, values[field.name])
-        for field in MATERIAL
-    }
+
+    def closed(field: Field) -> np.ndarray:
+        if field.outside is None:
+            return np.broadcast_to(values[field.name], shape)
+        columns, rows, planes = (end - shift for end, shift in zip(ends, field.stagger, strict=True))
+        beyond = np.zeros(shape, bool)
+        beyond[rows:] = beyond[:, columns:] = True
+        return np.where(beyond | (k >= planes), field.outside, values[field.name])
+
+    return {field.name: closed(field) for field in law.material}
 
 
-def surface_ratio(simulation: Simulation | None, extremes: MaterialExtremes, grid: Grid) -> Callable[..., np.ndarray]:
-    """Return lambda / (lambda + 2 mu) on the uppermost plane as a function of the node counts along x and y.
+def surface_ratios(
+    simulation: Simulation | None, extremes: MaterialExtremes, grid: Grid, law: LawFields
+) -> Callable[..., np.ndarray]:
+    """Return c13 / c33 and c23 / c33 on the uppermost plane as a function of the node counts along x and y.
 
-    The function returns (rows, columns), for the nodes of a subdomain and `READING_REACH` around it.
+    The function returns (2, rows, columns), for the nodes of a subdomain and `READING_REACH` around it. With the
+    isotropic law both ratios are lambda / (lambda + 2 mu).
     """
     if simulation is None:  # see `uniform_planes`
         ratio = np.array(1.0 - 2.0 * (extremes.slowest / extremes.fastest) ** 2)
-        return lambda columns, rows: np.broadcast_to(ratio, (len(rows), len(columns)))
-    domain, firsts = simulation.domain, [first - READING_REACH for first in grid.first[:2]]
-    x, y = (
-        np.clip(grid.coordinates(axis, READING_REACH), *bounds) for axis, bounds in enumerate((domain.x, domain.y))
-    )
-    kappa, mu, _ = simulation.material.moduli(
-        x[None, :], y[:, None], domain.z[1], spacing=grid.spacing, z_ceiling=domain.z[1], z_floor=domain.z[0]
-    )
-    plane = np.broadcast_to((kappa - 2.0 / 3.0 * mu) / (kappa + 4.0 / 3.0 * mu), (len(y), len(x)))
-    return lambda columns, rows: plane[np.ix_(rows - firsts[1], columns - firsts[0])]
+        return lambda columns, rows: np.broadcast_to(ratio, (2, len(rows), len(columns)))
+    x, y = (grid.coordinates(axis, READING_REACH) for axis in range(2))
+    firsts = [first - READING_REACH for first in grid.first[:2]]
+    values = CellAverages(simulation, grid.spacing, law)(x, y[:, None], simulation.domain.z[1])
+    if law.name == "isotropic":
+        whole = values["lam"] + 2.0 / values["compliance"]
+        ratios = [values["lam"] / whole] * 2
+    else:
+        ratios = [values["c13"] / values["c33"], values.get("c23", values["c13"]) / values["c33"]]
+    planes = np.stack([np.broadcast_to(ratio, (len(y), len(x))) for ratio in ratios])
+    return lambda columns, rows: planes[:, rows[:, None] - firsts[1], columns - firsts[0]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL
+from lithowave.solvers.finite_difference.fields import FIELDS, LawFields
 from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
 from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
 from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, tile_box
@@ -39,14 +39,22 @@ class PassShape:
         }  # fmt: skip
 
 
-PASS = PassShape(32, 22, 2, 3, 4)
+# By law: more material leaves room for fewer rows or slots.
+SHAPES = {
+    "isotropic": PassShape(32, 22, 2, 3, 4),
+    "transverse": PassShape(32, 20, 2, 3, 4),
+    "orthorhombic": PassShape(32, 22, 2, 2, 4),
+}
 
 
 class OnePass:
     """Update of the velocity and stress of a box from one set of fields into another."""
 
-    def __init__(self, backend: Any, order: int, scales: Scales = None, shape: PassShape = PASS) -> None:
-        self.backend, self.order, self.reach, self.shape, self.scales = backend, order, order // 2, shape, scales
+    def __init__(
+        self, backend: Any, order: int, scales: Scales, law: LawFields, shape: PassShape | None = None
+    ) -> None:
+        self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
+        self.shape = shape or SHAPES[law.name]
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
@@ -67,7 +75,7 @@ class OnePass:
             self._kept[key] = self._arrange(old, material, law, coefficients, box)
         kept = self._kept[key]
         defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
-        defines |= self.shape.defines()
+        defines |= {"LAW": self.law.number} | self.shape.defines()
         program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
         count = kept["reached"].size
         program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
@@ -89,7 +97,7 @@ class OnePass:
         """Return the columns and rows of each array that are copied."""
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
-        for field in MATERIAL:
+        for field in self.law.material:
             if field.role == "density":  # for the tile with the velocities around it
                 boxes[field.name] = (self.shape.columns + 2 * self.material_unit, tall + 1)
             else:
@@ -106,7 +114,7 @@ class OnePass:
             return -(-count * size // 128) * 128
 
         wide = (self.shape.columns + 2 * self.reach) * (self.shape.rows + 2 * self.reach)
-        material = {field.name for field in MATERIAL}
+        material = {field.name for field in self.law.material}
         slot = sum(
             aligned(math.prod(size), 16 // self.material_unit if name in material else item)
             for name, size in self._boxes().items()
@@ -134,7 +142,7 @@ class OnePass:
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
             "density_scale": pack_scales(self.scales, "density"),
-            "law": pack_law(law, self.scales),
+            "law": pack_law(law, self.law, self.scales),
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,

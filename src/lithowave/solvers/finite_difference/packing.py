@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.fields import MODULI
+from lithowave.solvers.finite_difference.fields import LawFields
 from lithowave.solvers.finite_difference.tiles import LayerRanges
 
 # Scales (low, step) of the codes of each material array; None if the arrays hold values.
@@ -71,9 +71,9 @@ def pack_scales(scales: Scales, *names: str) -> np.ndarray:
     return blob(struct.pack(f"{len(values)}f", *values))
 
 
-def pack_law(law: Sequence[Any], scales: Scales) -> np.ndarray:
-    """Return `Law` of law.cuh: the arrays in the order of `fields.LAW`, then the scales of the moduli."""
-    return np.concatenate([pack_fields(law), pack_scales(scales, *MODULI)])
+def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales) -> np.ndarray:
+    """Return `Law` of law.cuh: the arrays in the order of the table, then the scales of the moduli."""
+    return np.concatenate([pack_fields(law), pack_scales(scales, *fields.moduli)])
 
 
 def pack_fields(fields: Sequence[Any]) -> np.ndarray:

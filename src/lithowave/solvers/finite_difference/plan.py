@@ -17,11 +17,12 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.finite_difference.choose_law import choose_law
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
 from lithowave.solvers.finite_difference.exchange import Subdomain
-from lithowave.solvers.finite_difference.fields import FIELDS, MATERIAL, MEMORY, STATE_COUNT
+from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
@@ -52,7 +53,8 @@ class FiniteDifferencePlan:
 
     grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
-    subdomain : subdomain of this rank; None for one rank.
+    law : constitutive law, a name in `fields.LAWS`.
+    law_reason : why it was chosen. subdomain : subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -66,6 +68,8 @@ class FiniteDifferencePlan:
     value_bytes: int
     passes: str = "auto"
     moduli: str = "full"
+    law: str = "isotropic"
+    law_reason: str = ""
     subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
@@ -112,9 +116,10 @@ class FiniteDifferencePlan:
         """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
-        state = len(FIELDS) * (2 if self.passes == "one" else 1) + len(MEMORY)
+        law = LAWS[self.law]
+        state = len(FIELDS) * (2 if self.passes == "one" else 1) + len(law.memory)
         compact = self.moduli == "compact" and backend and backend.stores_codes
-        material = len(MATERIAL) * (2 / self.value_bytes if compact else 1)
+        material = len(law.material) * (2 / self.value_bytes if compact else 1)
         return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
 
     def plan_bytes(self) -> int:
@@ -123,7 +128,7 @@ class FiniteDifferencePlan:
 
     def state_bytes(self) -> int:
         """Return the bytes of a checkpoint: the fields and the absorbing layers."""
-        return self.value_bytes * (STATE_COUNT * math.prod(self.padded_shape()) + self.layer_values())
+        return self.value_bytes * ((len(FIELDS) + len(LAWS[self.law].memory)) * math.prod(self.padded_shape()) + self.layer_values())
 
     def setup_bytes(self) -> int:
         """Return the bytes of the planes of the medium that exist at the same time."""
@@ -155,6 +160,7 @@ class FiniteDifferencePlan:
             "interior_point_count": whole.interior_point_count,
             "degrees_of_freedom": len(FIELDS) * self.point_count,
             "spacing_m": self.grid.spacing,
+            "effective_medium": self.law,
             "faces": self.faces,
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
@@ -173,10 +179,19 @@ class FiniteDifferencePlan:
             ("method", f"finite difference, order {self.order}"),
             ("grid", f"{' x '.join(map(str, self.grid.whole.shape))} = {self.point_count:,} points, "
                      f"{summary['degrees_of_freedom']:,} unknowns; spacing {self.grid.spacing:g} m"),
+            ("material", self._material_line()),
             face_line(summary),
             resolution_line(summary),
             *time_lines(summary),
         ]  # fmt: skip
+
+    def _material_line(self) -> str:
+        """Return the constitutive law and its memory traffic as text."""
+        law = LAWS[self.law]
+        text = f"{self.law} law, {len(law.material)} arrays"
+        if law.number:
+            text += f" ({law.step_words() / LAWS['isotropic'].step_words() - 1:.0%} more memory traffic)"
+        return f"{text}: {self.law_reason}" if self.law_reason else text
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -237,7 +252,7 @@ def plan(
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
-        solver.passes, simulation.compute.moduli,
+        solver.passes, simulation.compute.moduli, *choose_law(simulation, grid),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)

@@ -1,6 +1,6 @@
 r"""Material stored in 16-bit integers, which reduces memory traffic and has a stated error.
 
-A linear scale stores low + step * code (density and lambda), a logarithmic one two to the power of that (1/mu), so that
+A linear scale stores low + step * code (density and moduli), a logarithmic one two to the power of that (1/mu), so that
 low velocities retain their relative precision next to high ones:
 
 .. math:: |\delta\rho| \le \tfrac12 \frac{\rho_{max} - \rho_{min}}{65534}, \qquad
@@ -13,13 +13,13 @@ The last code is the value `outside` of the table of fields, beyond the far ends
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.finite_difference.fields import MATERIAL
+from lithowave.solvers.finite_difference.fields import Field
 
 STEPS = 65534
 LAST = 65535
@@ -57,12 +57,14 @@ class Quantization:
         return float(np.exp2(half) - 1.0) if self.logarithmic else half
 
 
-def quantize(planes: Iterable[dict[str, np.ndarray]], ranks: Ranks = SINGLE_RANK) -> dict[str, Quantization]:
+def quantize(
+    planes: Iterable[dict[str, np.ndarray]], fields: Sequence[Field], ranks: Ranks = SINGLE_RANK
+) -> dict[str, Quantization]:
     """Return the quantization of each material array, with codes that span the values of these planes on all ranks."""
-    limits = np.array([math.inf if field.outside is None else field.outside for field in MATERIAL])
-    lows, highs = np.full(len(MATERIAL), np.inf), np.full(len(MATERIAL), -np.inf)
+    limits = np.array([math.inf if field.outside is None else field.outside for field in fields])
+    lows, highs = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
     for plane in planes:
-        for number, field in enumerate(MATERIAL):
+        for number, field in enumerate(fields):
             inside = np.where(plane[field.name] < limits[number], plane[field.name], np.nan)
             if not np.isnan(inside).all():
                 lows[number] = min(lows[number], np.nanmin(inside))
@@ -70,7 +72,7 @@ def quantize(planes: Iterable[dict[str, np.ndarray]], ranks: Ranks = SINGLE_RANK
     lows = np.min(ranks.all_gather(lows), axis=0)
     highs = np.max(ranks.all_gather(highs), axis=0)
     quantizations = {}
-    for field, low, high, limit in zip(MATERIAL, lows, highs, limits, strict=True):
+    for field, low, high, limit in zip(fields, lows, highs, limits, strict=True):
         logarithmic = field.scale == "logarithmic"
         first, last = (np.log2(low), np.log2(high)) if logarithmic else (low, high)
         step = np.float32((last - first) / STEPS)

@@ -15,9 +15,9 @@ from lithowave.solvers.common.programs import Launch, Programs
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
-from lithowave.solvers.finite_difference.fields import VELOCITIES
+from lithowave.solvers.finite_difference.fields import LAWS, VELOCITIES
 from lithowave.solvers.finite_difference.material import GridMaterial
-from lithowave.solvers.finite_difference.medium import surface_ratio
+from lithowave.solvers.finite_difference.medium import surface_ratios
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, split_records
 from lithowave.solvers.finite_difference.points import PointStencil
@@ -93,8 +93,8 @@ class FiniteDifferenceSolver:
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratio = surface_ratio(simulation, plan.extremes, self.grid)
-            surface = FreeSurface(ratio, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
+            ratios = surface_ratios(simulation, plan.extremes, self.grid, LAWS[plan.law])
+            surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
         return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
 

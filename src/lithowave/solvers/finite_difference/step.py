@@ -35,7 +35,9 @@ class Step:
         self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil, sources: Sequence
     ) -> None:
         self.plan, self.backend, self.material = plan, backend, material
-        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, scales=material.scales)
+        self.kernels = backend.kernels(
+            PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law
+        )
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)
         self.layers = [axis_layers(plan.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]

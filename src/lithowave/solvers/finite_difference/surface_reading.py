@@ -2,9 +2,9 @@ r"""Velocities at a free surface, read from grid points on it and below.
 
 Half nodes of vz are half a cell below the surface. The vanishing traction gives the slope of vz there,
 
-.. math:: \partial_z v_z = -r\,(\partial_x v_x + \partial_y v_y), \qquad r = \lambda / (\lambda + 2\mu),
+.. math:: \partial_z v_z = -r\,(\partial_x v_x + \partial_y v_y), \qquad r = \lambda / (\lambda + 2\mu)
 
-so that a polynomial through two half nodes reads vz from points within a cell and a half,
+(in an anisotropic medium c13 / c33 with the derivative along x, and c23 / c33 with that along y), so that a polynomial through two half nodes reads vz from points within a cell and a half,
 
 .. math:: v_z(0) = \tfrac98 v_z(-\tfrac12) - \tfrac18 v_z(-\tfrac32) - \tfrac38 h r\,(\partial_x v_x + \partial_y v_y),
 
@@ -79,11 +79,11 @@ FULL_GAIN = 4.5  # cells from a source beyond which nothing depends on it
 class FreeSurface:
     """Data for reading velocities at the free surface.
 
-    ratio : function of the node indices along x and y that returns lambda / (lambda + 2 mu) there, (rows, columns).
+    ratios : function of the node indices along x and y that returns c13 / c33 and c23 / c33 there, (2, rows, columns).
     coefficients : coefficients of the stencil. shape : nodes of the global grid along x and y.
     """
 
-    ratio: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    ratios: Callable[[np.ndarray, np.ndarray], np.ndarray]
     coefficients: np.ndarray
     gains: Gains
     shape: tuple[int, int]
@@ -160,14 +160,14 @@ def _surface_value(
         laplacian += _convolved(weight, [-1.0, 2.0, -1.0], [0.0, 1.0, 0.0])
         blocks.append(Block("vz", (x - 1, y - 1, top - 1), gain * laplacian[None]))
     columns, rows = x + np.arange(weight.shape[1]), y + np.arange(weight.shape[0])
-    sloped = slope * weight * surface.ratio(columns, rows)
+    sloped_x, sloped_y = slope * weight * surface.ratios(columns, rows)
     along_x, along_y = (
         derivative_matrix(numbers, surface.coefficients, count)
         for numbers, count in zip((columns, rows), surface.shape, strict=True)
     )
     reach = len(surface.coefficients)
-    blocks.append(Block("vx", (x - reach, y, top), (sloped @ along_x)[None]))
-    blocks.append(Block("vy", (x, y - reach, top), (along_y.T @ sloped)[None]))
+    blocks.append(Block("vx", (x - reach, y, top), (sloped_x @ along_x)[None]))
+    blocks.append(Block("vy", (x, y - reach, top), (along_y.T @ sloped_y)[None]))
     return blocks
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,6 +80,7 @@ LAYERED_RING = {
     ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
     ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
+SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
 
@@ -96,9 +97,26 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def tile_layout(precision: str, order: int, layered: bool) -> TileLayout:
-    """Return the layout for devices with a copy engine."""
-    return (LAYERED_RING if layered else RING)[precision, order]
+def tile_layouts(precision: str, order: int, layered: bool) -> Iterator[TileLayout]:
+    """Yield layouts for devices with a copy engine, the fastest first, each with less shared memory than the previous.
+
+    A law with many arrays leaves no room for the first.
+    """
+    best = (LAYERED_RING if layered else RING)[precision, order]
+    yield best
+    if best.slots > 2:
+        yield replace(best, slots=2)
+    inside, edge = best.inside, best.edge
+    if inside.rows_of_thread > 1:
+        lower = replace(inside, rows=inside.rows // 2, rows_of_thread=inside.rows_of_thread // 2)
+        yield from (replace(best, inside=lower, slots=slots) for slots in (3, 2))
+    small = TileShape(inside.columns // 2, inside.rows // 2, inside.rows_of_thread)
+    yield replace(best, inside=small, edge=TileShape(edge.columns, small.threads // edge.columns), slots=2)
+
+
+def room_for_block(layout: TileLayout) -> int:
+    """Return the bytes of shared memory that a block may use, if all blocks of a multiprocessor run concurrently."""
+    return SHARED_MEMORY // layout.blocks - RESERVED
 
 
 def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int, int]]:

@@ -100,7 +100,7 @@ __device__ __forceinline__ void stress_tile(
                 a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
             }
         }
-        const Moduli moduli = law.all(p, row, plane);
+        const Moduli moduli = all_moduli(law, p, row, plane);
         add_normal_stress(moduli, ratio, x_vx, y_vy, z_vz, sxx[p], syy[p], szz[p]);
         sxy[p] += shear_stress(moduli.compliance_xy, ratio, y_vx + x_vy);
         sxz[p] += shear_stress(moduli.compliance_xz, ratio, z_vx + x_vz);
