@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.effective_medium import effective_stiffness, isotropic
+from lithowave.solvers.finite_difference.effective_medium import (
+    Slab,
+    at_node,
+    between_nodes,
+    isotropic,
+    sharpened,
+    slab_between,
+)
 from lithowave.solvers.finite_difference.fields import Field, LawFields
 
 if TYPE_CHECKING:
@@ -27,17 +34,18 @@ def isotropic_values(kappa: ArrayLike, mu: ArrayLike, rho: ArrayLike) -> dict[st
     return {"density": rho, "lam": kappa - 2.0 / 3.0 * mu, "compliance": 1.0 / mu}
 
 
-def orthorhombic_values(stiffness: np.ndarray) -> dict[str, ArrayLike]:
-    """Return the arrays of the orthorhombic law, density excepted, for a stiffness (9, ...) as in `effective_medium`."""
-    names = ("c11", "c22", "c33", "c12", "c13", "c23", "compliance_yz", "compliance_xz", "compliance_xy")
-    values = dict(zip(names, stiffness, strict=True))
+def orthorhombic_values(medium: np.ndarray) -> dict[str, ArrayLike]:
+    """Return the arrays of the orthorhombic law for a medium (10, ...) as in `effective_medium`."""
+    names = ("c11", "c22", "c33", "c12", "c13", "c23", "compliance_yz", "compliance_xz", "compliance_xy", "density")
+    values = dict(zip(names, medium, strict=True))
     return {name: 1.0 / array if name.startswith("compliance") else array for name, array in values.items()}
 
 
-def transverse_values(stiffness: np.ndarray) -> dict[str, ArrayLike]:
-    """Return the arrays of the transverse law, density excepted, for the mean of a stiffness over both horizontal axes."""
-    full = orthorhombic_values(stiffness)
+def transverse_values(medium: np.ndarray) -> dict[str, ArrayLike]:
+    """Return the arrays of the transverse law for the mean of a medium (10, ...) over both horizontal axes."""
+    full = orthorhombic_values(medium)
     return {
+        "density": full["density"],
         "c11": 0.5 * (full["c11"] + full["c22"]),
         "c13": 0.5 * (full["c13"] + full["c23"]),
         "c33": full["c33"],
@@ -56,61 +64,90 @@ def speeds(values: dict[str, float]) -> tuple[float, float]:
     return math.sqrt(stiffness / values["density"]), math.sqrt(mu / values["density"])
 
 
-class CellAverages:
-    """Averages of a medium over the cells around the locations of the arrays of a law.
+class PlaneAverages:
+    """Values of the arrays of a law on planes of nodes, from the lowest plane upwards.
 
-    The isotropic law has harmonic means of the bulk and the shear modulus, the other laws the moduli of
-    `effective_medium`; the density is the arithmetic mean.
+    The isotropic law has harmonic means of the bulk and the shear modulus over the cell of a node, and the arithmetic
+    mean of the density; the other laws have the averages of `effective_medium`.
+
+    Parameters
+    ----------
+    x, y : nodes, (columns,) and (rows, 1), m; outside the domain the values are those of the nearest point within.
     """
 
-    def __init__(self, simulation: Simulation, spacing: float, law: LawFields) -> None:
+    def __init__(self, simulation: Simulation, spacing: float, law: LawFields, x: np.ndarray, y: np.ndarray) -> None:
         self.material, self.spacing, self.law = simulation.material, spacing, law
-        self.bounds = simulation.domain.x, simulation.domain.y, simulation.domain.z
+        self.limits = simulation.domain.z
+        self.bounds = simulation.domain.x, simulation.domain.y
+        self.place = x, y
+        self._known: dict[tuple[float, ...], Any] = {}
 
-    def __call__(self, x: np.ndarray, y: np.ndarray, z: float) -> dict[str, ArrayLike]:
-        """Return the values of all arrays for nodes at x (columns,), y (rows, 1) and z, m.
-
-        Outside the domain they are those of the nearest point within.
-        """
-        low, high = self.bounds[2]
-        place = self._inside((x, y, np.asarray(z)), (0, 0, 0))
-        averages = self.material.moduli(*place, spacing=self.spacing, z_ceiling=high, z_floor=low)
+    def __call__(self, z: float) -> dict[str, ArrayLike]:
+        """Return the values of all arrays for the plane at z, m."""
+        low, high = self.limits
+        z = min(max(z, low), high)
         if self.law.name == "isotropic":
+            averages = self.material.moduli(
+                *self._inside(0, 0), z, spacing=self.spacing, z_ceiling=high, z_floor=low
+            )
             return isotropic_values(*averages)
-        found: dict[str, ArrayLike] = {"density": averages[2]}
+        found: dict[str, ArrayLike] = {}
         for stagger in dict.fromkeys(field.stagger for field in self.law.material):
-            place = self._inside((x, y, np.asarray(z)), stagger)
-            stiffness = effective_stiffness(self.material.medium, *place, self.spacing, (low, high))
-            values = VALUES[self.law.name](stiffness)
-            found |= {
-                field.name: values[field.name]
-                for field in self.law.material
-                if field.stagger == stagger and field.role == "modulus"
-            }
+            medium = self._medium(z, stagger)
+            values = VALUES[self.law.name](medium)
+            found |= {field.name: values[field.name] for field in self.law.material if field.stagger == stagger}
+        self._known = {key: value for key, value in self._known.items() if key[0] > z - 1.5 * self.spacing}
         return found
 
-    def _inside(self, place: tuple[np.ndarray, ...], stagger: tuple[int, int, int]) -> tuple[np.ndarray, ...]:
+    def _medium(self, z: float, stagger: tuple[int, int, int]) -> np.ndarray:
+        low, high = self.limits
+        if stagger[2]:
+            ends = (z, z + self.spacing) if z < high else (z - self.spacing, z)
+            return between_nodes(self._slab(*ends, stagger))
+        planes = (max(z - self.spacing, low), z, min(z + self.spacing, high))
+        return sharpened(*(self._node(plane, stagger) for plane in planes))
+
+    def _node(self, z: float, stagger: tuple[int, int, int]) -> np.ndarray:
+        def make() -> np.ndarray:
+            below, above = self._slab(z - self.spacing, z, stagger), self._slab(z, z + self.spacing, stagger)
+            return at_node(below, above, self.spacing)
+
+        return self._once((z, z, *stagger[:2]), make)
+
+    def _slab(self, low: float, high: float, stagger: tuple[int, int, int]) -> Slab:
+        """Return the medium between two levels, cut at the ends of the domain."""
+        low, high = max(low, self.limits[0]), min(high, self.limits[1])
+        place = self._inside(*stagger[:2])
+        return self._once(
+            (low, high, *stagger[:2]), lambda: slab_between(self.material.medium, *place, low, high, self.spacing)
+        )
+
+    def _once(self, key: tuple[float, ...], make: Callable[[], Any]) -> Any:
+        """Return a result that the next plane uses again."""
+        key = (round(key[0], 6), round(key[1], 6), *key[2:])
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def _inside(self, *stagger: int) -> tuple[np.ndarray, ...]:
         return tuple(
             np.clip(values + 0.5 * self.spacing * shift, *bounds)
-            for values, shift, bounds in zip(place, stagger, self.bounds, strict=True)
+            for values, shift, bounds in zip(self.place, stagger, self.bounds, strict=True)
         )
 
 
 def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
     """Yield the material of each plane, the halo included; absorbing layers and the halo have the value of the nearest
     point of the domain."""
-    averages = CellAverages(simulation, grid.spacing, law)
     x, y, z = (grid.coordinates(axis, halo) for axis in range(3))
-    low, high = simulation.domain.z
     uniform = simulation.material.kind in ("layers", "homogeneous")
-    place = (x[:1], y[:1, None]) if uniform else (x, y[:, None])
+    averages = PlaneAverages(simulation, grid.spacing, law, *((x[:1], y[:1, None]) if uniform else (x, y[:, None])))
     last = far_end(grid, halo, 2) - 1  # the plane above this one, and this one's half nodes, are outside
     made: Planes = {}
     previous, before = None, None
-    for k, depth in enumerate(z):
-        levels = tuple(np.clip((depth, depth + 0.5 * grid.spacing), low, high))
-        if levels != previous:
-            plane, previous = averages(*place, depth), levels
+    for k, depth in enumerate(np.clip(z, *simulation.domain.z)):
+        if depth != previous:
+            plane, previous = averages(float(depth)), depth
         values = tuple(float(np.asarray(value).flat[0]) for value in plane.values()) if uniform else None
         # Most planes of a layered medium equal the previous one, except the last ones.
         if not (uniform and values == before and k < last):
@@ -127,7 +164,7 @@ def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int, law: LawFi
     if law.name == "isotropic":
         values = isotropic_values(kappa, mu, rho)
     else:
-        values = {"density": rho} | VALUES[law.name](isotropic(np.asarray(kappa), np.asarray(mu)))
+        values = VALUES[law.name](isotropic(*map(np.asarray, (kappa, mu, rho))))
     inside, beyond, outside = (close_far_ends(grid, halo, k, values, law) for k in (0, last, last + 1))
     for k in range(grid.shape[2] + 2 * halo):
         yield inside if k < last else beyond if k == last else outside
@@ -167,7 +204,7 @@ def surface_ratios(
         return lambda columns, rows: np.broadcast_to(ratio, (2, len(rows), len(columns)))
     x, y = (grid.coordinates(axis, READING_REACH) for axis in range(2))
     firsts = [first - READING_REACH for first in grid.first[:2]]
-    values = CellAverages(simulation, grid.spacing, law)(x, y[:, None], simulation.domain.z[1])
+    values = PlaneAverages(simulation, grid.spacing, law, x, y[:, None])(simulation.domain.z[1])
     if law.name == "isotropic":
         whole = values["lam"] + 2.0 / values["compliance"]
         ratios = [values["lam"] / whole] * 2
