@@ -17,6 +17,7 @@ same cell, the error would depend on the position of an interface in its cell, b
 stiffness to horizontal strain) but not its centre. They therefore have the weights phi(z) of a function that decreases
 from 1 at the point to 0 at the next ones, linearly in the integral of 1 / c44: this is the static displacement between
 the points, so that the energies of the grid are those of this displacement, and mass and centre of mass are preserved.
+For r_t and r_u, which couple displacement and stress, phi is linear in z.
 
 A medium is an array (10, ...) with the rows c11, c22, c33, c12, c13, c23, c44, c55, c66 and the density.
 """
@@ -55,12 +56,20 @@ def isotropic(kappa: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> np.ndarray:
     return np.stack([lam + 2.0 * mu] * 3 + [lam] * 3 + [mu] * 3 + [rho])
 
 
-def laminate(layers: np.ndarray, shares: np.ndarray, axis: int, weights: np.ndarray | None = None) -> np.ndarray:
+def laminate(
+    layers: np.ndarray,
+    shares: np.ndarray,
+    axis: int,
+    weights: np.ndarray | None = None,
+    ratio_weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Return the medium (10, ...) of layers (10, layers, ...) perpendicular to an axis (0, 1, 2).
 
-    shares : (layers, ...) for means of compliances. weights : for the other means; default: the shares.
+    shares : (layers, ...) for means of compliances. weights, ratio_weights : for the other means, and for r_t and r_u;
+    default: the shares.
     """
     weights = shares if weights is None else weights
+    ratio_weights = shares if ratio_weights is None else ratio_weights
 
     def mean(values: np.ndarray) -> np.ndarray:
         return (weights * values).sum(axis=0)
@@ -72,7 +81,7 @@ def laminate(layers: np.ndarray, shares: np.ndarray, axis: int, weights: np.ndar
     across = layers[normal(axis, axis)]
     found = np.empty((ROWS, *np.broadcast_shapes(layers.shape[1:], shares.shape)[1:]))
     whole = found[normal(axis, axis)] = 1.0 / (shares / across).sum(axis=0)
-    ratio = {other: mean(layers[normal(axis, other)] / across) for other in (t, u)}
+    ratio = {other: (ratio_weights * layers[normal(axis, other)] / across).sum(axis=0) for other in (t, u)}
     for other in (t, u):
         found[normal(axis, other)] = ratio[other] * whole
     for a, b in ((t, t), (u, u), (t, u)):
@@ -84,9 +93,10 @@ def laminate(layers: np.ndarray, shares: np.ndarray, axis: int, weights: np.ndar
     return found
 
 
-def falling_weights(slab: Slab, upward: bool) -> np.ndarray:
-    """Return the integrals of phi over the layers of a slab, m; phi is 1 at its lower end (`upward`) or its upper end."""
-    steps = slab.thickness * 0.5 * (1.0 / slab.layers[6] + 1.0 / slab.layers[7])
+def falling_weights(slab: Slab, compliance: np.ndarray | float, upward: bool) -> np.ndarray:
+    """Return the integrals of phi over the layers of a slab, m; phi is 1 at its lower end (`upward`) or its upper end, and
+    decreases linearly in the integral of `compliance`."""
+    steps = slab.thickness * compliance
     total = steps.sum(axis=0)
     before = np.cumsum(steps, axis=0) - 0.5 * steps
     part = before / np.where(total > 0.0, total, 1.0)
@@ -97,10 +107,17 @@ def at_node(below: Slab, above: Slab, spacing: float) -> np.ndarray:
     """Return the medium (10, ...) of the node between two slabs, each at most one grid spacing thick."""
     near = [_within(below, 0.5 * spacing, from_top=True), _within(above, 0.5 * spacing, from_top=False)]
     shares = np.concatenate([part.thickness + 0.0 * part.layers[0] for part in near])
-    weights = np.concatenate([falling_weights(below, upward=False), falling_weights(above, upward=True)])
-    height = below.thickness.sum(axis=0) + above.thickness.sum(axis=0)
+    half_height = 0.5 * (below.thickness.sum(axis=0) + above.thickness.sum(axis=0))
     layers = np.concatenate([below.layers, above.layers], axis=1)
-    return laminate(layers, shares / shares.sum(axis=0), 2, 2.0 * weights / height)
+    bent, straight = (
+        np.concatenate([falling_weights(below, first, False), falling_weights(above, second, True)]) / half_height
+        for first, second in ((_shear_compliance(below), _shear_compliance(above)), (1.0, 1.0))
+    )
+    return laminate(layers, shares / shares.sum(axis=0), 2, bent, straight)
+
+
+def _shear_compliance(slab: Slab) -> np.ndarray:
+    return 0.5 * (1.0 / slab.layers[6] + 1.0 / slab.layers[7])
 
 
 def sharpened(below: np.ndarray, here: np.ndarray, above: np.ndarray) -> np.ndarray:
@@ -112,13 +129,17 @@ def sharpened(below: np.ndarray, here: np.ndarray, above: np.ndarray) -> np.ndar
 
     def means(medium: np.ndarray) -> np.ndarray:
         c11, c22, c33, c12, c13, c23 = medium[:6]
-        return np.stack([c11 - c13**2 / c33, c22 - c23**2 / c33, c12 - c13 * c23 / c33, medium[8], medium[DENSITY]])
+        flat = (c11 - c13**2 / c33, c22 - c23**2 / c33, c12 - c13 * c23 / c33)
+        return np.stack([*flat, medium[8], medium[DENSITY], c13 / c33, c23 / c33])
 
     old = means(here)
     most = SHARPEST * np.abs(old)
-    change = np.clip((2.0 * old - means(above) - means(below)) / 24.0, -most, most)
+    new = old + np.clip((2.0 * old - means(above) - means(below)) / 24.0, -most, most)
+    c33, x, y = here[2], *new[5:]
     found = here.copy()
-    found[[0, 1, 3, 8, DENSITY]] += change
+    found[[0, 1, 3, 8, DENSITY]] = new[:5]
+    found[[0, 1, 3]] += np.stack([x * x, y * y, x * y]) * c33
+    found[[4, 5]] = new[5:] * c33
     return found
 
 
