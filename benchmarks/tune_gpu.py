@@ -16,10 +16,11 @@ from lithowave.backends import make_backend
 from lithowave.bench import measure_bandwidth
 from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
-from lithowave.solvers.finite_difference.fields import step_words
+from lithowave.solvers.finite_difference.fields import LAWS
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
+STEP_WORDS = LAWS["isotropic"].step_words()
 VELOCITY_WORDS = 13
 
 
@@ -69,11 +70,11 @@ def main() -> None:
         except Exception as error:  # a shape that does not fit is no reason to stop
             print(f"{text:>28}: {type(error).__name__}: {str(error)[:150]}")
             continue
-        bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, step_words() - VELOCITY_WORDS)]
+        bytes_of = [words * item * plan.point_count / copy for words in (VELOCITY_WORDS, STEP_WORDS - VELOCITY_WORDS)]
         print(
             f"{text:>28}: velocity {velocity * 1e3:6.3f} ms ({bytes_of[0] / velocity:.2f}), stress {stress * 1e3:6.3f} "
             f"ms ({bytes_of[1] / stress:.2f}), {rate / 1e9:6.2f} Gpoint/s, "
-            f"{rate * step_words() * item / copy:.2f} of the limit without layers",
+            f"{rate * STEP_WORDS * item / copy:.2f} of the limit without layers",
             flush=True,
         )
 

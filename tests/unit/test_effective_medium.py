@@ -1,0 +1,187 @@
+"""Effective media of cells with interfaces, and the choice of a constitutive law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.backends import make_backend
+from lithowave.description.anisotropy import aligned_moduli, isotropic_stiffness, thomsen_stiffness
+from lithowave.errors import InputError
+from lithowave.solvers.finite_difference.effective_medium import (
+    at_node,
+    between_nodes,
+    isotropic,
+    laminate,
+    sharpened,
+    slab_between,
+)
+from lithowave.solvers.finite_difference.fields import LAWS
+from lithowave.solvers.finite_difference.medium import PlaneAverages
+from lithowave.solvers.finite_difference.plan import plan
+
+SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
+
+
+def medium_of(vp: float, vs: float, rho: float) -> np.ndarray:
+    return np.array([*aligned_moduli(isotropic_stiffness(vp, vs, rho)), rho])
+
+
+def layered(top: float = -130.0) -> lw.Material:
+    names = ("vp", "vs", "rho")
+    rows = [dict(zip(names, values, strict=True)) for values in (SOFT, STIFF)]
+    return lw.Material(layers=[{"top": 0.0} | rows[0], {"top": top} | rows[1]])
+
+
+def simulation(material: Any, spacing: float = 100.0, **solver: Any) -> lw.Simulation:
+    return lw.Simulation(
+        domain={"x": [0, 3000], "y": [0, 3000], "z": [-3000, 0]},
+        material=material,
+        sources=[],
+        receivers=[],
+        duration=1.0,
+        solver={"spacing": spacing, **solver},
+    )
+
+
+def plan_of(material: Any, **solver: Any) -> Any:
+    return plan(simulation(material, **solver), make_backend("cpu", "single", 1))
+
+
+def test_an_isotropic_medium_is_that_of_its_stiffness_matrix() -> None:
+    vp, vs, rho = SOFT
+    mu = rho * vs**2
+    np.testing.assert_allclose(isotropic(rho * vp**2 - 4 / 3 * mu, mu, rho), medium_of(*SOFT), rtol=1e-14)
+
+
+def test_a_laminate_is_the_backus_average() -> None:
+    """Against the inverse of the mean compliance at given stress across and given strain along the layers."""
+    shares, media = np.array([0.3, 0.7]), np.stack([medium_of(*SOFT), medium_of(*STIFF)], axis=1)
+    found = laminate(media, shares, 2)
+    lam, mu = media[3], media[8]
+    whole = lam + 2 * mu
+    c33 = 1 / (shares / whole).sum()
+    ratio = (shares * lam / whole).sum()
+    c11 = (shares * 4 * mu * (lam + mu) / whole).sum() + ratio**2 * c33
+    c66, c44 = (shares * mu).sum(), 1 / (shares / mu).sum()
+    expected = [c11, c11, c33, c11 - 2 * c66, ratio * c33, ratio * c33, c44, c44, c66, (shares * media[9]).sum()]
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_laminates_along_other_axes_are_rotated(axis: int) -> None:
+    media = np.stack([medium_of(*SOFT), medium_of(*STIFF)], axis=1)
+    shares = np.array([0.3, 0.7])
+    upright = laminate(media, shares, 2)
+    # The axis and z change places: 11 or 22 with 33, 13 or 23 with itself, 12 with 23 or 13, 44 or 55 with 66.
+    order = {0: [2, 1, 0, 5, 4, 3, 8, 7, 6, 9], 1: [0, 2, 1, 4, 3, 5, 6, 8, 7, 9]}[axis]
+    np.testing.assert_allclose(laminate(media, shares, axis), upright[order], rtol=1e-13)
+
+
+@pytest.mark.parametrize("offset", [0.0, 13.0, 25.0, 50.0, 77.0])
+def test_means_preserve_mass_and_its_centre(offset: float) -> None:
+    """The masses of the nodes around an interface are those of the layers, for each position of the interface."""
+    medium, spacing = layered(-1000.0 - offset).medium, 100.0
+    x = y = np.zeros((1, 1))
+    nodes = np.arange(-1600.0, -300.0, spacing)
+    slabs = [slab_between(medium, x, y, z, z + spacing, spacing) for z in nodes]
+    inner = nodes[1:]
+    found = np.array([at_node(*pair, spacing)[:, 0, 0] for pair in zip(slabs, slabs[1:], strict=False)])
+    mass = found[: len(inner), 9] * spacing
+    low, high = inner[0] - spacing / 2, inner[len(mass) - 1] + spacing / 2  # the medium is uniform at both ends
+    top = -1000.0 - offset
+    exact = SOFT[2] * (high - top) + STIFF[2] * (top - low)
+    assert mass.sum() == pytest.approx(exact, rel=1e-12)
+    if offset in (0.0, 50.0):  # elsewhere the centre is preserved in the coordinate of the static displacement
+        centre = 0.5 * (SOFT[2] * (high**2 - top**2) + STIFF[2] * (top**2 - low**2)) / exact
+        assert (mass * inner).sum() / mass.sum() == pytest.approx(centre, abs=0.06 * spacing)
+
+
+@pytest.mark.parametrize("law", ["transverse", "orthorhombic"])
+@pytest.mark.parametrize("position", np.linspace(0, 0.9, 7))
+def test_effective_media_are_stable_solids(law: str, position: float) -> None:
+    averages = PlaneAverages(
+        simulation(layered(-1000.0 - 100 * position)), 100.0, LAWS[law], np.zeros(1), np.zeros((1, 1))
+    )
+    for z in np.arange(-1500.0, -400.0, 100.0):
+        values = {name: float(np.asarray(value).flat[0]) for name, value in averages(z).items()}
+        assert min(values[field.name] for field in LAWS[law].material) > 0
+        c11, c13, c33, c66 = values["c11"], values["c13"], values["c33"], 1 / values["compliance_xy"]
+        c12 = values.get("c12", c11 - 2 * c66)
+        normal = np.array([[c11, c12, c13], [c12, c11, c13], [c13, c13, c33]])
+        assert np.linalg.eigvalsh(normal).min() > 0
+        assert max(c11, c33) / values["density"] < STIFF[0] ** 2 * 1.1  # within the margin of the time step
+
+
+def test_uniform_media_remain_what_they_are() -> None:
+    averages = PlaneAverages(
+        simulation({"homogeneous": {"vp": 4000, "vs": 2200, "rho": 2500}}), 100.0, LAWS["orthorhombic"],
+        np.zeros(1), np.zeros((1, 1)),
+    )  # fmt: skip
+    values = averages(-700.0)
+    expected = dict(zip(("c11", "c22", "c33", "c12", "c13", "c23"), medium_of(*STIFF), strict=False))
+    for name, value in expected.items():
+        assert values[name].flat[0] == pytest.approx(value, rel=1e-12)
+    assert values["compliance_xz"].flat[0] == pytest.approx(1 / (2500 * 2200**2), rel=1e-12)
+    assert values["density"].flat[0] == pytest.approx(2500, rel=1e-12)
+
+
+def test_a_function_gives_the_averages_of_layers() -> None:
+    """Where the interface is between samples, and far from it."""
+
+    def value(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        soft = (z >= -1025.0) & (x < 1e9)
+        return tuple(np.where(soft, *pair) for pair in zip(SOFT, STIFF, strict=True))
+
+    layers, function = layered(-1025.0).medium, lw.Material(function=value).medium
+    x, y = np.array([[100.0, 200.0]]), np.array([[50.0], [150.0], [250.0]])
+    for levels in ((-1100.0, -1000.0), (-900.0, -800.0)):
+        exact, sampled = (between_nodes(slab_between(medium, x, y, *levels, 100.0)) for medium in (layers, function))
+        np.testing.assert_allclose(sampled, np.broadcast_to(exact, sampled.shape), rtol=1e-12)
+
+
+def test_sharpened_means_change_by_a_limited_part() -> None:
+    soft, stiff = medium_of(*SOFT), medium_of(*STIFF)
+    np.testing.assert_allclose(sharpened(soft, soft, soft), soft, rtol=1e-12)
+    found = sharpened(stiff, soft, soft)
+    assert found[9] == pytest.approx(SOFT[2] - (STIFF[2] - SOFT[2]) / 24)
+    assert found[8] == pytest.approx(0.95 * soft[8])
+
+
+def test_the_law_that_a_model_needs() -> None:
+    uniform = {"homogeneous": {"vp": 4000, "vs": 2200, "rho": 2500}}
+    assert plan_of(uniform).law == "isotropic"
+    assert plan_of(layered(-1050.0)).law == "isotropic"  # midway between nodes
+    cut = plan_of(layered(-1010.0))
+    assert cut.law == "transverse" and cut.law_reason == "interface at z = -1010 m"
+    assert "transverse law, 6 arrays (10% more memory traffic): interface at z = -1010 m" in dict(cut.lines())["material"]
+    tilted = {"vp": 4000, "vs": 2200, "rho": 2500, "anisotropy": {"epsilon": 0.2, "delta": 0.1, "gamma": 0.1}}
+    assert plan_of({"homogeneous": tilted}).law == "transverse"
+    tilted["anisotropy"]["axis"] = [1, 0, 0]
+    assert plan_of({"homogeneous": tilted}).law == "orthorhombic"
+    with pytest.raises(InputError, match=r"solver.effective_medium: transverse is not sufficient.*allowed here: auto, ort"):
+        plan_of({"homogeneous": tilted}, effective_medium="transverse")
+    assert plan_of(uniform, effective_medium="orthorhombic").law == "orthorhombic"
+
+
+def test_the_law_of_functions() -> None:
+    def smooth(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        return 3000 - z, 1700 - 0.5 * z, 2300 + 0 * z + 0 * x
+
+    def sharp(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        soft = z > -1000 - 0.2 * x
+        return tuple(np.where(soft, *pair) for pair in zip(SOFT, STIFF, strict=True))
+
+    assert plan_of(lw.Material(function=smooth)).law == "isotropic"
+    found = plan_of(lw.Material(function=sharp))
+    assert found.law == "transverse" and "moduli change by a factor of" in found.law_reason
+
+
+def test_oblique_axes_are_refused() -> None:
+    stiffness = thomsen_stiffness(4000, 2200, 2500, epsilon=0.2, delta=0.1, gamma=0.1, axis=(0.3, 0, 1))
+    moduli = stiffness[np.triu_indices(6)].tolist()
+    with pytest.raises(InputError, match="finite_difference requires symmetry axes along x, y and z"):
+        simulation({"homogeneous": {"stiffness": moduli, "rho": 2500}})
