@@ -120,9 +120,9 @@ class Attribution:
     ----------
     shares : for each cause, its share in the squared difference; shares and `unexplained` add up to 1.
     factors : for each cause, the factor from the measured change to the estimated error.
-    errors : for each cause, its estimated error relative to the reference.
+    errors : for each cause, its largest estimated error at a receiver, relative to the reference.
     unexplained : the share of no known cause.
-    remaining : relative difference of the two runs after the estimated errors have been subtracted.
+    remaining : largest relative difference at a receiver after the estimated errors have been subtracted.
     """
 
     shares: Mapping[Any, float]
@@ -168,13 +168,16 @@ def attribute(
     total = float(target @ target)
     parts = factors[:, None] * columns
     shares = parts @ target / total if total else np.zeros(len(names))
-    scale = 1.0 / np.sqrt(max(1.0, float(np.count_nonzero(norms))))  # root mean square over the receivers
+
+    def largest_norm(values: np.ndarray) -> float:
+        return float(np.linalg.norm(values.reshape(len(norms), -1), axis=1).max(initial=0.0))
+
     return Attribution(
         shares=dict(zip(names, shares.tolist(), strict=True)),
         factors=dict(zip(names, factors.tolist(), strict=True)),
-        errors=dict(zip(names, (scale * np.linalg.norm(parts, axis=1)).tolist(), strict=True)),
+        errors={name: largest_norm(part) for name, part in zip(names, parts, strict=True)},
         unexplained=float(1.0 - shares.sum()),
-        remaining=float(scale * np.linalg.norm(target - parts.sum(axis=0))),
+        remaining=largest_norm(target - parts.sum(axis=0)),
     )
 
 

@@ -158,9 +158,10 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
     solver, layer = base.solver, base.boundaries.layer
     if solver.mesh is not None:
         return "solver.mesh: the elements of an imported mesh cannot be refined"
-    changes: dict[str, Any] = {"boundaries.layer.cells": math.ceil(layer.cells * refinement)}
-    if layer.elements is not None:
-        changes["boundaries.layer.elements"] = math.ceil(layer.elements * refinement)
+    key = "elements" if METHODS[solver.method].in_elements else "cells"
+    changes: dict[str, Any] = {}
+    if (thickness := getattr(layer, key)) is not None:
+        changes[f"boundaries.layer.{key}"] = math.ceil(thickness * refinement)
     if solver.spacing is not None:
         changes["solver.spacing"] = solver.spacing / refinement
     else:

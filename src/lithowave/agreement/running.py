@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,12 +28,12 @@ from lithowave.agreement.result import Agreement, Key
 from lithowave.agreement.storage import require_same, stored_state
 from lithowave.agreement.verdict import find_causes, summarize
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, ResourceError
+from lithowave.errors import InputError, LithowaveError, LithowaveWarning, ResourceError
 from lithowave.output.compare import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import make_ranks
-from lithowave.run.launch import restart_run, run_simulation
+from lithowave.run.launch import Result, restart_run, run_simulation
 from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FINISHED, LOST, RUNNING, STOPPED
 
@@ -247,16 +248,22 @@ def _computed(run: PlannedRun, show: ProgressCallback | None, note: Note | None)
     else:
         if state == RUNNING:
             raise InputError("--output", f"a run is running in {run.directory}", "", "wait for it, or stop it")
-        if state in (STOPPED, LOST):
-            compute = run.simulation.compute
-            result = restart_run(run.directory, show=callback, backend=compute.backend, threads=compute.threads)
-        else:
-            result = run_simulation(run.simulation, overwrite=run.directory.exists(), show=callback)
+        with warnings.catch_warnings():
+            if run.kind != BASE:  # those of the base run, which run.json of the control run also contains
+                warnings.simplefilter("ignore", LithowaveWarning)
+            result = _run_or_resume(run, state, callback)
         if not result.complete:
             raise AgreementStopped(result.report["stopped_by"], run.directory)
     with suppress(KeyError, TypeError):
         return float(read_report(run.directory)["wall_s"])
     return 0.0
+
+
+def _run_or_resume(run: PlannedRun, state: str, show: ProgressCallback | None) -> Result:
+    if state in (STOPPED, LOST):
+        compute = run.simulation.compute
+        return restart_run(run.directory, show=show, backend=compute.backend, threads=compute.threads)
+    return run_simulation(run.simulation, overwrite=run.directory.exists(), show=show)
 
 
 def refuse_ranks() -> None:

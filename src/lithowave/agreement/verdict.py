@@ -22,13 +22,14 @@ def percent(value: float) -> str:
 
 def find_causes(agreement: Agreement) -> list[Finding]:
     """Return the causes of all differences beyond the tolerance, the largest error of each cause only."""
-    found = [finding for pair in agreement.attributions for finding in _pair_causes(agreement, pair)]
-    found += _control_causes(agreement)
     strongest: dict[tuple[str, str | None], Finding] = {}
-    for finding in found:
-        key = (finding.cause, finding.method)
-        if key not in strongest or finding.error > strongest[key].error:
-            strongest[key] = finding
+    for pair in agreement.attributions:
+        for finding in _pair_causes(agreement, pair):
+            key = (finding.cause, finding.method)
+            if key not in strongest or finding.error > strongest[key].error:
+                strongest[key] = finding
+    for finding in _control_causes(agreement):
+        strongest.setdefault((finding.cause, finding.method), finding)
     return sorted(strongest.values(), key=lambda finding: (finding.cause == "unexplained", -finding.error))
 
 
@@ -99,7 +100,7 @@ def _boundary(agreement: Agreement, method: str, error: float, receiver: int) ->
         f"by reflections from {face}, which have the shortest path to {name}, {position.text()}."
     )
     shift = outward_shift(run.simulation, agreement.plan.frequency)
-    away = f"move {face} outwards by more than {shift:.2g} m (domain.{face[:1]})"
+    away = f"move {face} outwards by more than {float(f'{shift:.2g}'):g} m (domain.{face[:1]})"
     if absorption != "layer" and _supports_layers(agreement, method):
         return text, f"Set boundaries.absorption: layer, or {away}."
     key = "elements" if METHODS[method].in_elements else "cells"
