@@ -120,16 +120,16 @@ class Attribution:
     ----------
     shares : for each cause, its share in the squared difference; shares and `unexplained` add up to 1.
     factors : for each cause, the factor from the measured change to the estimated error.
-    errors : for each cause, its largest estimated error at a receiver, relative to the reference.
-    unexplained : the share of no known cause.
-    remaining : largest relative difference at a receiver after the estimated errors have been subtracted.
+    errors : for each cause, the largest error at a receiver relative to the reference, ||D|| sqrt(share) with D and the
+        share of this receiver.
+    unexplained, unexplained_error : the same for no known cause.
     """
 
     shares: Mapping[Any, float]
     factors: Mapping[Any, float]
     errors: Mapping[Any, float]
     unexplained: float
-    remaining: float
+    unexplained_error: float
 
     def causes(self, smallest: float = 0.2) -> list[Any]:
         """Return the causes with at least this share, the largest first."""
@@ -169,15 +169,16 @@ def attribute(
     parts = factors[:, None] * columns
     shares = parts @ target / total if total else np.zeros(len(names))
 
-    def largest_norm(values: np.ndarray) -> float:
-        return float(np.linalg.norm(values.reshape(len(norms), -1), axis=1).max(initial=0.0))
+    def largest_error(part: np.ndarray) -> float:
+        products = np.sum((part * target).reshape(len(norms), -1), axis=1)
+        return float(np.sqrt(np.maximum(products, 0.0).max(initial=0.0)))
 
     return Attribution(
         shares=dict(zip(names, shares.tolist(), strict=True)),
         factors=dict(zip(names, factors.tolist(), strict=True)),
-        errors={name: largest_norm(part) for name, part in zip(names, parts, strict=True)},
+        errors={name: largest_error(part) for name, part in zip(names, parts, strict=True)},
         unexplained=float(1.0 - shares.sum()),
-        remaining=largest_norm(target - parts.sum(axis=0)),
+        unexplained_error=largest_error(target - parts.sum(axis=0)),
     )
 
 

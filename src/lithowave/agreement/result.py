@@ -145,7 +145,7 @@ class Agreement:
                  "error": found.errors[cause]}
                 for cause, share in found.shares.items()
             ]  # fmt: skip
-            entry |= {"unexplained_share": found.unexplained, "remaining": found.remaining}
+            entry |= {"unexplained_share": found.unexplained, "unexplained_error": found.unexplained_error}
         return entry
 
     def write(self) -> Path:

@@ -53,11 +53,12 @@ def _finding(
     agreement: Agreement, cause: Key, error: float, factor: float, share: float | None, pair: Key | None
 ) -> Finding:
     method, kind = cause
+    part = "" if share is None else f", {percent(share)} of the squared difference"
     if kind == FINER:
-        text, remedy = _resolution(agreement, method, error, factor)
+        text, remedy = _resolution(agreement, method, error, factor, part)
         return Finding("resolution", method, error, text, remedy, share, pair)
     misfit = agreement.controls[cause] if pair is None else agreement.pairs[pair]
-    text, remedy = _boundary(agreement, method, error, misfit.worst)
+    text, remedy = _boundary(agreement, method, error, misfit.worst, part)
     return Finding("boundary", method, error, text, remedy, share, pair)
 
 
@@ -65,7 +66,7 @@ def _richardson(refinement: float, order: float) -> float:
     return 1.0 / (1.0 - refinement**-order)
 
 
-def _resolution(agreement: Agreement, method: str, error: float, factor: float) -> tuple[str, str]:
+def _resolution(agreement: Agreement, method: str, error: float, factor: float, part: str) -> tuple[str, str]:
     """Return the sentences about the resolution of a method, with the resolution that its order of convergence
     requires for an error of half the tolerance."""
     run, refinement = agreement.run(method), agreement.plan.refinement
@@ -75,7 +76,7 @@ def _resolution(agreement: Agreement, method: str, error: float, factor: float) 
         order = -math.log1p(-1.0 / factor) / math.log(refinement)
     ratio = max(refinement, (2.0 * error / agreement.tolerance) ** (1.0 / max(order, 1.0)))
     text = (
-        f"The resolution of {run.label}, {points:.3g} points per wavelength, causes an error of about {percent(error)}."
+        f"The resolution of {run.label} ({points:.3g} points per wavelength) causes an error of about {percent(error)}{part}."
     )
     if method == agreement.plan.own_method and run.simulation.solver.spacing is not None:
         return text, f"Set solver.spacing to {run.simulation.solver.spacing / ratio:.3g} m."
@@ -88,7 +89,7 @@ def _option(agreement: Agreement, method: str, setting: str) -> str:
     return f"--set solver.{setting}" if method == agreement.plan.own_method else f"--solver {method}.{setting}"
 
 
-def _boundary(agreement: Agreement, method: str, error: float, receiver: int) -> tuple[str, str]:
+def _boundary(agreement: Agreement, method: str, error: float, receiver: int, part: str) -> tuple[str, str]:
     """Return the sentences about the absorbing boundary of a method, at a receiver given by its index."""
     run, position = agreement.run(method), agreement.position(receiver)
     boundaries = run.simulation.boundaries
@@ -96,8 +97,8 @@ def _boundary(agreement: Agreement, method: str, error: float, receiver: int) ->
     face = position.reflecting_face or position.face or ""
     name = agreement.names[receiver]
     text = (
-        f"The absorbing boundary of {run.label} ({absorption}) causes an error of about {percent(error)}, most likely "
-        f"by reflections from {face}, which have the shortest path to {name}, {position.text()}."
+        f"The absorbing boundary of {run.label} ({absorption}) causes an error of about {percent(error)}{part}. The "
+        f"shortest reflected path to {name} is by way of {face}; {name} is {position.text()}."
     )
     shift = outward_shift(run.simulation, agreement.plan.frequency)
     away = f"move {face} outwards by more than {float(f'{shift:.2g}'):g} m (domain.{face[:1]})"
@@ -130,7 +131,7 @@ def _unexplained(agreement: Agreement, pair: Key, found: Attribution) -> Finding
         "Use --refinement 2, and examine material interfaces near the source and the receivers, which the methods "
         "represent differently."
     )
-    return Finding("unexplained", None, found.remaining, text, remedy, None, pair)
+    return Finding("unexplained", None, found.unexplained_error, text, remedy, None, pair)
 
 
 def summarize(agreement: Agreement) -> list[str]:
@@ -153,10 +154,7 @@ def summarize(agreement: Agreement) -> list[str]:
         ]
     else:
         lines = [f"The methods do not agree within {limit}: {labels} differ by {percent(one.largest)} {where}."]
-    for finding in agreement.findings:
-        share = "" if finding.share is None else f" ({percent(finding.share)} of the squared difference)"
-        lines.append(f"{finding.text[:-1]}{share}. {finding.remedy}" if share else f"{finding.text} {finding.remedy}")
-    return lines
+    return lines + [f"{finding.text} {finding.remedy}" for finding in agreement.findings]
 
 
 def _control_sentences(agreement: Agreement) -> Iterator[str]:
