@@ -76,7 +76,8 @@ def _resolution(agreement: Agreement, method: str, error: float, factor: float, 
         order = -math.log1p(-1.0 / factor) / math.log(refinement)
     ratio = max(refinement, (2.0 * error / agreement.tolerance) ** (1.0 / max(order, 1.0)))
     text = (
-        f"The resolution of {run.label} ({points:.3g} points per wavelength) causes an error of about {percent(error)}{part}."
+        f"The resolution of {run.label} ({points:.3g} points per wavelength) causes an error of about "
+        f"{percent(error)}{part}."
     )
     if method == agreement.plan.own_method and run.simulation.solver.spacing is not None:
         return text, f"Set solver.spacing to {run.simulation.solver.spacing / ratio:.3g} m."
