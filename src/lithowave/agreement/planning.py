@@ -26,6 +26,7 @@ MARGIN = 0.15  # of the longest horizontal edge: minimum outward shift of absorb
 RELAXED: Mapping[str, Any] = {"boundaries.absorption": "auto", "compute.parts": None, "compute.moduli": "full"}
 """Keys that do not change the experiment, and the values that they have for methods that reject them."""
 
+Key = tuple[str, str]  # (method, kind)
 Settings = Mapping[str, Mapping[str, Any]]
 
 
@@ -68,6 +69,7 @@ class AgreementPlan:
     directory : folder that contains all run folders and the results.
     own_method : the method of the file.
     methods : the compared methods, the method of the file first.
+    requested : True if the user has selected the methods.
     frequency : the frequency that all runs resolve, Hz.
     refinement : ratio of the points per wavelength of finer and base runs.
     runs : each planned run by (method, kind).
@@ -79,11 +81,12 @@ class AgreementPlan:
     directory: Path
     own_method: str
     methods: tuple[str, ...]
+    requested: bool
     frequency: float
     refinement: float
-    runs: Mapping[tuple[str, str], PlannedRun]
+    runs: Mapping[Key, PlannedRun]
     excluded: Mapping[str, str] = field(default_factory=dict)
-    untested: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    untested: Mapping[Key, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -111,9 +114,9 @@ def plan_agreement(
     _refuse_unsuitable(simulation, refinement)
     frequency = _frequency(simulation)
     directory = Path(output) if output is not None else _default_directory(simulation)
-    runs: dict[tuple[str, str], PlannedRun] = {}
+    runs: dict[Key, PlannedRun] = {}
     excluded: dict[str, str] = {}
-    untested: dict[tuple[str, str], str] = {}
+    untested: dict[Key, str] = {}
     notes: list[str] = []
     for method in requested:
         try:
@@ -131,15 +134,21 @@ def plan_agreement(
             else:
                 untested[method, kind] = made
     compared = tuple(method for method in requested if (method, BASE) in runs)
-    if len(compared) < 2:
+    require_two_methods(compared, excluded)
+    return AgreementPlan(
+        directory, simulation.solver.method, compared, methods is not None, frequency, refinement, runs, excluded,
+        untested, tuple(notes),
+    )  # fmt: skip
+
+
+def require_two_methods(methods: Sequence[str], excluded: Mapping[str, str]) -> None:
+    """Refuse an agreement of fewer than two methods. excluded : the reason for each method that is not possible."""
+    if len(methods) < 2:
         reasons = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in excluded.items())
         raise InputError(
-            "solver.method", f"only {compared[0]} can run this description ({reasons})",
+            "solver.method", f"only {methods[0]} can run this description ({reasons})",
             "an agreement requires at least two methods", "remove what the other methods do not support",
         )  # fmt: skip
-    return AgreementPlan(
-        directory, simulation.solver.method, compared, frequency, refinement, runs, excluded, untested, tuple(notes)
-    )
 
 
 def points_per_wavelength(simulation: Simulation) -> float | None:

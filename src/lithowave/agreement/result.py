@@ -12,13 +12,12 @@ import numpy as np
 
 from lithowave.agreement.geometry import ReceiverPosition, receiver_position
 from lithowave.agreement.misfits import Attribution, Misfit
-from lithowave.agreement.planning import BASE, AgreementPlan, PlannedRun, Settings
+from lithowave.agreement.planning import BASE, AgreementPlan, Key, PlannedRun
 from lithowave.output.hdf5 import writing
 from lithowave.version import __version__
 
 FILE_NAME = "agree.json"
 FIGURE_NAME = "agree.png"
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,6 @@ class Agreement:
     attributions: Mapping[Key, Attribution] = field(default_factory=dict)
     untested: Mapping[Key, str] = field(default_factory=dict)
     wall_s: Mapping[Key, float] = field(default_factory=dict)
-    settings: Settings = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     summary: Sequence[str] = ()
 

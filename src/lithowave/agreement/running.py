@@ -19,16 +19,17 @@ from lithowave.agreement.planning import (
     REFINEMENT,
     WIDER,
     AgreementPlan,
+    Key,
     PlannedRun,
     Settings,
     plan_agreement,
 )
-from lithowave.agreement.prediction import RunForecast, forecast_runs, required_runs
-from lithowave.agreement.result import Agreement, Key
+from lithowave.agreement.prediction import AgreementForecast, forecast_agreement
+from lithowave.agreement.result import Agreement
 from lithowave.agreement.storage import require_same, stored_state
 from lithowave.agreement.verdict import find_causes, summarize
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, LithowaveWarning, ResourceError
+from lithowave.errors import InputError, LithowaveError, LithowaveWarning
 from lithowave.output.compare import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
@@ -42,7 +43,6 @@ CORNER = 0.8
 """Corner of the low-pass relative to the maximum frequency, at which the gain is then 0.14."""
 BETTER = 0.5  # ratio of estimated errors below which another method replaces the file's own as the reference
 
-Forecasts = Mapping[Key, RunForecast]
 Note = Callable[[str], None]
 
 
@@ -100,9 +100,8 @@ def agree(
         simulation = simulation.with_overrides({f"compute.{key}": value for key, value in overrides.items()})
     check_tolerance(tolerance)
     plan = plan_agreement(simulation, methods, output=output, solver=solver, refinement=refinement)
-    return run_agreement(
-        plan, *forecast_runs(plan), tolerance=tolerance, full=full, overwrite=overwrite, show=show
-    )
+    forecast = forecast_agreement(plan)
+    return run_agreement(forecast, tolerance=tolerance, full=full, overwrite=overwrite, show=show)
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -112,9 +111,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def run_agreement(
-    plan: AgreementPlan,
-    forecasts: Forecasts,
-    untested: Mapping[Key, str],
+    forecast: AgreementForecast,
     *,
     tolerance: float = TOLERANCE,
     full: bool = False,
@@ -124,22 +121,21 @@ def run_agreement(
 ) -> Agreement:
     """Compute all runs that are required, compare them, and write ``agree.json``; see `agree`.
 
-    forecasts, untested : from `forecast_runs`. note : function called with a line of text about each run.
+    forecast : from `forecast_agreement`. note : function called with a line of text about each run.
 
     Raises
     ------
     AgreementStopped : a signal has stopped a run.
     """
     refuse_ranks()
-    _refuse_problems(plan, forecasts)
-    chosen = required_runs(plan, forecasts, full)
+    plan, untested = forecast.plan, forecast.untested
     if not overwrite:
-        for key in forecasts:
+        for key in forecast.runs:
             require_same(plan.runs[key])
-    walls = {key: _computed(plan.runs[key], show, note) for key in chosen}
+    walls = {key: _computed(plan.runs[key], show, note) for key in forecast.required(full)}
     result = compare_methods(plan, walls, tolerance, untested)
     differing = {method for pair, one in result.pairs.items() if one.largest > tolerance for method in pair}
-    further = [key for key in forecasts if key[0] in differing and key not in walls]
+    further = [key for key in forecast.runs if key[0] in differing and key not in walls]
     if further:
         if note:
             note(f"methods differ by up to {result.pairs[result.worst].largest:.2g}; control runs find the causes")
@@ -276,14 +272,6 @@ def refuse_ranks() -> None:
             "write the descriptions with lithowave agree FILE --prepare, run each of them by mpiexec lithowave run, "
             "and start lithowave agree without mpiexec, which uses the finished runs",
         )  # fmt: skip
-
-
-def _refuse_problems(plan: AgreementPlan, forecasts: Forecasts) -> None:
-    """Refuse an agreement if the base run of a method cannot run on this machine."""
-    for method in plan.methods:
-        forecast = forecasts[method, BASE]
-        if forecast.report.problems and forecast.state != FINISHED:
-            raise ResourceError(f"{forecast.run.label}: {'; '.join(forecast.report.problems)}.")
 
 
 __all__ = ["AgreementStopped", "agree", "check_tolerance", "compare_methods", "refuse_ranks", "run_agreement"]

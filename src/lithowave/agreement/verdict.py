@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from lithowave.agreement.misfits import Attribution
-from lithowave.agreement.planning import BASE, FINER, WIDER, outward_shift
-from lithowave.agreement.result import Agreement, Finding, Key
+from lithowave.agreement.planning import BASE, FINER, WIDER, Key, outward_shift
+from lithowave.agreement.result import Agreement, Finding
 from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 from lithowave.errors import InputError
 
 if TYPE_CHECKING:
-    from lithowave.agreement import Agreement, AgreementPlan, RunForecast
+    from lithowave.agreement import Agreement, AgreementForecast, AgreementPlan
     from lithowave.run.progress import ProgressCallback
 
 DEFAULT_TOLERANCE = "5%"
@@ -92,7 +92,7 @@ def agree(
     ] = None,
 ) -> None:
     """Run a simulation by several methods, and report where they differ and why; exit status 1 if they differ."""
-    from lithowave.agreement import forecast_runs, plan_agreement
+    from lithowave.agreement import forecast_agreement, plan_agreement
     from lithowave.agreement.running import check_tolerance, refuse_ranks
     from lithowave.cli.printing import json_text
     from lithowave.cli.reading import located, read_simulation
@@ -109,13 +109,13 @@ def agree(
         )
         if prepare:
             return write_descriptions(plan)
-        forecasts, untested = forecast_runs(plan, measure=measure)
-    print_plan(plan, forecasts, untested, full)
+        forecast = forecast_agreement(plan, measure=measure)
+    print_forecast(forecast, full)
     if dry_run:
         if json_path is not None:
-            write_json(json_path, json_text([one.as_dict() for one in forecasts.values()]))
+            write_json(json_path, json_text([one.as_dict() for one in forecast.runs.values()]))
         return
-    result = run_shown(plan, forecasts, untested, located(file, overrides), largest, full, overwrite)
+    result = run_shown(forecast, located(file, overrides), largest, full, overwrite)
     print_agreement(result)
     if json_path is not None:
         write_json(json_path, json_text(result.to_dict()))
@@ -124,9 +124,8 @@ def agree(
 
 
 def run_shown(
-    plan: AgreementPlan, forecasts: Mapping[Any, RunForecast], untested: Mapping[Any, str], place: Any,
-    tolerance: float, full: bool, overwrite: bool,
-) -> Agreement:  # fmt: skip
+    forecast: AgreementForecast, place: AbstractContextManager[None], tolerance: float, full: bool, overwrite: bool
+) -> Agreement:
     """Compute all runs and display their progress; if a signal stops a run, exit with its status."""
     from signal import Signals
 
@@ -134,11 +133,10 @@ def run_shown(
     from lithowave.cli.printing import print_text
 
     try:
-        with place, run_displays(plan) as show:
+        with place, run_displays(forecast.plan) as show:
             return run_agreement(
-                plan, forecasts, untested, tolerance=tolerance, full=full, overwrite=overwrite, show=show,
-                note=print_text,
-            )  # fmt: skip
+                forecast, tolerance=tolerance, full=full, overwrite=overwrite, show=show, note=print_text
+            )
     except AgreementStopped as stop:
         print_text(str(stop))
         raise typer.Exit(128 + Signals[stop.signal_name].value) from None
@@ -189,30 +187,27 @@ def run_displays(plan: AgreementPlan) -> Iterator[ProgressCallback]:
         yield show
 
 
-def print_plan(
-    plan: AgreementPlan, forecasts: Mapping[Any, RunForecast], untested: Mapping[Any, str], full: bool
-) -> None:
+def print_forecast(forecast: AgreementForecast, full: bool) -> None:
     """Print the planned runs with their sizes and predicted times."""
-    from lithowave.agreement.prediction import remaining_time, required_runs, unit_count
     from lithowave.cli.printing import print_rows, print_text
     from lithowave.run.check import duration_text
 
-    required = required_runs(plan, forecasts, full)
+    plan, required = forecast.plan, forecast.required(full)
     title = plan.simulation.title or "agreement"
     print_text(f"{title}: {len(plan.methods)} methods, resolved frequency {plan.frequency:g} Hz", "bold")
     rows = [["run", "points", "size", "steps", "time", "state"]]
-    for key, one in forecasts.items():
+    for key, one in forecast.runs.items():
         time = "-" if one.loop_s is None else duration_text(one.loop_s)
         state = one.state if key in required or one.state != "waiting" else "only if methods differ"
         points = "-" if one.run.points is None else f"{one.run.points:.3g}"
-        size = f"{unit_count(one.report):,} {one.report.unit}"
+        size = f"{one.units:,} {one.report.unit}"
         rows.append([one.run.label, points, size, f"{one.report.plan['steps']:,}", time, state])
     print_table(rows)
     texts = [("excluded", f"{method}: {reason}", "yellow") for method, reason in plan.excluded.items()]
-    texts += [("not tested", f"{key[0]}, {key[1]}: {reason}", "yellow") for key, reason in untested.items()]
+    texts += [("not tested", f"{key[0]}, {key[1]}: {reason}", "yellow") for key, reason in forecast.untested.items()]
     texts += [("note", text, "") for text in plan.notes]
-    for label, keys in (("time", required), ("at most", list(forecasts))):
-        time = remaining_time(forecasts[key] for key in keys)
+    for label, keys in (("time", required), ("at most", list(forecast.runs))):
+        time = forecast.remaining_time(keys)
         if time is not None:
             after = "" if label == "time" else ", if methods differ and all control runs are required"
             texts.append((label, duration_text(time) + after, ""))
