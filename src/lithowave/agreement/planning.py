@@ -110,7 +110,8 @@ def plan_agreement(
     InputError : fewer than two methods support the description, a requested method does not, or an argument is invalid.
     """
     settings = _checked_settings(solver)
-    requested = _checked_methods(methods, simulation.solver.method)
+    own = simulation.solver.method
+    requested = _checked_methods(methods, own)
     _refuse_unsuitable(simulation, refinement)
     frequency = _frequency(simulation)
     directory = Path(output) if output is not None else _default_directory(simulation)
@@ -122,7 +123,7 @@ def plan_agreement(
         try:
             base = _base(simulation, method, frequency, directory, settings.get(method, {}), notes)
         except InputError as error:
-            if methods is not None or method == simulation.solver.method:
+            if methods is not None or method == own:
                 raise
             excluded[method] = str(error).splitlines()[0]
             continue
@@ -136,7 +137,7 @@ def plan_agreement(
     compared = tuple(method for method in requested if (method, BASE) in runs)
     require_two_methods(compared, excluded)
     return AgreementPlan(
-        directory, simulation.solver.method, compared, methods is not None, frequency, refinement, runs, excluded,
+        directory, own, compared, methods is not None, frequency, refinement, runs, excluded,
         untested, tuple(notes),
     )  # fmt: skip
 
@@ -238,12 +239,13 @@ def _base(
     notes: list[str],
 ) -> Simulation:  # fmt: skip
     """Return the base run of a method; append a note for each entry that was changed because the method rejects it."""
+    own = simulation.solver.method
     changes: dict[str, Any] = {
         "output.directory": str(directory / method), "output.snapshots": [], "output.peak_motion": False,
         "output.formats": [], "output.stress": False, "output.pressure": False, "output.strain": False,
         "solver.max_frequency": frequency, "solver.method": method,
     }  # fmt: skip
-    if method != simulation.solver.method:
+    if method != own:
         interval = simulation.with_overrides({"solver.max_frequency": frequency}).output.sampling_interval
         changes |= {"solver.spacing": None, "solver.points_per_wavelength": None, "solver.time_step": None}
         changes["output.sampling_interval"] = interval

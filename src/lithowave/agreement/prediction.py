@@ -69,7 +69,7 @@ class AgreementForecast:
     untested: Mapping[Key, str]
 
     def required(self, full: bool = False) -> list[Key]:
-        """Return the runs that are always computed: all base runs, and the control runs of one method (all if `full`)."""
+        """Return the runs that are always computed: base runs, and the control runs of one method (all if `full`)."""
         control = self.control_method
         return [key for key in self.runs if key[1] == BASE or full or key[0] == control]
 
