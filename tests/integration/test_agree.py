@@ -82,6 +82,24 @@ def test_a_dry_run_computes_nothing(differing, tmp_path) -> None:
     assert {entry["state"] for entry in plan} == {"finished"} and all(entry["steps"] > 0 for entry in plan)
 
 
+def test_a_method_that_fails_in_its_plan_is_excluded(tmp_path) -> None:
+    file, options = small_file(tmp_path), ("--dry-run", "--no-measure", "--output", tmp_path / "all")
+    free = ("--set", "solver.method=spectral_element", "--set", "boundaries.bottom=free")
+    text = lithowave("agree", file, *options, *free)
+    assert "finite_difference: boundaries.bottom: free is not available" in text and "2 methods" in text
+    assert "discontinuous galerkin (order 5), wider" in text
+    text = lithowave("agree", file, *options, *free, "--methods", "finite_difference,spectral_element", status=2)
+    assert "boundaries.bottom: free is not available on this face with finite_difference" in text
+
+
+def test_wrong_options_are_refused(tmp_path) -> None:
+    file = small_file(tmp_path)
+    assert "did you mean 'finite_difference'" in lithowave("agree", file, "--methods", "finite_diff,spectral_element", status=2)
+    assert "--tolerance: 'low' is not a number" in lithowave("agree", file, "--tolerance", "low", status=2)
+    text = lithowave("agree", file, "--solver", "spectral_element.orders=4", status=2)
+    assert "unknown key 'orders'" in text
+
+
 def test_methods_with_absorbing_layers_agree(tmp_path) -> None:
     """At the coarse resolution of this run, within 10%."""
     file = small_file(tmp_path)

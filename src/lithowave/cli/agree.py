@@ -33,7 +33,8 @@ def agree(
         str,
         typer.Option(
             metavar="VALUE",
-            help="Set the largest relative L2 misfit of a receiver that counts as agreement, for example 2% or 0.02.",
+            help="Set the largest relative L2 misfit of a receiver that counts as agreement, for example 2% or 0.02 "
+            "(default: 5%).",
         ),
     ] = DEFAULT_TOLERANCE,
     output: Annotated[
@@ -54,7 +55,7 @@ def agree(
     ] = False,
     refinement: Annotated[
         float,
-        typer.Option(metavar="RATIO", help="Set the ratio of the points per wavelength of finer runs, 1.1 to 4."),
+        typer.Option(metavar="RATIO", help="Set the ratio of the points per wavelength of finer runs, 1.1 to 4 (default: 1.4)."),
     ] = DEFAULT_REFINEMENT,
     solver: Annotated[
         list[str] | None,
