@@ -94,7 +94,8 @@ def test_a_method_that_fails_in_its_plan_is_excluded(tmp_path) -> None:
 
 def test_wrong_options_are_refused(tmp_path) -> None:
     file = small_file(tmp_path)
-    assert "did you mean 'finite_difference'" in lithowave("agree", file, "--methods", "finite_diff,spectral_element", status=2)
+    text = lithowave("agree", file, "--methods", "finite_diff,spectral_element", status=2)
+    assert "did you mean 'finite_difference'" in text
     assert "--tolerance: 'low' is not a number" in lithowave("agree", file, "--tolerance", "low", status=2)
     text = lithowave("agree", file, "--solver", "spectral_element.orders=4", status=2)
     assert "unknown key 'orders'" in text

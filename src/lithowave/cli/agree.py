@@ -55,7 +55,9 @@ def agree(
     ] = False,
     refinement: Annotated[
         float,
-        typer.Option(metavar="RATIO", help="Set the ratio of the points per wavelength of finer runs, 1.1 to 4 (default: 1.4)."),
+        typer.Option(
+            metavar="RATIO", help="Set the ratio of the points per wavelength of finer runs, 1.1 to 4 (default: 1.4)."
+        ),
     ] = DEFAULT_REFINEMENT,
     solver: Annotated[
         list[str] | None,
