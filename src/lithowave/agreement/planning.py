@@ -123,7 +123,7 @@ def plan_agreement(
         try:
             base = _base(simulation, method, frequency, directory, settings.get(method, {}), notes)
         except InputError as error:
-            if methods is not None or method == own:
+            if methods is not None or method == own or method in settings:
                 raise
             excluded[method] = str(error).splitlines()[0]
             continue
