@@ -97,6 +97,13 @@ def test_a_reflection_is_attributed_to_the_absorbing_boundary() -> None:
     assert "by way of x_max; XX.R2 is" in finding.text and "absorption: layer" in finding.remedy
 
 
+def test_a_finer_run_that_also_reduces_the_reflections_is_not_counted_twice() -> None:
+    result = result_of(both(REFLECTION, finer=0.4 * REFLECTION, wider=LATER_REFLECTION))
+    [finding] = result.findings
+    assert (finding.cause, finding.method) == ("boundary", SEM)
+    assert abs(result.attributions[SEM, FD].shares[SEM, FINER]) < 0.05
+
+
 def test_two_causes_in_two_methods_are_separated() -> None:
     traces = both(REFLECTION, finer=REFLECTION)
     traces[FD, BASE] = traces[FD, WIDER] = TRUTH - 2 * DISPERSION

@@ -148,10 +148,11 @@ def attribute(
     The difference D of two runs is the difference of their errors. A control run k, which lacks a part of one error,
     changes the traces by v_k. The estimated error is c_k v_k: c_k = 1 for a control run that removes the error, and
     c_k = 1 / (1 - r^-p), according to Richardson, for a run with r times as many points per wavelength and an error of
-    order p. The factors minimize ||D - \sum_k c_k v_k|| for 1 <= c_k <= `largest[k]`. The share of a cause is
-    <D, c_k v_k> / <D, D>; the rest is unexplained. All inner products weight each receiver with its inverse squared
-    norm. A change that is uncorrelated with the difference, for example the reflections of faces that were moved, has
-    no share.
+    order p. The factors minimize ||D - \sum_k c_k v_k|| for 1 <= c_k <= `largest[k]`. The share of a cause with c_k = 1
+    is <D, v_k> / <D, D>. That of the others is <D', c_k v_k> / <D, D> with D' = D - \sum_j v_j over all causes j with
+    c_j = 1: a finer run also changes the discretization of absorbing layers, which is no error of the resolution. The
+    rest is unexplained. All inner products weight each receiver with its inverse squared norm. A change that is
+    uncorrelated with the difference, for example the reflections of faces that were moved, has no share.
 
     Parameters
     ----------
@@ -167,18 +168,20 @@ def attribute(
     factors = bounded_factors(columns, target, np.array([largest[name] for name in names]))
     total = float(target @ target)
     parts = factors[:, None] * columns
-    shares = parts @ target / total if total else np.zeros(len(names))
+    fixed = np.array([largest[name] == 1.0 for name in names], dtype=bool)
+    remainder = target - parts[fixed].sum(axis=0)
+    products = parts * np.where(fixed[:, None], target, remainder)
+    shares = products.sum(axis=1) / total if total else np.zeros(len(names))
 
-    def largest_error(part: np.ndarray) -> float:
-        products = np.sum((part * target).reshape(len(norms), -1), axis=1)
-        return float(np.sqrt(np.maximum(products, 0.0).max(initial=0.0)))
+    def largest_error(product: np.ndarray) -> float:
+        return float(np.sqrt(np.maximum(product.reshape(len(norms), -1).sum(axis=1), 0.0).max(initial=0.0)))
 
     return Attribution(
         shares=dict(zip(names, shares.tolist(), strict=True)),
         factors=dict(zip(names, factors.tolist(), strict=True)),
-        errors={name: largest_error(part) for name, part in zip(names, parts, strict=True)},
+        errors={name: largest_error(product) for name, product in zip(names, products, strict=True)},
         unexplained=float(1.0 - shares.sum()),
-        unexplained_error=largest_error(target - parts.sum(axis=0)),
+        unexplained_error=largest_error(target**2 - products.sum(axis=0)),
     )
 
 

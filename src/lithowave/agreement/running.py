@@ -209,15 +209,16 @@ def _attribution(
     traces: Mapping[Key, np.ndarray], pair: Key, differing: np.ndarray, refinement: float
 ) -> Attribution:
     """Return the causes of the difference of two methods at the receivers that differ."""
+    first, second = traces[pair[0], BASE], traces[pair[1], BASE]
+    norms = receiver_norms(second)[differing]
     changes: dict[Key, np.ndarray] = {}
     largest: dict[Key, float] = {}
     for method, sign in zip(pair, (1.0, -1.0), strict=True):
-        for kind, bound in ((FINER, 1.0 / (1.0 - 1.0 / refinement)), (WIDER, 1.0)):
+        for kind, bound in ((WIDER, 1.0), (FINER, 1.0 / (1.0 - 1.0 / refinement))):
             if (method, kind) in traces:
-                change = traces[method, BASE] - traces[method, kind]
-                changes[method, kind], largest[method, kind] = sign * change[differing], bound
-    first, second = traces[pair[0], BASE], traces[pair[1], BASE]
-    return attribute((first - second)[differing], changes, largest, receiver_norms(second)[differing])
+                change = sign * (traces[method, BASE] - traces[method, kind])[differing]
+                changes[method, kind], largest[method, kind] = change, bound
+    return attribute((first - second)[differing], changes, largest, norms)
 
 
 def _common_times(runs: Iterable[Seismograms], plan: AgreementPlan) -> np.ndarray:

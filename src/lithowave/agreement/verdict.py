@@ -43,9 +43,13 @@ def _pair_causes(agreement: Agreement, pair: Key) -> Iterator[Finding]:
 
 
 def _control_causes(agreement: Agreement) -> Iterator[Finding]:
-    """Yield errors that a control run reveals, also if the methods agree because they have the same error."""
+    """Yield errors that a control run reveals, also if the methods agree because they have the same error.
+
+    If a method differs from another one, the shares in their difference decide about its resolution.
+    """
     for key, one in agreement.controls.items():
-        if one.largest > agreement.tolerance:
+        decided = key[1] == FINER and any(key in found.shares for found in agreement.attributions.values())
+        if one.largest > agreement.tolerance and not decided:
             yield _finding(agreement, key, one.largest, _richardson(agreement.plan.refinement, 2.0), None, None)
 
 
