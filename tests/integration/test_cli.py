@@ -23,7 +23,7 @@ from lithowave.cli import printing, progress
 from lithowave.cli.printing import json_text
 from small_run import lithowave, report_of, settings, spawn, write_small
 
-COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "bench", "doctor")
+COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "agree", "bench", "doctor")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lithowave.cli.agree import agree
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
@@ -317,6 +318,9 @@ def compare(
         path = comparison.figure(figure)
         if not as_json:
             print_text(f"figure:  {path}")
+
+
+app.command()(agree)
 
 
 @app.command()
