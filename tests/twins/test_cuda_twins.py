@@ -291,7 +291,7 @@ def test_interpolate(twins: Any) -> None:
 def test_surface_peaks(twins: Any) -> None:
     results = []
     generator = np.random.default_rng(7)
-    reading = [generator.uniform(0, 1, (8, 33)) for _ in range(3)] + [np.array([1.125, -0.0417, 0.5625, -0.0625, 0.07])]
+    reading = [generator.uniform(0, 1, shape) for shape in ((2, 8, 33), (8, 33), (8, 33))] + [np.array([1.125, -0.0417, 0.5625, -0.0625, 0.07])]
     for backend, kernel, fields in twins:
         arrays = [backend.zeros((3, 8, 33)) for _ in range(3)]
         how = [backend.upload(array) for array in reading]

@@ -41,7 +41,7 @@ def loh1(spacing: float, order: int, domain: dict[str, list[float]], receivers: 
 @pytest.mark.parametrize("order", slow_except([4], [4, 8]))
 def test_loh1(order: int) -> None:
     """Receivers 1 to 5, t < 4 s, 10 points per wavelength of 2.5 Hz; the reference is good to half a percent."""
-    reference = np.load(REFERENCE)
+    reference = {name: values[:5] if name != "t" else values for name, values in np.load(REFERENCE).items()}
     domain = {"x": [-1500, 4700], "y": [-1500, 5600], "z": [-4000, 0]}
     simulation = loh1(80.0, order, domain, reference["receivers"])
     time, computed = velocities(simulation)

@@ -107,10 +107,10 @@ extern "C" __global__ void surface_peaks(
     const real half = real(0.5);
     const real east = horizontal_velocity(f, g, 1, pitch, stencil);
     const real north = horizontal_velocity(g, f, pitch, 1, stencil);
-    const real spread = stencil[0] * (f[0] - f[-1] + g[0] - g[-pitch])
-                      + stencil[1] * (f[1] - f[-2] + g[pitch] - g[-2 * pitch]);
+    const real sloped = slope[place] * (stencil[0] * (f[0] - f[-1]) + stencil[1] * (f[1] - f[-2])) +
+                        slope[size + place] * (stencil[0] * (g[0] - g[-pitch]) + stencil[1] * (g[pitch] - g[-2 * pitch]));
     const real bend = h[-1] + h[1] + h[-pitch] + h[pitch] - 4 * h[0];
-    const real up = h[0] - slope[place] * spread + far[place] * (real(0.125) * (h[0] - h[-plane])) - gain[place] * bend;
+    const real up = h[0] - sloped + far[place] * (real(0.125) * (h[0] - h[-plane])) - gain[place] * bend;
     const real u = displacement[place] += time_step * east;
     const real v = displacement[size + place] += time_step * north;
     const real w = displacement[2 * size + place] += time_step * up;

@@ -112,8 +112,8 @@ def surface_peaks(
 ):  # fmt: skip
     r"""Update the peaks of |v| and |u| at the nodes of one plane: (3, rows, columns), horizontal, vertical, total.
 
-    Velocities are read as in `surface_reading`. slope, far (rows, columns) : 3/8 r and 1, or 1/2 r and 0 near a source.
-    gain (rows, columns) : correction of vertical velocities. stencil : two coefficients of the first derivative, two
+    Velocities are read as in `surface_reading`. slope (2, rows, columns), far (rows, columns) : 3/8 r along x and y, and
+    1; near a source 1/2 r and 0. gain (rows, columns) : correction of vertical velocities. stencil : two coefficients of the first derivative, two
     weights of the mean of half nodes (at distances 1/2 and 3/2), and the gain of horizontal velocities; values
     multiplied by zero may be in another row. displacement (3, rows, columns) is the running trapezoidal integral, to
     which v dt is added.
@@ -131,11 +131,11 @@ def surface_peaks(
             of_vx = vx[plane, j + 1, i] - vx[plane, j + 1, i - 1] - vx[plane, j - 1, i] + vx[plane, j - 1, i - 1]
             east = m0 * (e + w) + m1 * (e2 + w2) - horizontal * (half * (e2 - e - w + w2 + of_vy))
             north = m0 * (a + b) + m1 * (a2 + b2) - horizontal * (half * (a2 - a - b + b2 + of_vx))
-            spread = d0 * (e - w) + d1 * (e2 - w2) + d0 * (a - b) + d1 * (a2 - b2)
+            sloped = slope[0, r, s] * (d0 * (e - w) + d1 * (e2 - w2)) + slope[1, r, s] * (d0 * (a - b) + d1 * (a2 - b2))
             first, second, k = vz[plane - 1, j, i], vz[plane - 2, j, i], plane - 1
             around = vz[k, j, i - 1] + vz[k, j, i + 1] + vz[k, j - 1, i] + vz[k, j + 1, i]
             bend = around - first - first - first - first
-            up = first - slope[r, s] * spread + far[r, s] * (eighth * (first - second)) - gain[r, s] * bend
+            up = first - sloped + far[r, s] * (eighth * (first - second)) - gain[r, s] * bend
             displacement[0, r, s] += time_step * east
             displacement[1, r, s] += time_step * north
             displacement[2, r, s] += time_step * up

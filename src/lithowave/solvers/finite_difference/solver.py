@@ -226,13 +226,13 @@ class FiniteDifferenceSolver:
         surface, upload = self.stencil.surface, self.backend.upload
         if surface is None:
             zeros, stencil = np.zeros((rows, columns)), (1.0, 0.0, 0.5, 0.0, 0.0)
-            return upload(zeros), upload(np.full((rows, columns), 4.0)), upload(zeros), upload(np.array(stencil))
+            return upload(np.stack([zeros] * 2)), upload(np.full((rows, columns), 4.0)), upload(zeros), upload(np.array(stencil))
         x, y = (self.grid.nodes(axis)[:count] for axis, count in enumerate((columns, rows)))
         positions = np.stack([*np.meshgrid(x, y), np.full((rows, columns), self.grid.whole.nodes(2)[-1])], axis=-1)
         clearance = self._clearance(positions.reshape(-1, 3)).reshape(rows, columns)
         near, gain = clearance < NEAR_SOURCE, surface.gains.vertical_at(clearance)
         numbers = (self.grid.first[axis] + np.arange(count) for axis, count in enumerate((columns, rows)))
-        slope = np.where(near, -LINEAR[2], -HERMITE[2]) * surface.ratio(*numbers)
+        slope = np.where(near, -LINEAR[2], -HERMITE[2]) * surface.ratios(*numbers)
         wide = self.plan.order > 2
         stencil = (*((9 / 8, -1 / 24, 9 / 16, -1 / 16) if wide else (1.0, 0.0, 0.5, 0.0)), surface.gains.horizontal)
         return upload(slope), upload(np.where(near, 0.0, 1.0)), upload(gain), upload(np.array(stencil))
