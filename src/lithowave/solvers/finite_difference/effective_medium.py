@@ -10,7 +10,7 @@ For long waves, a stack of layers is equivalent to a homogeneous anisotropic med
 
 also with u = t; shear moduli that involve n are harmonic means, that of t and u is an arithmetic mean. Finite
 differences are of second order at interfaces only with such moduli, each for the location of its stress (Moczo et al.
-2002, BSSA 92(8), 3042-3066; Kristek et al. 2017, Geophys. J. Int. 208, 1401-1414).
+2002, BSSA 92(8), 3042-3066; Kristek et al. 2017, Geophys. J. Int. 208, 1250-1264).
 
 Means of compliances are over the cell of the size of the grid spacing around the point. If the other means were over the
 same cell, the error would depend on the position of an interface in its cell, because they preserve the mass (and the
