@@ -52,7 +52,7 @@ __device__ __forceinline__ void add(Point* target, real x, real y, real z) {
 
 // Load displacements on the line of a thread, and update those of points that no other element has.
 __device__ __forceinline__ void gather(
-    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works,
+    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works, int first_axis,
     real (&line)[3][N])
 {
     if (!works) return;

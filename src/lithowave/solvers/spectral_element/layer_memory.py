@@ -38,11 +38,12 @@ class LayerMemory:
 
     def downloaded(self, backend: Any) -> np.ndarray:
         """Return the variables of each point, (points, 3 + 3 filters)."""
-        arrays = (backend.download(array).reshape(len(self.numbers), -1) for array in (self.stretched, self.memory))
-        return np.concatenate(list(arrays), axis=1)
+        memory = backend.download(self.memory)
+        columns = memory.shape[1] * memory.shape[2]
+        return np.concatenate([backend.download(self.stretched), memory.reshape(len(memory), columns)], axis=1)
 
     def restore(self, backend: Any, values: np.ndarray) -> None:
         """Set the variables from those of `downloaded`."""
         if len(self.numbers):
             backend.assign(self.stretched, np.ascontiguousarray(values[:, :3]))
-            backend.assign(self.memory, values[:, 3:].reshape(self.memory.shape))
+            backend.assign(self.memory, np.ascontiguousarray(values[:, 3:]).reshape(self.memory.shape))

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
+from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
@@ -39,8 +41,20 @@ def synthetic_plan(
     none = np.zeros((0, 2), np.int64)
     kinds = {"absorbing": faces if absorbing else none, "rigid": none, "free": mesh.boundaries["z_max"]}
     materials = synthetic_materials(mesh.element_count, degree, kind, precision)
-    model = MeshedModel(mesh, materials, kinds, None, SIZE)
+    model = MeshedModel(mesh, materials, kinds, synthetic_layer(counts, kind), SIZE)
     return make_plan(model, degree, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision, deterministic)
+
+
+def synthetic_layer(counts: tuple[int, int, int], kind: ElementKind) -> AbsorbingLayer | None:
+    """Return an absorbing layer in which all elements of the box are, along the active axes of the kind."""
+    if not kind.layer:
+        return None
+    thickness = dict.fromkeys(FACES, 0.0)
+    ends = [(-2 * SIZE, -SIZE), (-2 * SIZE, -SIZE), (-SIZE * (counts[2] + 2), -SIZE * (counts[2] + 1))]
+    for axis in range(3):
+        if kind.layer >> axis & 1:
+            thickness[f"{'xyz'[axis]}_max"] = SIZE * (counts[axis] + 2)
+    return AbsorbingLayer(tuple(ends), thickness, counts[0], frequency=VS / SIZE)
 
 
 def deformed(mesh: Any, shape: str) -> Any:
