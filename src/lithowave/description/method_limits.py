@@ -157,6 +157,8 @@ def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
     absorption = simulation.boundaries.resolved_absorption(method)
+    if simulation.solver.mesh is not None:
+        absorption = "stacey"
     used = {
         ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
         ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),

@@ -102,18 +102,27 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 
     Elements, damped points and receivers are scaled separately: a small box has more of its points on its sides.
     """
-    kinds, place = plan.kinds
-    members = np.bincount(place, minlength=len(kinds)).tolist()
+    members = _members_by_kernel(plan)
     per_step = 0.0
-    for kind, count in zip(kinds, members, strict=True):
+    for kind, count in members.items():
         solver = sample_solver(plan, backend, kind, count, absorbing=False)
         per_step += typical_time(Steps(solver), backend) * count / solver.plan.element_count
-    usual = kinds[members.index(max(members))]
-    solver = sample_solver(plan, backend, usual, max(members), absorbing=True)
+    usual = max(members, key=lambda kind: (kind.layer == 0, members[kind]))
+    solver = sample_solver(plan, backend, usual, members[usual], absorbing=True)
     per_step += record_time(solver, receiver_count)
     if plan.damped_point_count:
         per_step += typical_time(solver.absorb, backend) * plan.damped_point_count / solver.plan.damped_point_count
     return plan.schedule.steps * per_step
+
+
+def _members_by_kernel(plan: SpectralElementPlan) -> dict[ElementKind, int]:
+    """Return the number of elements by kind; those in a layer with the same number of active axes are one kind."""
+    members: dict[ElementKind, int] = {}
+    kinds, place = plan.kinds
+    for kind, count in zip(kinds, np.bincount(place, minlength=len(kinds)).tolist(), strict=True):
+        same = replace(kind, layer=(1 << kind.axes) - 1)
+        members[same] = members.get(same, 0) + count
+    return members
 
 
 def sample_solver(

@@ -24,8 +24,8 @@ class GlobalMeshStatistics:
     elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an absorbing
     layer, and the memory of its variables and filters. kinds : number of the other elements of each kind, by name.
     faces : number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices.
-    worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time step.
-    fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and location.
+    worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time
+    step. fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place.
     memory_bytes.
     """
 
