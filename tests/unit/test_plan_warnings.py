@@ -21,8 +21,10 @@ DOUBLE_COUPLE = {"strike": 30, "dip": 60, "rake": 90, "mw": 4.0}
 
 def described(method=SE, *, solver=None, receivers=None, size=3000.0, duration=5.0, **changes):
     """The tutorial's example: a source 1 km above the bottom, receivers 0.5 to 3 km from the sides."""
+    absorption = {} if method == FD else {"absorption": "stacey"}
     return lw.Simulation(
         **{
+            "boundaries": absorption | changes.pop("boundaries", {}),
             "domain": {"x": [-size, size], "y": [-size, size], "z": [-size, 0]},
             "material": {"layers": [{"top": 0, **SOFT}, {"top": -1000, **ROCK}]},
             "sources": [
