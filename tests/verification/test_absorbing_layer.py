@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InputError
 from lithowave.solvers.spectral_element.layer_stability import backward_waves
 from verification_tools import make, record, relative_l2, velocities
 
@@ -149,8 +148,3 @@ def test_media_in_which_waves_grow_are_known() -> None:
         properties = box(0, material=material).material.homogeneous
         found.append(backward_waves(properties.stiffness_matrix(), properties.rho))
     assert found[0].min() > -1e-6 and found[1][0] < -0.1 and abs(found[1][1]) < 1e-3
-
-
-def test_an_absorbing_face_above_a_topography_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="boundaries.top: absorbing: there are no layers above a topography"):
-        make(box(0, hill_file(tmp_path), boundaries={"top": "absorbing"}))

@@ -126,7 +126,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
     tops, edges = cell_layers(simulation)
     interfaces = [domain.z[1] if domain.surface is None else domain.surface.high, *tops[1:], domain.z[0]]
     box = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
-    count = simulation.boundaries.layer.elements if layer_requested(simulation) else 0
+    requested = simulation.boundaries.resolved_absorption("spectral_element")
+    count = simulation.boundaries.layer.elements if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, lines in (("x", box.x), ("y", box.y)):
         sides = [count * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
@@ -139,20 +140,6 @@ def built_box(simulation: Simulation) -> BuiltBox:
             box, tops = _with_slabs(box, tops, face, count, size)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(refined_at_sources(box, simulation, tops, edges), tops, layer, edges[0])
-
-
-def layer_requested(simulation: Simulation) -> bool:
-    """Return True if the absorbing faces have layers.
-
-    InputError: a face above a topography cannot have one.
-    """
-    requested = simulation.boundaries.resolved_absorption("spectral_element") == "layer"
-    if requested and simulation.domain.surface is not None and _absorbs(simulation, "z_max"):
-        raise InputError(
-            "boundaries.top", "absorbing: there are no layers above a topography",
-            "allowed with a topography and absorption: layer: free, rigid", "use absorption: stacey",
-        )  # fmt: skip
-    return requested
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:

@@ -32,7 +32,7 @@ from lithowave.solvers.spectral_element.element_statistics import (
     map_coefficients,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
-from lithowave.solvers.spectral_element.layer_stability import refuse_growing_waves
+from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
@@ -235,16 +235,18 @@ class SpectralElementPlan(ElementPlan):
         return [*faces, *hexahedra_warnings(self, simulation), *near]
 
     def _layer_warnings(self) -> list[str]:
-        """Return a warning if the damping of a layer is limited, so that it reflects more than requested."""
+        """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
         if self.layer is None:
             return []
+        growing = growing_wave_warnings(self.layer, self.layer_masks, self.materials, self.ranks)
         found = self.layer_damping.reflection(self.layer)
         face = max(found, key=lambda name: found[name])
         limit = max(LARGEST_REFLECTION, 1.01 * self.layer.reflection)
         if found[face] <= limit:
-            return []
+            return growing
         elements = math.ceil(self.layer.elements * math.log(limit) / math.log(found[face]))
         return [
+            *growing,
             f"boundaries.layer: the layer beyond {face} reflects {100 * found[face]:.2g}% of the fastest waves "
             f"(vp = {self.layer_damping.speed[face]:g} m/s) at normal incidence, since the damping is limited by the "
             f"slowest wave in small elements. Set boundaries.layer.elements: {elements} for {100 * limit:.2g}%."
@@ -335,7 +337,6 @@ def make_plan(
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
-        collective_call(ranks, lambda: refuse_growing_waves(model.layer, masks, model.materials))
         damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
         largest = ranks.largest(float(statistics.frequency2.max()))
         statistics.frequency2[masks > 0] /= damping.time_step_factor**2
