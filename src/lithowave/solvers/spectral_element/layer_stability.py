@@ -49,8 +49,8 @@ def growing_wave_warnings(layer: AbsorbingLayer, masks: np.ndarray, materials: A
             axis = "xyz"[min(axes, key=lambda one: found[one])]
             warnings.append(
                 f"boundaries.absorption: layer: in the anisotropic material number {number + 1} (rho = "
-                f"{materials.rho[number]:g} kg/m^3), some waves may grow in the layers beyond {axis}_min and {axis}_max: "
-                f"their group velocity along {axis} is opposite to their phase velocity, by up to "
+                f"{materials.rho[number]:g} kg/m^3), some waves may grow in the layers along {axis}: their group "
+                f"velocity along {axis} is opposite to their phase velocity, by up to "
                 f"{100 * -found['xyz'.index(axis)]:.2g}% of it. If the run becomes unstable, set boundaries.absorption "
                 "to stacey."
             )
