@@ -51,7 +51,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for degree in BLOCKS:
             for shape in MAPS:
                 for anisotropic, varying in ((False, False), (False, True), (True, False)):
-                    for layer in (0, 1, 3, 7) if degree == 4 else (0,):
+                    for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
                         for atomic in (True, False) if degree == 4 and not layer else (True,):
                             own = defines(degree, precision, ElementKind(shape, anisotropic, varying, layer), atomic)
                             yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)

@@ -121,46 +121,34 @@ class BuiltBox:
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
-    """Return the mesh plan of the domain with its absorbing layer."""
+    """Return the mesh plan of the domain with its absorbing layer.
+
+    A layer along x or y has a multiple of the columns that stay together: at least two of the widest elements below.
+    """
     domain = simulation.domain
     tops, edges = cell_layers(simulation)
     interfaces = [domain.z[1] if domain.surface is None else domain.surface.high, *tops[1:], domain.z[0]]
-    box = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
+    even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
+    box = refined_at_sources(even, simulation, tops, edges)
     requested = simulation.boundaries.resolved_absorption("spectral_element")
     count = simulation.boundaries.layer.elements if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
-    for axis, lines in (("x", box.x), ("y", box.y)):
-        sides = [count * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
-        values, extra = lines_with_layer(lines, sides, box.unit)
-        box = replace(box, **{axis: values})
-        thickness |= {f"{axis}_{side}": value for side, value in zip(SIDES, extra, strict=True)}
+    for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
+        counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
+        lines = getattr(box, axis)
+        below, above = lines[0] - size * np.arange(counts[0], 0, -1), lines[-1] + size * np.arange(1, counts[1] + 1)
+        box = replace(box, **{axis: np.concatenate([below, lines, above])})
+        thickness |= {f"{axis}_{side}": float(size * many) for side, many in zip(SIDES, counts, strict=True)}
     for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
         if _absorbs(simulation, face) and count:
             thickness[face] = count * size
             box, tops = _with_slabs(box, tops, face, count, size)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
-    return BuiltBox(refined_at_sources(box, simulation, tops, edges), tops, layer, edges[0])
+    return BuiltBox(box, tops, layer, edges[0])
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:
     return simulation.boundaries.face(face) == "absorbing"
-
-
-def lines_with_layer(lines: np.ndarray, counts: list[int], unit: int) -> tuple[np.ndarray, list[float]]:
-    """Return equally spaced lines with those of the layers at both ends, and the thickness of the layers, m.
-
-    counts : elements of each layer. unit : number of columns that stay together, a power of two; elements further down
-    are up to unit / 2 columns wide. A layer has at least two of the widest elements and ends at their faces.
-    """
-    widest = max(1, unit // 2)
-    fewest = 2 * widest if widest > 1 else 1
-    counts = [-(-max(count, fewest) // widest) * widest if count else 0 for count in counts]
-    inside = len(lines) - 1
-    inside += -(inside + sum(counts)) % unit
-    size = (lines[-1] - lines[0]) / inside
-    steps = [np.arange(-counts[0], 0), np.arange(1, counts[1] + 1)]
-    values = [lines[0] + size * steps[0], np.linspace(lines[0], lines[-1], inside + 1), lines[-1] + size * steps[1]]
-    return np.concatenate(values), [size * count for count in counts]
 
 
 def _with_slabs(box: BoxPlan, tops: list[float], face: str, count: int, size: float) -> tuple[BoxPlan, list[float]]:
