@@ -49,6 +49,7 @@ BASIN: dict[str, Any] = {
     "duration": 0.5,
     "solver": {"method": "spectral_element", "max_frequency": 5.0, "degree": 3},
     "compute": {"backend": "cpu", "precision": "double"},
+    "boundaries": {"absorption": "stacey"},
     "output": {
         "sampling_interval": 0.02, "stress": True, "peak_motion": True,
         "snapshots": [

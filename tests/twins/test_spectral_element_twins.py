@@ -60,6 +60,29 @@ def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     compare(made, "single")
 
 
+LAYERS = [
+    ElementKind("triquadratic", False, True, 1), ElementKind("trilinear", True, False, 2),
+    ElementKind("affine", False, False, 4), ElementKind("affine", True, False, 5),
+    ElementKind("affine", False, False, 6), ElementKind("triquadratic", False, True, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", slow_except(LAYERS[3:4], LAYERS), ids=str)
+def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
+    made = solvers(device, kind, 4, "double", absorbing=False)
+    for step in range(3):
+        for solver in made:
+            solver.advance(step)
+    compare(made, "double")
+    state = made[0].state()
+    assert np.abs(state[f"layer_elements_{kind.axes}"].values).max() > 0.0
+    for solver in made:  # what a checkpoint holds of the layer returns to its place
+        solver.restore({name: piece.values for name, piece in state.items()})
+        for name, piece in solver.state().items():
+            np.testing.assert_array_equal(piece.values, state[name].values)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["single", "double"])

@@ -189,18 +189,19 @@ def test_resolved_yaml_with_a_topography(folder):
 def test_absorption_follows_the_method():
     boundaries = lw.Boundaries()
     assert boundaries.resolved_absorption("finite_difference") == "layer"
-    assert boundaries.resolved_absorption("spectral_element") == "stacey"
-    assert lw.Boundaries(absorption="layer").resolved_absorption("spectral_element") == "layer"
-    assert boundaries.layer.elements is None
+    assert boundaries.resolved_absorption("spectral_element") == "layer"
+    assert boundaries.resolved_absorption("discontinuous_galerkin") == "stacey"
+    assert lw.Boundaries(absorption="stacey").resolved_absorption("spectral_element") == "stacey"
+    assert boundaries.layer.elements == 3
 
 
 @pytest.mark.parametrize(
     ("method", "boundaries", "words"),
     [
         ("spectral_element", {"layer": {"cells": 12}}, ["boundaries.layer.cells: without effect"]),
-        ("spectral_element", {"layer": {"elements": 5}}, ["layer.elements", "absorption: layer"]),
-        ("spectral_element", {"absorption": "layer", "layer": {"kappa": 2}}, ["layer.kappa"]),
-        ("spectral_element", {"absorption": "layer", "layer": {"elements": 5}}, []),
+        ("spectral_element", {"absorption": "stacey", "layer": {"elements": 5}}, ["elements", "absorption: layer"]),
+        ("spectral_element", {"absorption": "stacey", "layer": {"kappa": 2}}, ["layer.kappa"]),
+        ("spectral_element", {"layer": {"elements": 5, "kappa": 2, "reflection": 1e-3, "frequency": 2}}, []),
         ("finite_difference", {"layer": {"elements": 5}}, ["layer.elements: without effect with finite_difference"]),
         ("finite_difference", {"layer": {"cells": 12, "kappa": 2}}, []),
     ],

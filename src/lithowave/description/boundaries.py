@@ -16,7 +16,7 @@ Absorption = Literal["auto", "layer", "stacey"]
 
 _ABSORPTION_BY_METHOD: Mapping[str, Literal["layer", "stacey"]] = {
     "finite_difference": "layer",
-    "spectral_element": "stacey",
+    "spectral_element": "layer",
     "discontinuous_galerkin": "stacey",
 }
 
@@ -25,18 +25,16 @@ class AbsorbingLayer(DescriptionModel):
     """Parameters of the absorbing layers, which are added outside the box.
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
-    Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use layers of ``elements`` elements
-    with smoothly increasing damping, which end at a Stacey boundary; they ignore the other keys. Discontinuous Galerkin
-    has no absorbing layers.
+    Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
+    ``elements`` elements with similar profiles, unsplit, with the trapezoidal rule. Discontinuous Galerkin has no
+    absorbing layers.
     """
 
     cells: Count = Field(
         default=10, description="Thickness of each layer in grid cells (finite_difference)."
     )
-    elements: Count | None = Field(
-        default=None,
-        description="Thickness of each layer in elements (spectral_element with absorption: layer); null: about 12 "
-        "times the shortest wavelength.",
+    elements: Count = Field(
+        default=3, description="Thickness of each layer in elements (spectral_element)."
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
@@ -66,10 +64,10 @@ class Boundaries(DescriptionModel):
     z_max: Face | None = Field(default=None, description="The upper face; null: same as top.")
     absorption: Absorption = Field(
         default="auto",
-        description="Type of absorbing boundaries. layer: absorbing layers around the box (finite_difference: C-PML; "
-        "spectral_element: damping layers); stacey: a condition at the face (spectral_element, and the flux of "
-        "discontinuous_galerkin), which reflects part of the waves; lithowave check estimates the error; "
-        "auto: layer with finite_difference, else stacey.",
+        description="Type of absorbing boundaries. layer: absorbing layers around the box (finite_difference and "
+        "spectral_element: perfectly matched layers); stacey: a condition at the face (spectral_element, and the flux "
+        "of discontinuous_galerkin), which reflects part of the waves; lithowave check estimates the error; "
+        "auto: layer with finite_difference and spectral_element, stacey with discontinuous_galerkin.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="Parameters of the absorbing layers."

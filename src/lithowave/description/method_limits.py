@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 _ELEMENT_METHODS = ("spectral_element", "discontinuous_galerkin")
-_LAYER_KEYS_OF_FINITE_DIFFERENCE = ("cells", "reflection", "kappa", "frequency")
+_LAYER_KEYS = ("reflection", "kappa", "frequency")
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,16 @@ def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
     absorption = simulation.boundaries.resolved_absorption(method)
+    if simulation.solver.mesh is not None:
+        absorption = "stacey"
     used = {
-        ("finite_difference", "layer"): _LAYER_KEYS_OF_FINITE_DIFFERENCE,
-        ("spectral_element", "layer"): ("elements",),
+        ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
+        ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),
     }.get((method, absorption), ())
     fields = type(layer).model_fields
     changed = [key for key in fields if key not in used and getattr(layer, key) != fields[key].default]
     if not changed:
         return
-    hint = "; it counts with absorption: layer" if "elements" in changed and method == "spectral_element" else ""
+    hint = "; it counts with absorption: layer" if absorption == "stacey" and method == "spectral_element" else ""
     keys = ", ".join(f"boundaries.layer.{key}" for key in changed)
     yield f"{keys}: without effect with {method}{hint}."

@@ -37,9 +37,9 @@ boundaries:                              # each: free | absorbing | rigid
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
   absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements; reflects)
-  layer:                                 # absorbing layers: C-PML with finite_difference
+  layer:                                 # absorbing layers: perfectly matched
     cells: 10                            # thickness in grid cells
-    # elements: null                     # thickness in elements (spectral_element with absorption: layer); null: auto
+    # elements: 3                        # thickness in elements (spectral_element)
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency

@@ -33,7 +33,8 @@ def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a spectral-element plan about Stacey's condition (collective call)."""
     if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
-    condition = "boundaries.absorption: stacey (the default with spectral_element)"
+    default = " (the default for an imported mesh)" if simulation.boundaries.absorption == "auto" else ""
+    condition = f"boundaries.absorption: stacey{default}"
     remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
     return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
 

@@ -1,8 +1,9 @@
-"""Damping on a plan's absorbing faces and in the layer around its domain."""
+"""Damping on a plan's absorbing faces, and the points of its absorbing layer."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,13 @@ from lithowave.solvers.spectral_element.faces import (
     absorbing_matrices,
     impedances,
     isotropic_impedances,
-    joined,
 )
-from lithowave.solvers.spectral_element.geometry import gll_positions
 
 PART = 10_000
-POWER = 2  # damping increases with this power of the depth in the layer
-# Residual amplitude of a wave of the fastest speed that crosses the layer and returns; slower waves retain less.
-# Stronger damping would reflect waves that are longer than the layer; the condition at its end absorbs most of the
-# rest.
-ROUND_TRIP = 0.1
 
 
 def make_damping(plan: Any) -> Damping:
-    """Return G = dt / 2 M^-1 C at the points of absorbing faces and of the absorbing layer."""
+    """Return G = dt / 2 M^-1 C at the points of absorbing faces; a layer has none, but ends at points at rest."""
 
     def impedance(elements: np.ndarray, places: np.ndarray, normal: np.ndarray) -> np.ndarray:
         stiffness, rho = plan.materials.at(elements, places)
@@ -34,36 +28,58 @@ def make_damping(plan: Any) -> Damping:
         vp, vs = np.sqrt(stiffness[..., 0, 0] / rho), np.sqrt(stiffness[..., 5, 5] / rho)
         return isotropic_impedances(vp, vs, rho, normal)
 
+    if plan.layer is not None:
+        return Damping(np.zeros(0, np.int64), np.zeros((0, 6)))
     sides = absorbing_matrices(plan.mesh, plan.numbers, plan.faces["absorbing"], impedance)
+    sides = _of_all_ranks(sides, plan)
     half = 0.5 * plan.schedule.time_step
-    sides = _of_all_ranks(sides, plan, np.add)
-    sides = Damping(sides.point, half * sides.matrix / plan.element_statistics.mass[sides.point, None])
-    return sides if plan.layer is None else joined(sides, _of_all_ranks(layer_damping(plan), plan, np.maximum))
+    return Damping(sides.point, half * sides.matrix / plan.element_statistics.mass[sides.point, None])
 
 
-def _of_all_ranks(damping: Damping, plan: Any, how: Any) -> Damping:
+def _of_all_ranks(damping: Damping, plan: Any) -> Damping:
     """Add the contributions of other ranks at shared points: a face may belong only to another rank."""
     if plan.ranks.size == 1:
         return damping
     full = np.zeros((plan.total_points, damping.matrix.shape[1]))
     full[damping.point] = damping.matrix
-    plan.border.combine(full, plan.ranks, how)
+    plan.border.combine(full, plan.ranks)
     point = np.union1d(damping.point, plan.border.points[full[plan.border.points].any(axis=1)])
     return Damping(point, full[point])
 
 
-def layer_damping(plan: Any) -> Damping:
-    r"""Return G = dt s / 2 with s = s_1 d^2, d the depth of a point in the layer as a fraction of its thickness L.
+@dataclass(frozen=True)
+class LayerPoints:
+    """Points of an absorbing layer with the same number of filters: those of the active axes, and the friction.
 
-    The amplitude of a wave of speed c that crosses the layer and returns is reduced by exp(-int s / c), so
-    s_1 = 3 c ln(1/R) / L.
+    point : indices. filters : (points, filters, 3), b, a, c.
     """
-    speed = float(plan.materials.fastest.max())
-    strength = np.zeros(plan.total_points)
-    for first in range(0, plan.element_count, PART):
-        some = slice(first, first + PART)
-        depth, thickness = plan.layer.depth(gll_positions(plan.mesh.element_nodes(some), plan.degree))
-        strength[plan.numbers[some]] = (POWER + 1) * speed * math.log(1 / ROUND_TRIP) / thickness * depth**POWER
-    point = np.flatnonzero(strength)
-    scale = 0.5 * plan.schedule.time_step * strength[point]
-    return Damping(point, scale[:, None] * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
+
+    point: np.ndarray
+    filters: np.ndarray
+
+
+def layer_points(plan: Any) -> list[LayerPoints]:
+    """Return the points of the layer with one, two and three active axes (collective call)."""
+    if plan.layer is None:
+        return []
+    filters = np.zeros((plan.total_points, 4, 3))
+    for some in _layer_elements(plan):
+        numbers = plan.numbers[some]
+        filters[numbers, :3] = plan.stretching.filters(some)
+        filters[numbers, 3] = plan.stretching.friction(some)
+    # The elements of a shared point that are in the layer may all belong to another rank.
+    plan.border.combine(filters.reshape(len(filters), -1), plan.ranks, np.maximum)
+    active = filters[:, :3, 2] > 0
+    count, found = active.sum(axis=1), []
+    for axes in (1, 2, 3):
+        point = np.flatnonzero(count == axes)
+        own = filters[point]
+        chosen = own[:, :3][active[point]].reshape(len(point), axes, 3)
+        found.append(LayerPoints(point, np.concatenate([chosen, own[:, 3:]], axis=1)))
+    return found
+
+
+def _layer_elements(plan: Any) -> Iterator[np.ndarray]:
+    members = np.flatnonzero(plan.layer_masks)
+    for first in range(0, len(members), PART):
+        yield members[first : first + PART]

@@ -5,6 +5,12 @@ momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a
 last point of both belongs to no element and serves the padding of blocks. points : indices of points (see
 `element_layout.py`). shared : index of the first point that belongs to only one element, whose kernel also updates its
 displacement; the points before it belong to several.
+
+In an absorbing layer with n active axes, memory (9 n per point of each element) holds the variables of the filters: for
+each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes. filters (3 n
+per point) : b, a, c of each axis. first_axis : axis that
+becomes the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after
+the filters less p.
 """
 
 from __future__ import annotations
@@ -12,9 +18,11 @@ from __future__ import annotations
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "update_displacement": ("displacement", "momentum", "count"),
     "add_forces": (
-        "displacement", "momentum", "points", "moduli", "geometry", "first_block", "shared", "order", "begin",
+        "displacement", "momentum", "points", "moduli", "geometry", "memory", "filters", "first_axis",
+        "first_block", "shared", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
+    "unstretch": ("momentum", "stretched", "memory", "point", "filters"),
     "save_momenta": ("momentum", "point", "kept"),
     "pack": ("momentum", "point", "outgoing"),
     "unpack": ("momentum", "kept", "point", "begin", "entry", "incoming"),

@@ -7,7 +7,8 @@ and weights w, an element adds to the momenta of its points
     -\sum_d \sum_q w_q\, \partial_d N_a(q)\, F^d(q), \qquad
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
-(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). All arrays have `LANES` elements as
+(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). In an absorbing layer, derivatives and
+stresses pass through the filters of `absorbing_layer`. All arrays have `LANES` elements as
 their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside `block` they are
 flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
@@ -25,6 +26,7 @@ from numba import prange
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
@@ -46,6 +48,25 @@ def dot(c, f, at, step):
 def dots(c, f, at, field, step):
     """Return the same for three fields at a distance of `field` entries."""
     return dot(c, f, at, step), dot(c, f, at + field, step), dot(c, f, at + field + field, step)
+
+
+@row
+def unstretched(x, y, z, memory, at, filters, filter_at, step):
+    """Return three derivatives divided by the stretching of their axis; update their memory variables."""
+    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    p, q, r = memory[at], memory[at + step], memory[at + step + step]
+    x, y, z = (x - p) / b, (y - q) / b, (z - r) / b
+    memory[at], memory[at + step], memory[at + step + step] = c * x + a * p, c * y + a * q, c * z + a * r
+    return x, y, z
+
+
+@row
+def stretched(x, y, z, memory, at, filters, filter_at, step):
+    """Return three stresses times the stretching of an axis; update their memory variables."""
+    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    p, q, r = memory[at], memory[at + step], memory[at + step + step]
+    memory[at], memory[at + step], memory[at + step + step] = c * x + a * p, c * y + a * q, c * z + a * r
+    return b * x + p, b * y + q, b * z + r
 
 
 @row
@@ -79,14 +100,16 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
 
 
 @lru_cache
-def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, precision: str) -> Callable[..., None]:
+def make_add_forces(
+    degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, precision: str
+) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
-    varying : True for moduli at each point, False for one set per element.
+    varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
-    own_row = row_of(degree, shape, anisotropic, varying, precision)
+    own_row = row_of(degree, shape, anisotropic, varying, axes, precision)
     powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
@@ -99,11 +122,13 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
     moduli_count = U(21 if anisotropic else 2)
     ONE, N, W, P = U(1), U(n), U(LANES), U(n**3 * LANES)
     SPREAD = P if varying else W
+    MEMORY, FILTER = U(FILTERS * axes) * P, U(3 * axes) * P
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
     @own_row
     def forces_at(
-        u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value
+        u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
+        memory, memory_first, filters, filters_first,
     ):  # fmt: skip
         """Compute F^d at a point of all lanes: d, then component, are the slow indices of f."""
         for w in range(W):
@@ -117,22 +142,37 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
             ui, vi, wi = dots(i_row, u, line_i + w, P, W)
             uj, vj, wj = dots(j_row, u, line_j + w, P, STEP_J)
             uk, vk, wk = dots(k_row, u, line_k + w, P, STEP_K)
-            xx, xy, xz, yy, yz, zz = stress(
-                ui * a0 + uj * b0 + uk * c0, ui * a1 + uj * b1 + uk * c1, ui * a2 + uj * b2 + uk * c2,
-                vi * a0 + vj * b0 + vk * c0, vi * a1 + vj * b1 + vk * c1, vi * a2 + vj * b2 + vk * c2,
-                wi * a0 + wj * b0 + wk * c0, wi * a1 + wj * b1 + wk * c1, wi * a2 + wj * b2 + wk * c2,
-                scale, moduli, first + w,
-            )  # fmt: skip
+            xx, xy, xz = ui * a0 + uj * b0 + uk * c0, ui * a1 + uj * b1 + uk * c1, ui * a2 + uj * b2 + uk * c2
+            yx, yy, yz = vi * a0 + vj * b0 + vk * c0, vi * a1 + vj * b1 + vk * c1, vi * a2 + vj * b2 + vk * c2
+            zx, zy, zz = wi * a0 + wj * b0 + wk * c0, wi * a1 + wj * b1 + wk * c1, wi * a2 + wj * b2 + wk * c2
             o = line_i + i * W + w
+            m, s = memory_first + o, filters_first + o
+            if axes > 0:
+                xx, yx, zx = unstretched(xx, yx, zx, memory, m, filters, s, P)
+            if axes > 1:
+                xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(9) * P, filters, s + U(3) * P, P)
+            if axes > 2:
+                xz, yz, zz = unstretched(xz, yz, zz, memory, m + U(18) * P, filters, s + U(6) * P, P)
+            xx, xy, xz, yy, yz, zz = stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, first + w)
+            yx, zx, zy = xy, xz, yz
+            if axes > 0:
+                xy, yy, zy = stretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
+                xz, yz, zz = stretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
+            if axes > 1:
+                xx, yx, zx = stretched(xx, yx, zx, memory, m + U(12) * P, filters, s + U(3) * P, P)
+                xz, yz, zz = stretched(xz, yz, zz, memory, m + U(15) * P, filters, s + U(3) * P, P)
+            if axes > 2:
+                xx, yx, zx = stretched(xx, yx, zx, memory, m + U(21) * P, filters, s + U(6) * P, P)
+                xy, yy, zy = stretched(xy, yy, zy, memory, m + U(24) * P, filters, s + U(6) * P, P)
             f[o] = xx * a0 + xy * a1 + xz * a2
-            f[P + o] = xy * a0 + yy * a1 + yz * a2
-            f[U(2) * P + o] = xz * a0 + yz * a1 + zz * a2
+            f[P + o] = yx * a0 + yy * a1 + yz * a2
+            f[U(2) * P + o] = zx * a0 + zy * a1 + zz * a2
             f[U(3) * P + o] = xx * b0 + xy * b1 + xz * b2
-            f[U(4) * P + o] = xy * b0 + yy * b1 + yz * b2
-            f[U(5) * P + o] = xz * b0 + yz * b1 + zz * b2
+            f[U(4) * P + o] = yx * b0 + yy * b1 + yz * b2
+            f[U(5) * P + o] = zx * b0 + zy * b1 + zz * b2
             f[U(6) * P + o] = xx * c0 + xy * c1 + xz * c2
-            f[U(7) * P + o] = xy * c0 + yy * c1 + yz * c2
-            f[U(8) * P + o] = xz * c0 + yz * c1 + zz * c2
+            f[U(7) * P + o] = yx * c0 + yy * c1 + yz * c2
+            f[U(8) * P + o] = zx * c0 + zy * c1 + zz * c2
 
     @own_row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
@@ -158,23 +198,32 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
             displacement[point, 2] += scale * momentum[point, 2]
 
     @own_row
-    def gather(first, points, displacement, momentum, u):
+    def gather(first, points, displacement, momentum, u, axis):
         """Load displacements of the points of a block; update those inside elements, which no other element shares."""
         for k in range(ONE, N - ONE):
             for j in range(ONE, N - ONE):
                 for i in range(ONE, N - ONE):
                     bring_up_to_date(first + k * STEP_K + j * STEP_J + i * W, points, displacement, momentum)
-        for q in range(P):
-            point = points[first + q]
-            u[q] = displacement[point, 0]
-            u[P + q] = displacement[point, 1]
-            u[U(2) * P + q] = displacement[point, 2]
+        if axes == 0:
+            for q in range(P):
+                point = points[first + q]
+                u[q] = displacement[point, 0]
+                u[P + q] = displacement[point, 1]
+                u[U(2) * P + q] = displacement[point, 2]
+        else:
+            y, z = (axis + U(1)) % U(3), (axis + U(2)) % U(3)
+            for q in range(P):
+                point = points[first + q]
+                u[q] = displacement[point, axis]
+                u[P + q] = displacement[point, y]
+                u[U(2) * P + q] = displacement[point, z]
 
     @own_row
     def block(
-        first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line
+        first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line,
+        memory, memory_first, filters, filters_first, axis,
     ):  # fmt: skip
-        gather(first, points, displacement, momentum, u)
+        gather(first, points, displacement, momentum, u, axis)
         for k in range(N):
             for j in range(N):
                 kj = k * N + j
@@ -186,6 +235,7 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
                         u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
                         weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
                         at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
+                        memory, memory_first, filters, filters_first,
                     )  # fmt: skip
         for k in range(N):
             for j in range(N):
@@ -196,18 +246,24 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
                     )  # fmt: skip
         for q in range(P):
             point = points[first + q]
-            momentum[point, 0] += a[q]
-            momentum[point, 1] += a[P + q]
-            momentum[point, 2] += a[U(2) * P + q]
+            if axes == 0:
+                momentum[point, 0] += a[q]
+                momentum[point, 1] += a[P + q]
+                momentum[point, 2] += a[U(2) * P + q]
+            else:
+                momentum[point, axis] += a[q]
+                momentum[point, (axis + U(1)) % U(3)] += a[P + q]
+                momentum[point, (axis + U(2)) % U(3)] += a[U(2) * P + q]
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def add_forces(
-        displacement, momentum, points, moduli, geometry, first_block, order, begin,
-        u_room, f_room, a_room, line_room,
+        displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, order,
+        begin, u_room, f_room, a_room, line_room,
     ):  # fmt: skip
         moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
         flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
-        tasks = u_room.shape[0]
+        flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
+        tasks, axis = u_room.shape[0], U(first_axis)
         for color in range(begin.size - 1):
             start, count = begin[color], begin[color + 1] - begin[color]
             for task in prange(tasks):
@@ -219,13 +275,20 @@ def make_add_forces(degree: int, shape: str, anisotropic: bool, varying: bool, p
                     block(
                         b * P, flat_points, displacement, momentum, flat_moduli, own * moduli_size,
                         flat_geometry, own * geometry_size, u, f, a, line,
+                        flat_memory, own * MEMORY, flat_filters, own * FILTER, axis,
                     )  # fmt: skip
                 restore_rounding(before)
 
-    def add(displacement, momentum, points, moduli, geometry, first_block, shared, order, begin):
+    def add(
+        displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, shared,
+        order, begin,
+    ):  # fmt: skip
         """See `arguments.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
-        add_forces(displacement, momentum, points, moduli, geometry, first_block, order, begin, *rooms)
+        add_forces(
+            displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, order,
+            begin, *rooms,
+        )  # fmt: skip
 
     return add
 
@@ -246,8 +309,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return (blocks, c, lanes), or (blocks, c, k, j, i, lanes) for moduli at every point; 0 without an element."""
         if moduli.ndim > 2:
-            parts = [arrangement.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
-            return np.stack(parts, axis=1)
+            return arrangement.of_components(moduli, slots, 0)
         packed = arrangement.of_elements(moduli, slots)
         blank = (np.append(slots, np.full(-len(slots) % LANES, -1)) < 0).reshape(-1, 1, LANES)
         return np.where(blank, 0, packed)
@@ -257,7 +319,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
-        return make_add_forces(degree, kind.map, kind.anisotropic, kind.varying, precision)
+        return make_add_forces(degree, kind.map, kind.anisotropic, kind.varying, kind.axes, precision)
 
     return {
         "arrangement": arrangement, "pack_moduli": pack_moduli, "pack_maps": pack_maps, "add_forces": add_forces

@@ -80,6 +80,29 @@ class ElementLayout:
         arranged[:, :, : self.elements * n * n] = held.transpose(0, 2, 1, 3, 4).reshape(blocks, n, -1)
         return arranged
 
+    def of_components(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+        """Arrange several values of each point (elements, c, k, j, i): (blocks, c, k, j, i, elements) on a CPU,
+        (blocks, k, c, lanes) on a GPU."""
+        parts = [self.of_points(values[:, c], slots, fill) for c in range(values.shape[1])]
+        return np.stack(parts, axis=self.component_axis)
+
+    @property
+    def component_axis(self) -> int:
+        """Axis of the components in `of_components`."""
+        return 2 if self.lanes else 1
+
+    def from_components(self, arranged: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return the values (elements, c, k, j, i) in the slots `places`: the inverse of `of_components`."""
+        n = self.points
+        values = np.moveaxis(arranged, self.component_axis, 0)
+        if self.lanes:  # (c, blocks, k, lanes)
+            values = values[..., : self.elements * n * n].reshape(*values.shape[:3], self.elements, n, n)
+            values = np.moveaxis(values, 3, 2)
+        else:
+            values = np.moveaxis(values, -1, 2)
+        values = values.reshape(len(values), -1, n, n, n)
+        return np.moveaxis(values[:, places], 0, 1)
+
     def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
 

@@ -4,12 +4,14 @@
 // The line stays in registers; derivatives along i and j are computed line by line in shared memory, where every thread
 // has one line of each direction (given by `lines`, so that the threads of a warp use different banks).
 // A thread issues all its reads of global memory before it waits.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
+// In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
 // and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
 #include "hopper.cuh"
 #include "laws.cuh"
+#include "layer.cuh"
 #include "map.cuh"
 #include "vectors.cuh"
 
@@ -50,7 +52,7 @@ __device__ __forceinline__ void add(Point* target, real x, real y, real z) {
 
 // Load displacements on the line of a thread, and update those of points that no other element has.
 __device__ __forceinline__ void gather(
-    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works,
+    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works, int first_axis,
     real (&line)[3][N])
 {
     if (!works) return;
@@ -69,12 +71,16 @@ __device__ __forceinline__ void gather(
         displacement[point[k]] = here[k];
     }
 #pragma unroll
-    for (int k = 0; k < N; k++) line[0][k] = here[k].x, line[1][k] = here[k].y, line[2][k] = here[k].z;
+    for (int k = 0; k < N; k++) {
+        if (AXES) rotate(here[k].x, here[k].y, here[k].z, first_axis);
+        line[0][k] = here[k].x, line[1][k] = here[k].y, line[2][k] = here[k].z;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
-    const unsigned short* lines, unsigned first_block, unsigned own_block, unsigned shared)
+    const unsigned short* lines, real* memory, const real* filters, int first_axis,
+    unsigned first_block, unsigned own_block, unsigned shared)
 {
     real* const maps = dynamic_shared<real>();
     real* const u = maps + ELEMENTS * MAP_SIZE;
@@ -100,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
     real line[3][N], sum[3][N];
-    gather(displacement, momentum, point, shared, works, line);
+    gather(displacement, momentum, point, shared, works, first_axis, line);
 #pragma unroll
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4) reinterpret_cast<Point*>(maps)[thread + n * THREADS] = terms[n];
@@ -143,8 +149,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #pragma unroll
                 for (int d = 0; d < 3; d++) gradient[3 * c + d] = x * m[d] + y * m[3 + d] + z * m[6 + d];
             }
+            const LayerPoint layer(memory, filters, (own * N + k), thread);
+            layer.unstretch(gradient);
             const Stress s = law.stress(k, gradient, weight * GLL.weight[k] * metric.inverse_jacobian);
-            const real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+            real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+            layer.stretch(row);
 #pragma unroll
             for (int c = 0; c < 3; c++) {
                 const real* const r = row[c];
@@ -173,6 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             real force[3];
 #pragma unroll
             for (int c = 0; c < 3; c++) force[c] = -(sum[c][k] + along_i[c * FIELD + at] + along_j[c * FIELD + at]);
+            if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
             add(momentum + index[k * THREADS + thread], force[0], force[1], force[2]);
         }
     }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.coloring import color_elements
+from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
@@ -18,25 +19,65 @@ class ElementKind:
     """Properties of elements for which a kernel is compiled.
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
-    moduli at every point, else one set per element.
+    moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
+    for y and 4 for z; 0 in the domain.
+
+    Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
 
     map: str
     anisotropic: bool
     varying: bool
+    layer: int = 0
+
+    @property
+    def axes(self) -> int:
+        """Number of active axes."""
+        return self.layer.bit_count()
+
+    @property
+    def first_axis(self) -> int:
+        """Axis that becomes the first by a cyclic rotation, after which the active axes precede the others."""
+        return FIRST_AXES[self.layer]
+
+    @property
+    def rotation(self) -> list[int]:
+        """Axes in the order of the kernels."""
+        return [(self.first_axis + step) % 3 for step in range(3)]
 
 
-def element_kinds(coefficients: np.ndarray, materials: ElementMaterials) -> tuple[list[ElementKind], np.ndarray]:
+FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by layer: none, x, y, xy, z, zx, yz, xyz
+# Of rotated coordinates, the positions in Voigt's order xx, yy, zz, yz, xz, xy.
+VOIGT_ROTATIONS = ((0, 1, 2, 3, 4, 5), (1, 2, 0, 4, 5, 3), (2, 0, 1, 5, 3, 4))
+UPPER_NUMBER = np.zeros((6, 6), np.int64)
+UPPER_NUMBER[np.triu_indices(6)] = np.arange(21)
+UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
+
+
+def element_kinds(
+    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray
+) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
-    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`.
+    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : active axes of each
+    element (see `ElementKind.layer`).
     """
-    affine = is_affine(coefficients)
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
-    code = 2 * affine.astype(np.int64) + materials.anisotropic[materials.number]
+    code = 4 * layers + 2 * is_affine(coefficients) + materials.anisotropic[materials.number]
     found, place = np.unique(code, return_inverse=True)
-    kinds = [ElementKind("affine" if one >= 2 else curved, bool(one % 2), materials.varying) for one in found]
+    kinds = [
+        ElementKind("affine" if one & 2 else curved, bool(one & 1), materials.varying, one >> 2)
+        for one in found.tolist()
+    ]  # fmt: skip
     return kinds, place
+
+
+def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
+    """Return moduli (elements, c, ...) in coordinates that begin with `axis`."""
+    if moduli.shape[1] == 2:
+        return moduli
+    order = np.array(VOIGT_ROTATIONS[axis])
+    return moduli[:, UPPER_NUMBER[np.ix_(order, order)][np.triu_indices(6)]]
 
 
 def is_affine(coefficients: np.ndarray) -> np.ndarray:
@@ -51,7 +92,9 @@ def is_affine(coefficients: np.ndarray) -> np.ndarray:
 class ElementGroup:
     """Blocks of elements of one kind, and their order of execution.
 
-    order : block indices by color; begin : offset of each color in `order`, and the end.
+    order : block indices by color; begin : offset of each color in `order`, and the end. members : elements; places :
+    their slots in the blocks of this group. memory, filters : arrays of an absorbing layer (`arguments`),
+    empty outside.
     """
 
     kind: ElementKind
@@ -60,11 +103,16 @@ class ElementGroup:
     begin: np.ndarray
     moduli: Any
     geometry: Any
+    memory: Any
+    filters: Any
+    members: np.ndarray
+    places: np.ndarray
 
     def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[Any, ...]:
         """Return the arguments of `add_forces`."""
         return (
-            displacement, momentum, points, self.moduli, self.geometry, self.first_block, shared, self.order, self.begin
+            displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
+            self.kind.first_axis, self.first_block, shared, self.order, self.begin,
         )  # fmt: skip
 
 
@@ -150,13 +198,58 @@ class ElementTables:
         maps = plan.coefficients[members]
         if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
+        if kind.layer:
+            maps, moduli = maps[:, kind.rotation], rotated_moduli(moduli, kind.first_axis)
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
         self._slots.append(slots.elements)
+        places = np.empty(len(members), np.int64)
+        places[own[own >= 0]] = np.flatnonzero(own >= 0)
         return ElementGroup(
             kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
             backend.upload(kernels.pack_moduli(moduli, own)),
             backend.upload(kernels.pack_maps(maps, own, kind)),
+            *self._layer_arrays(kind, members, own), members, places,
         )  # fmt: skip
+
+    def _layer_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any]:
+        """Return the memory variables and the filters of the elements of a group."""
+        plan, backend, arrangement = self.plan, self.backend, self.arrangement
+        if not kind.layer:
+            return backend.zeros(0), backend.zeros(0)
+        n, axis = plan.degree + 1, arrangement.component_axis
+        filters = plan.stretching.filters(members)[..., kind.rotation[: kind.axes], :]
+        values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
+        packed = backend.upload(arrangement.of_components(values, slots, 1.0))
+        shape = (*packed.shape[:axis], FILTERS * kind.axes, *packed.shape[axis + 1 :])
+        return backend.zeros(shape), packed
+
+    def _layer_groups(self, axes: int) -> list[ElementGroup]:
+        return [group for group in self.groups if group.kind.axes == axes]
+
+    def layer_elements(self, axes: int) -> np.ndarray:
+        """Return the global indices of the elements of a layer with this number of active axes."""
+        members = [group.members for group in self._layer_groups(axes)]
+        return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
+
+    def layer_memory(self, axes: int) -> np.ndarray:
+        """Return the memory variables of these elements, (elements, 9 axes n^3) [variable, k, j, i]."""
+        columns = FILTERS * axes * (self.plan.degree + 1) ** 3
+        parts = [
+            self.arrangement.from_components(self.backend.download(group.memory), group.places).reshape(-1, columns)
+            for group in self._layer_groups(axes)
+        ]  # fmt: skip
+        return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
+
+    def restore_layer_memory(self, axes: int, values: np.ndarray) -> None:
+        """Set the memory variables from those of `layer_memory`."""
+        n, first = self.plan.degree + 1, 0
+        for group in self._layer_groups(axes):
+            count = len(group.members)
+            own = values[first : first + count].reshape(count, FILTERS * axes, n, n, n)
+            slots = np.full(self.arrangement.elements * group.memory.shape[0], -1, np.int64)
+            slots[group.places] = np.arange(count)
+            self.backend.assign(group.memory, self.arrangement.of_components(own, slots, 0.0))
+            first += count
 
     def base(self, elements: np.ndarray) -> np.ndarray:
         """Return the index in `points`, flattened, of the first point of elements."""

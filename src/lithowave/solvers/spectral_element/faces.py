@@ -6,7 +6,6 @@ On an absorbing face the traction is that of a plane wave at normal incidence (C
 .. math:: \sigma \cdot n = -Z v, \qquad Z = \sqrt{\rho}\,\sqrt{\Gamma}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l,
 
 which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n.
-In an absorbing layer the motion is damped by rho s v, with s increasing smoothly outward.
 """
 
 from __future__ import annotations
@@ -110,12 +109,3 @@ def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, imp
     flat = np.concatenate(matrices)
     total = [np.bincount(place, flat[:, a, b], len(point)) for a, b in COMPONENTS]
     return Damping(point, np.stack(total, axis=1))
-
-
-def joined(a: Damping, b: Damping) -> Damping:
-    """Return the union of both: matrices of common points are added."""
-    point = np.union1d(a.point, b.point)
-    total = np.zeros((len(point), 6))
-    for part in (a, b):
-        total[np.searchsorted(point, part.point)] += part.matrix
-    return Damping(point, total)

@@ -37,7 +37,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         blocks = CURVED_BLOCKS.get(degree, blocks)
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "ANISOTROPIC": int(kind.anisotropic),
-        "VARYING": int(kind.varying),
+        "VARYING": int(kind.varying), "AXES": kind.axes,
         "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks, "PLANE_STRIDE": STRIDES[degree][0],
         "ELEMENT_STRIDE": STRIDES[degree][1],
@@ -51,9 +51,10 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for degree in BLOCKS:
             for shape in MAPS:
                 for anisotropic, varying in ((False, False), (False, True), (True, False)):
-                    for atomic in (True, False) if degree == 4 else (True,):
-                        own = defines(degree, precision, ElementKind(shape, anisotropic, varying), atomic)
-                        yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)
+                    for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
+                        for atomic in (True, False) if degree == 4 and not layer else (True,):
+                            own = defines(degree, precision, ElementKind(shape, anisotropic, varying, layer), atomic)
+                            yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)
 
 
 def line_table(degree: int) -> np.ndarray:
@@ -109,7 +110,7 @@ class ElementKernel:
             program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
-LISTED = ("damp", "save_momenta", "pack", "unpack")
+LISTED = ("damp", "unstretch", "save_momenta", "pack", "unpack")
 
 
 class HexahedralPointKernels(PointKernels):
@@ -123,7 +124,8 @@ class HexahedralPointKernels(PointKernels):
     def listed(self, kernel: str, *arguments: Any) -> None:
         """Launch one of the kernels `LISTED`: one thread per point in a list."""
         named = self.named(kernel, arguments)
-        self.points(kernel, named["point"].size, named | {"count": named["point"].size})
+        more = {"axes": named["memory"].shape[1]} if kernel == "unstretch" else {}
+        self.points(kernel, named["point"].size, named | {"count": named["point"].size} | more)
 
     def sample(self, *arguments: Any) -> None:
         """See `point_kernels.sample`; one warp per location."""
@@ -149,8 +151,8 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic moduli; 0
         without an element."""
         if moduli.ndim > 2:
-            parts = [own.of_points(moduli[:, c], slots, 0) for c in range(moduli.shape[1])]
-            return np.stack(parts, axis=-1 if len(parts) == 2 else 2)
+            packed = own.of_components(moduli, slots, 0)
+            return np.ascontiguousarray(np.moveaxis(packed, 2, -1)) if packed.shape[2] == 2 else packed
         packed = own.of_elements(moduli, slots)
         empty = np.append(slots, np.full(-len(slots) % own.elements, -1)) < 0
         return np.where(empty[:, None], 0, packed)

@@ -61,6 +61,17 @@ class ElementMaterials:
             return np.sqrt((lam + 2 * mu) / rho)
         return self.fastest[self.number][:, None]
 
+    def fastest_in_elements(self) -> np.ndarray:
+        """Return the velocity of the fastest wave in each element, m/s."""
+        return np.broadcast_to(self.speed().max(axis=1), self.number.shape)
+
+    def slowest_in_elements(self) -> np.ndarray:
+        """Return the velocity of the slowest wave in each element, m/s."""
+        if self.values is None:
+            return self.slowest[self.number]
+        _, mu, rho = self.values.reshape(3, len(self.number), -1)
+        return np.sqrt(mu / rho).min(axis=1)
+
     def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
         if self.values is not None:

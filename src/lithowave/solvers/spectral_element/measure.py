@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
+from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
@@ -39,8 +41,20 @@ def synthetic_plan(
     none = np.zeros((0, 2), np.int64)
     kinds = {"absorbing": faces if absorbing else none, "rigid": none, "free": mesh.boundaries["z_max"]}
     materials = synthetic_materials(mesh.element_count, degree, kind, precision)
-    model = MeshedModel(mesh, materials, kinds, None, SIZE)
+    model = MeshedModel(mesh, materials, kinds, synthetic_layer(counts, kind), SIZE)
     return make_plan(model, degree, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision, deterministic)
+
+
+def synthetic_layer(counts: tuple[int, int, int], kind: ElementKind) -> AbsorbingLayer | None:
+    """Return an absorbing layer in which all elements of the box are, along the active axes of the kind."""
+    if not kind.layer:
+        return None
+    thickness = dict.fromkeys(FACES, 0.0)
+    ends = [(-2 * SIZE, -SIZE), (-2 * SIZE, -SIZE), (-SIZE * (counts[2] + 2), -SIZE * (counts[2] + 1))]
+    for axis in range(3):
+        if kind.layer >> axis & 1:
+            thickness[f"{'xyz'[axis]}_max"] = SIZE * (counts[axis] + 2)
+    return AbsorbingLayer(tuple(ends), thickness, counts[0], frequency=VS / SIZE)
 
 
 def deformed(mesh: Any, shape: str) -> Any:
@@ -88,18 +102,27 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 
     Elements, damped points and receivers are scaled separately: a small box has more of its points on its sides.
     """
-    kinds, place = plan.kinds
-    members = np.bincount(place, minlength=len(kinds)).tolist()
+    members = _members_by_kernel(plan)
     per_step = 0.0
-    for kind, count in zip(kinds, members, strict=True):
+    for kind, count in members.items():
         solver = sample_solver(plan, backend, kind, count, absorbing=False)
         per_step += typical_time(Steps(solver), backend) * count / solver.plan.element_count
-    usual = kinds[members.index(max(members))]
-    solver = sample_solver(plan, backend, usual, max(members), absorbing=True)
+    usual = max(members, key=lambda kind: (kind.layer == 0, members[kind]))
+    solver = sample_solver(plan, backend, usual, members[usual], absorbing=True)
     per_step += record_time(solver, receiver_count)
     if plan.damped_point_count:
         per_step += typical_time(solver.absorb, backend) * plan.damped_point_count / solver.plan.damped_point_count
     return plan.schedule.steps * per_step
+
+
+def _members_by_kernel(plan: SpectralElementPlan) -> dict[ElementKind, int]:
+    """Return the number of elements by kind; those in a layer with the same number of active axes are one kind."""
+    members: dict[ElementKind, int] = {}
+    kinds, place = plan.kinds
+    for kind, count in zip(kinds, np.bincount(place, minlength=len(kinds)).tolist(), strict=True):
+        same = replace(kind, layer=(1 << kind.axes) - 1)
+        members[same] = members.get(same, 0) + count
+    return members
 
 
 def sample_solver(

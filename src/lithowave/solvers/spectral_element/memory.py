@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.elements import memory as elements
+from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
 
@@ -20,12 +21,41 @@ def field_bytes(plan: Any) -> int:
     """Return the bytes of u, p, p before at damped points, and the saved and sent momenta of points shared by ranks."""
     shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
     values = 2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count + 3 * shared + 6 * sent
-    return plan.value_bytes * values + 8 * (3 * shared + 2 * sent)
+    return plan.value_bytes * values + 8 * (3 * shared + 2 * sent) + layer_point_bytes(plan)
+
+
+def layer_point_bytes(plan: Any) -> int:
+    """Return the bytes of p S - p, memory variables and filters of the points of a layer, and of their indices."""
+    counts = layer_point_counts(plan)
+    return sum(count * (8 + plan.value_bytes * (3 + 6 * (axes + 1))) for axes, count in enumerate(counts, 1))
+
+
+def layer_point_counts(plan: Any) -> list[int]:
+    """Return the number of points of the layer with one, two and three active axes."""
+    return [len(points.point) for points in plan.layer_points]
+
+
+def layer_bytes(plan: Any) -> int:
+    """Return the bytes of the memory variables and filters of a layer, of its elements and its points."""
+    variables = (FILTERS + 3) * plan.value_bytes * (plan.degree + 1) ** 3
+    elements = sum(count * kind.axes * variables for kind, count in members(plan) if kind.layer)
+    return elements + layer_point_bytes(plan)
+
+
+def layer_state_bytes(plan: Any) -> int:
+    """Return the bytes of the memory variables of the layer in a checkpoint, with their keys."""
+    points = sum(
+        count * (KEY + plan.value_bytes * (3 + 3 * (axes + 1)))
+        for axes, count in enumerate(layer_point_counts(plan), 1)
+    )
+    variables = FILTERS * plan.value_bytes * (plan.degree + 1) ** 3
+    return points + sum(count * (KEY + kind.axes * variables) for kind, count in members(plan) if kind.layer)
 
 
 def state_bytes(plan: Any) -> int:
-    """Return the bytes of u and p of points, and p before of damped points, with their keys."""
-    return (KEY + 6 * plan.value_bytes) * plan.total_points + (KEY + 3 * plan.value_bytes) * plan.damped_point_count
+    """Return the bytes of u and p of points, and p before of damped points, and of the layer, with their keys."""
+    motion = (KEY + 6 * plan.value_bytes) * plan.total_points
+    return motion + (KEY + 3 * plan.value_bytes) * plan.damped_point_count + layer_state_bytes(plan)
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
@@ -56,10 +86,11 @@ def members(plan: Any) -> Iterator[tuple[Any, int]]:
 
 
 def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
-    """Return the bytes of the point indices, moduli and mapping of one element."""
+    """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element."""
     points = (degree + 1) ** 3
     moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
-    return 4 * points + value_bytes * (moduli + MAP_VALUES["cpu"][kind.map])
+    layer = (FILTERS + 3) * kind.axes * points
+    return 4 * points + value_bytes * (moduli + layer + MAP_VALUES["cpu"][kind.map])
 
 
 def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
@@ -67,17 +98,17 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
     order, points = 8, 4 * layout.block_size
     moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
     maps = MAP_VALUES[device][kind.map] * layout.elements
-    return order + points + plan.value_bytes * (maps + moduli)
+    layer = (FILTERS + 3) * kind.axes * layout.block_size
+    return order + points + plan.value_bytes * (maps + moduli + layer)
 
 
 def damped_point_count(plan: Any) -> int:
-    """Return the number of points of absorbing faces and of elements in the absorbing layer."""
+    """Return the number of points of absorbing faces, at which a layer does not damp."""
+    if plan.layer is not None:
+        return 0
     damped = np.zeros(plan.total_points, bool)
     damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
     plan.border.combine(damped, plan.ranks, np.maximum)
-    if plan.layer is not None:
-        centres = plan.mesh.vertices[plan.mesh.elements].mean(axis=1)
-        damped[plan.numbers[plan.layer.depth(centres)[0] > 0]] = True
     return int(np.count_nonzero(damped))
 
 
@@ -88,7 +119,7 @@ def plan_bytes(plan: Any) -> int:
 
 
 def setup_bytes(plan: Any) -> int:
-    """Return the bytes of moduli and maps of the largest group, in double precision, while they are packed."""
+    """Return the bytes of moduli, maps and filters of the largest group, in double precision, while they are packed."""
     indices = 4 * (plan.degree + 1) ** 3
     largest = max(
         (lean_bytes(plan.degree, plan.value_bytes, kind) - indices) * count for kind, count in members(plan)

@@ -12,10 +12,11 @@ from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.partition import Rectangle, bisect_grid, face_neighbors, partition_graph
 
 if TYPE_CHECKING:
-    from lithowave.solvers.spectral_element.meshing import AbsorbingLayer
+    from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 
 # Time of the damping of a point over that of an element of degree 4, in single precision on one CPU core.
 DAMPED_POINT = 1 / 600
+LAYER_WORK = 1.5  # additional time of an element in an absorbing layer, per active axis
 
 
 def column_windows(
@@ -23,17 +24,18 @@ def column_windows(
 ) -> list[Rectangle]:
     """Return a rectangle of columns for each part, with balanced work.
 
-    All columns have the same number of elements, but columns on absorbing sides, and in the layer there, also damp
-    points. absorbing : True for each of the faces x_min, x_max, ... that absorbs.
+    All columns have the same number of elements, but columns on absorbing sides also damp points, and those in a layer
+    have memory variables. absorbing : True for each of the faces x_min, x_max, ... that absorbs.
     """
     sides = []
     for axis, (low, high), lines in zip("xy", layer.domain, (box.x, box.y), strict=False):
         centres = (lines[1:] + lines[:-1]) / 2
-        extra = np.where((centres < low) | (centres > high), degree**3 * DAMPED_POINT, 0.0)
-        extra[0] += degree**2 * DAMPED_POINT * absorbing[f"{axis}_min"]
-        extra[-1] += degree**2 * DAMPED_POINT * absorbing[f"{axis}_max"]
+        extra = np.where((centres < low) | (centres > high), LAYER_WORK, 0.0)
+        if not layer.used:
+            extra[0] += degree**2 * DAMPED_POINT * absorbing[f"{axis}_min"]
+            extra[-1] += degree**2 * DAMPED_POINT * absorbing[f"{axis}_max"]
         sides.append(extra.reshape(-1, box.unit).mean(axis=1))
-    return bisect_grid(1.0 + np.maximum(sides[0][:, None], sides[1]), parts)
+    return bisect_grid(1.0 + sides[0][:, None] + sides[1], parts)
 
 
 def element_parts(mesh: HexahedralMesh, absorbing: np.ndarray, parts: int, degree: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lithowave.mesh.numbering import EDGES
 from lithowave.mesh.quality_report import described, element_measures
+from lithowave.solvers.spectral_element import memory
 
 PART = 20_000
 LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the largest value is the worst
@@ -20,14 +21,17 @@ LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the l
 class GlobalMeshStatistics:
     """Statistics of all ranks together.
 
-    elements, points : global numbers, each counted once. kinds : number of elements of each kind, by name. faces :
-    number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices. worst_place
-    : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time step.
-    fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and location.
+    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an absorbing
+    layer, and the memory of its variables and filters. kinds : number of the other elements of each kind, by name.
+    faces : number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices.
+    worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time
+    step. fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place.
     memory_bytes.
     """
 
     elements: int
+    layer_elements: int
+    layer_bytes: int
     points: int
     kinds: dict[str, int]
     faces: dict[str, int]
@@ -52,8 +56,9 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     coarse = _lowest(part["coarse"] for part in parts)
     quality, worst_place = _joined([part["quality"] for part in parts])
     return GlobalMeshStatistics(
-        sum(part["elements"] for part in parts), sum(part["points"] for part in parts),
-        {key[-1]: kinds[key] for key in sorted(kinds)},
+        sum(part["elements"] for part in parts), sum(part["layer_elements"] for part in parts),
+        sum(part["layer_bytes"] for part in parts), sum(part["points"] for part in parts),
+        {key[-1]: kinds[key] for key in sorted(kinds) if not key[0]},
         {kind: sum(part["faces"][kind] for part in parts) for kind in plan.faces}, quality, worst_place,
         limiting[2], limiting[3], coarse[0], coarse[2], coarse[3], sum(part["memory_bytes"] for part in parts),
     )  # fmt: skip
@@ -84,9 +89,11 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     speed = float(plan.materials.speed()[worst].max())
     return {
         "elements": plan.element_count,
+        "layer_elements": int(np.count_nonzero(plan.layer_masks)),
+        "layer_bytes": memory.layer_bytes(plan),
         "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
         "kinds": {
-            (kind.map == "affine", kind.anisotropic, kind_name(kind)): count
+            (kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)): count
             for kind, count in zip(kinds, counts, strict=True)
         },
         "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
@@ -103,13 +110,14 @@ def kind_name(kind: Any) -> str:
 
 
 def _coarsest(plan: Any) -> tuple[float, int, float, str]:
-    """Return the minimum points per wavelength at 1 Hz, the element's index, its vs, m/s, and its location."""
+    """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, vs (m/s) and location."""
     points = np.empty(plan.element_count)
     for first in range(0, plan.element_count, PART):
         some = slice(first, first + PART)
         nodes = plan.mesh.element_nodes(some)[:, :8]
         size = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1).max(axis=1)
         points[some] = plan.degree * plan.slowest(some) / size
+    points[plan.layer_masks > 0] = np.inf
     where = lowest_element(points, plan.mesh.numbers_in_whole)
     vs = float(plan.slowest(slice(where, where + 1))[0])
     return float(points[where]), int(plan.mesh.numbers_in_whole[where]), vs, plan.place_of(where)

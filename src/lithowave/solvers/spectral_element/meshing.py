@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.description.domain import FACES
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
+from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -22,6 +22,7 @@ from lithowave.solvers.elements.element_description import (
     raised_to,
     with_layer_indices,
 )
+from lithowave.solvers.spectral_element.absorbing_layer import SIDES, AbsorbingLayer
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -30,29 +31,6 @@ from lithowave.solvers.spectral_element.source_refinement import refined_at_sour
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
     from lithowave.mesh.partition import Rectangle
-
-GROWTH = 1.15  # growth of the elements of an absorbing layer, from one to the next outwards
-LAYER_WAVELENGTHS, FEWEST_IN_LAYER = 12.0, 4  # thickness of a layer in shortest wavelengths; elements
-
-
-@dataclass(frozen=True)
-class AbsorbingLayer:
-    """Additional elements around the domain: thickness beyond each face, m (0: none), as x_min, x_max, y_min, ..."""
-
-    domain: tuple[tuple[float, float], ...]
-    thickness: dict[str, float]
-
-    def depth(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the depth of positions (..., 3) in the layer as a fraction of its thickness, the maximum over the
-        axes, and the minimum thickness, m."""
-        found = np.zeros(positions.shape[:-1])
-        for axis, (low, high) in enumerate(self.domain):
-            for side, beyond in (("min", low - positions[..., axis]), ("max", positions[..., axis] - high)):
-                thickness = self.thickness[f"{'xyz'[axis]}_{side}"]
-                if thickness:
-                    found = np.maximum(found, beyond / thickness)
-        return np.clip(found, 0.0, 1.0), min((t for t in self.thickness.values() if t), default=0.0)
-
 
 @dataclass(frozen=True)
 class MeshedModel:
@@ -81,15 +59,15 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
     window = None
     if ranks.size > 1:
         window = windows(simulation, built, ranks.size)[ranks.rank]
-    mesh, layer = collective_call(ranks, lambda: built_mesh(simulation, built, window))
+    mesh = collective_call(ranks, lambda: built_mesh(simulation, built, window))
     materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
-    used = any(layer.thickness.values())
-    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer if used else None, built.element_size)
+    layer = built.layer if built.layer.used else None
+    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size)
 
 
 def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     """Read the file on the root and distribute the mesh."""
-    if simulation.boundaries.absorption == "layer":
+    if simulation.boundaries.absorption == "layer" and "absorbing" in simulation.boundaries.faces.values():
         raise InputError(
             "boundaries.absorption", "absorbing layers are not supported for an imported mesh",
             "allowed with solver.mesh: stacey", "set boundaries.absorption to stacey, or include the layer in the mesh",
@@ -143,17 +121,58 @@ class BuiltBox:
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
-    """Return the mesh plan of the domain with its absorbing layer."""
+    """Return the mesh plan of the domain with its absorbing layer.
+
+    A layer along x or y has a multiple of the columns that stay together: at least two of the widest elements below.
+    """
     domain = simulation.domain
     tops, edges = cell_layers(simulation)
-    layer = _layer(simulation, max(edges), edges[0])
-    x, y, z = (
-        (ends[0] - layer.thickness[f"{axis}_min"], ends[1] + layer.thickness[f"{axis}_max"])
-        for axis, ends in zip("xyz", (domain.x, domain.y, domain.z), strict=True)
-    )
-    interfaces = [z[1] if domain.surface is None else domain.surface.high, *tops[1:], z[0]]
-    plan = plan_box(x, y, interfaces, list(zip(edges, edges, strict=True)))
-    return BuiltBox(refined_at_sources(plan, simulation, tops, edges), tops, layer, edges[0])
+    interfaces = [domain.z[1] if domain.surface is None else domain.surface.high, *tops[1:], domain.z[0]]
+    even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
+    box = refined_at_sources(even, simulation, tops, edges)
+    requested = simulation.boundaries.resolved_absorption("spectral_element")
+    count = simulation.boundaries.layer.elements if requested == "layer" else 0
+    thickness = dict.fromkeys(FACES, 0.0)
+    for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
+        counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
+        lines = getattr(box, axis)
+        below, above = lines[0] - size * np.arange(counts[0], 0, -1), lines[-1] + size * np.arange(1, counts[1] + 1)
+        box = replace(box, **{axis: np.concatenate([below, lines, above])})
+        thickness |= {f"{axis}_{side}": float(size * many) for side, many in zip(SIDES, counts, strict=True)}
+    for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
+        if _absorbs(simulation, face) and count:
+            thickness[face] = count * size
+            box, tops = _with_slabs(box, tops, face, count, size)
+    layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
+    return BuiltBox(box, tops, layer, edges[0])
+
+
+def _absorbs(simulation: Simulation, face: str) -> bool:
+    return simulation.boundaries.face(face) == "absorbing"
+
+
+def _with_slabs(box: BoxPlan, tops: list[float], face: str, count: int, size: float) -> tuple[BoxPlan, list[float]]:
+    """Return the plan with a layer of `count` elements above or below, and the tops of all layers of cells, m."""
+    slabs = [[Slab("even", size)] * count]
+    if face == "z_min":
+        low = box.interfaces[-1]
+        return replace(box, interfaces=[*box.interfaces, low - count * size], slabs=box.slabs + slabs), [*tops, low]
+    high = box.interfaces[0] + count * size
+    return replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs), [high, *tops]
+
+
+def make_layer(
+    simulation: Simulation, domain: tuple[tuple[float, float], ...], thickness: dict[str, float]
+) -> AbsorbingLayer:
+    """Return the absorbing layer with the parameters of the simulation file."""
+    given = simulation.boundaries.layer
+    frequency = given.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
+    if not frequency and any(thickness.values()):
+        raise InputError(
+            "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
+            "set solver.max_frequency, from which the frequency of the layer follows",
+        )  # fmt: skip
+    return AbsorbingLayer(domain, thickness, given.elements, given.reflection, given.kappa, frequency)
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
@@ -162,83 +181,25 @@ def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectang
     return column_windows(built.plan, built.layer, absorbing, parts, simulation.solver.degree)
 
 
-def built_mesh(
-    simulation: Simulation, built: BuiltBox, window: Rectangle | None = None
-) -> tuple[HexahedralMesh, AbsorbingLayer]:
-    """Return the mesh, or its part in a window of columns, stretched to its layer and the topography."""
+def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
+    """Return the mesh, or its part in a window of columns, stretched to the topography."""
     domain = simulation.domain
-    mesh, layer = _stretched(built.plan.build(window).local(), built.layer, _layer_elements(simulation))
+    mesh = built.plan.build(window).local()
     if domain.surface is not None:
         # Elements of 27 nodes follow the topography to third order; straight ones have corners above the surface.
         mesh = curved(mesh, raised_to(domain.surface_height, *built.plan.interfaces[:2]))
-    return with_layer_indices(simulation, mesh, built.tops), layer
-
-
-def _stretched(mesh: HexahedralMesh, layer: AbsorbingLayer, count: int) -> tuple[HexahedralMesh, AbsorbingLayer]:
-    """Return a mesh of equal elements with the `count` elements of its layer growing outwards, and the layer.
-
-    Long waves need a thick layer, and short ones are damped before they reach the large elements.
-    """
-    thickness = dict(layer.thickness)
-    for name in (name for name, value in thickness.items() if value):
-        scale = thickness[name] / (math.log(GROWTH) * count)
-        thickness[name] = scale * math.expm1(math.log(GROWTH) * count)
-    vertices = np.column_stack([stretched(mesh.vertices[:, axis], axis, layer, count) for axis in range(3)])
-    return replace(mesh, vertices=vertices), AbsorbingLayer(layer.domain, thickness)
-
-
-def stretched(positions: np.ndarray, axis: int, layer: AbsorbingLayer, count: int) -> np.ndarray:
-    """Return positions along an axis, m, with those in a layer of `count` elements stretched outwards."""
-    moved = positions.copy()
-    for side, edge, sign in zip(("min", "max"), layer.domain[axis], (-1.0, 1.0), strict=True):
-        thickness = layer.thickness[f"{'xyz'[axis]}_{side}"]
-        if thickness:
-            scale = thickness / (math.log(GROWTH) * count)
-            beyond = sign * (moved - edge)
-            outside = beyond > 0.0
-            moved[outside] = edge + sign * scale * np.expm1(beyond[outside] / scale)
-    return moved
+    return with_layer_indices(simulation, mesh, built.tops)
 
 
 def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
     """Return the part, of the given number of parts, in whose columns each element of a generated mesh is."""
     built = built_box(simulation)
-    count = _layer_elements(simulation)
-    x, y = (
-        stretched(lines[:: built.plan.unit], axis, built.layer, count)
-        for axis, lines in enumerate((built.plan.x, built.plan.y))
-    )
+    x, y = (lines[:: built.plan.unit] for lines in (built.plan.x, built.plan.y))
     part = np.empty((len(y) - 1, len(x) - 1), np.int64)
     for number, window in enumerate(windows(simulation, built, parts)):
         part[window.first_y : window.end_y, window.first_x : window.end_x] = number
     centers = mesh.vertices[mesh.elements, :2].mean(axis=1)
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
-
-
-def _layer_elements(simulation: Simulation) -> int:
-    """Return the elements across the absorbing layer: from the simulation file, or for a constant thickness."""
-    solver, wanted = simulation.solver, simulation.boundaries.layer.elements
-    if wanted is not None:
-        return wanted
-    points = solver.points_per_wavelength or solver.recommended_points
-    if solver.spacing is not None and simulation.shortest_wavelength is not None:
-        points = solver.degree * simulation.shortest_wavelength / solver.spacing
-    first_elements = LAYER_WAVELENGTHS * points / solver.degree  # thickness over the size of the innermost element
-    rate = math.log(GROWTH)
-    return max(FEWEST_IN_LAYER, round(math.log1p(rate * first_elements) / rate))
-
-
-def _layer(simulation: Simulation, deep: float, shallow: float) -> AbsorbingLayer:
-    """Return the absorbing layer with its thickness beyond each face."""
-    boundaries, domain = simulation.boundaries, simulation.domain
-    count = _layer_elements(simulation) if boundaries.absorption == "layer" else 0
-    thickness = {
-        name: count * (deep if name == "z_min" else shallow) if kind == "absorbing" else 0.0
-        for name, kind in boundaries.faces.items()
-    }
-    if domain.surface is not None:
-        thickness["z_max"] = 0.0  # a layer above a topography is not supported
-    return AbsorbingLayer((domain.x, domain.y, domain.z), thickness)
 
 
 def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,15 +24,18 @@ from lithowave.solvers.elements.model_warnings import hexahedra_warnings
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element import memory
+from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer, LayerDamping, Stretching, layer_damping
+from lithowave.solvers.spectral_element.absorption import LayerPoints, layer_points
 from lithowave.solvers.spectral_element.element_statistics import (
     ElementStatistics,
     compute_element_statistics,
     map_coefficients,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
+from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
-from lithowave.solvers.spectral_element.meshing import AbsorbingLayer, MeshedModel, make_model, typical_size
+from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 PART = 20_000
+LARGEST_REFLECTION = 0.01  # of an absorbing layer at normal incidence, up to which there is no warning
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class SpectralElementPlan(ElementPlan):
     """Discretization parameters, fixed before any array of a device is allocated; each rank has its part.
 
     mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
-    `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None. ranks :
+    `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
+    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path.
@@ -61,6 +67,8 @@ class SpectralElementPlan(ElementPlan):
     materials: ElementMaterials
     faces: dict[str, np.ndarray]
     layer: AbsorbingLayer | None
+    layer_masks: np.ndarray
+    layer_damping: LayerDamping | None
     element_statistics: ElementStatistics
     schedule: Schedule
     ranks: Ranks = SINGLE_RANK
@@ -118,12 +126,22 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        return element_kinds(self.coefficients, self.materials)
+        return element_kinds(self.coefficients, self.materials, self.layer_masks)
 
     @property
     def damped_point_count(self) -> int:
-        """Points of absorbing faces and of the absorbing layer; the first access is collective."""
+        """Points of absorbing faces without a layer; the first access is collective."""
         return self._once("damped_point_count", lambda: memory.damped_point_count(self))
+
+    @property
+    def layer_points(self) -> list[LayerPoints]:
+        """See `absorption.layer_points`; the first access is collective."""
+        return self._once("layer_points", lambda: layer_points(self))
+
+    @cached_property
+    def stretching(self) -> Stretching:
+        """Filters of the absorbing layer."""
+        return Stretching(self.layer, self.layer_damping, self.mesh, self.degree, self.schedule.time_step)
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the slowest wave velocity in each of some elements, m/s."""
@@ -150,7 +168,8 @@ class SpectralElementPlan(ElementPlan):
         return {
             "method": "spectral_element",
             "degree": self.degree,
-            "element_count": whole.elements,
+            "element_count": whole.elements - whole.layer_elements,
+            "layer_element_count": whole.layer_elements,
             "element_kinds": whole.kinds,
             "element_size_m": [quality["shortest_edge"], quality["longest_edge"]],
             "mesh_quality": {name: quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
@@ -179,6 +198,7 @@ class SpectralElementPlan(ElementPlan):
         return [
             ("method", f"spectral element, degree {self.degree}"),
             ("mesh", f"{summary['element_count']:,} elements ({names}){self.origin_text()}"),
+            *self._layer_lines(),
             ("points", points),
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
@@ -193,15 +213,44 @@ class SpectralElementPlan(ElementPlan):
         perfect = found["jacobian_ratio"] > 1 - 1e-6 and found["skewness"] < 1e-6
         return f"{text} (all elements are boxes)" if perfect else f"{text}; worst in {worst}"
 
+    def _layer_lines(self) -> list[Line]:
+        """Return the line of `check` about the absorbing layer."""
+        if self.layer is None:
+            return []
+        whole, thickness = self.mesh_statistics, [self.layer.thickness[face] for face in self.layer.sides]
+        share = whole.layer_elements / max(1, whole.elements - whole.layer_elements)
+        text = f"{whole.layer_elements:,} additional elements ({share:.2g} times those of the domain)"
+        size = f"{whole.layer_bytes / 1e6:,.3g} MB of memory variables and filters"
+        return [("layers", f"{text}, {_range_text(thickness)} m thick, {size}")]
+
     def _absorption_text(self) -> str:
-        text = "damping layers" if self.layer else "the Stacey condition"
+        text = "perfectly matched layers" if self.layer else "the Stacey condition"
         return f"; absorbing by {text}" if self.mesh_statistics.faces["absorbing"] else ""
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
-        return [*stacey_warnings(self, simulation), *hexahedra_warnings(self, simulation), *near]
+        faces = stacey_warnings(self, simulation) + self._layer_warnings()
+        return [*faces, *hexahedra_warnings(self, simulation), *near]
+
+    def _layer_warnings(self) -> list[str]:
+        """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
+        if self.layer is None:
+            return []
+        growing = growing_wave_warnings(self.layer, self.layer_masks, self.materials, self.ranks)
+        found = self.layer_damping.reflection(self.layer)
+        face = max(found, key=lambda name: found[name])
+        limit = max(LARGEST_REFLECTION, 1.01 * self.layer.reflection)
+        if found[face] <= limit:
+            return growing
+        elements = math.ceil(self.layer.elements * math.log(limit) / math.log(found[face]))
+        return [
+            *growing,
+            f"boundaries.layer: the layer beyond {face} reflects {100 * found[face]:.2g}% of the fastest waves "
+            f"(vp = {self.layer_damping.speed[face]:g} m/s) at normal incidence, since the damping is limited by the "
+            f"slowest wave in small elements. Set boundaries.layer.elements: {elements} for {100 * limit:.2g}%."
+        ]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -211,9 +260,14 @@ class SpectralElementPlan(ElementPlan):
         if whole.faces["absorbing"]:
             causes.append(
                 "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
-                "layer, or move the sides"
+                f"{'stacey' if self.layer else 'layer'}, or move the sides"
             )
         return causes
+
+
+def _range_text(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.4g}" if high <= low * (1 + 1e-6) else f"{low:.4g} to {high:.4g}"
 
 
 def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
@@ -280,8 +334,16 @@ def make_plan(
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
     limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
+    masks, damping = np.zeros(mesh.element_count, np.int64), None
+    if model.layer is not None:
+        masks = model.layer.masks(mesh.vertices, mesh.elements)
+        damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
+        largest = ranks.largest(float(statistics.frequency2.max()))
+        statistics.frequency2[masks > 0] /= damping.time_step_factor**2
+        limit *= math.sqrt(largest / ranks.largest(float(statistics.frequency2.max())))
     return SpectralElementPlan(
-        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer, statistics,
+        mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
+        masks, damping, statistics,
         schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, **more,

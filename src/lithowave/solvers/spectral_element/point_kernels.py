@@ -1,4 +1,4 @@
-"""Kernels over points: displacement update, absorbing sides, sources, receivers, peaks, instability check."""
+"""Kernels over points: displacement update, absorbing sides, layers, sources, receivers, peaks, instability check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithowave.solvers.common.point_kernels import count_step, raise_peaks
 
 __all__ = [
     "count_step", "damp", "inject", "largest_velocity", "pack", "sample", "save_momenta", "surface_peaks", "unpack",
-    "update_displacement",
+    "unstretch", "update_displacement",
 ]  # fmt: skip
 
 CHUNK = 4096
@@ -47,6 +47,28 @@ def damp(momentum, history, point, matrix):
         z1 = matrix[n, 4] * x + matrix[n, 5] * y + matrix[n, 2] * z - z0
         momentum[p, 0], momentum[p, 1], momentum[p, 2] = x1, y1, z1
         history[n, 0], history[n, 1], history[n, 2] = x1, y1, z1
+
+
+@parallel
+def unstretch(momentum, stretched, memory, point, filters):
+    """Divide p by the stretching of the active axes at points of an absorbing layer (see `absorbing_layer`).
+
+    The forces change P = S p: with p~ in `momentum`, P after the step is p~ + P_before - p_before, and p follows by the
+    inverse filters. stretched (points, 3) : P - p, replaced here. memory (points, axes, 3) : variables of the filters.
+    filters (points, axes, 3) : b, a, c.
+    """
+    axes = memory.shape[1]
+    for n in prange(point.size):
+        p = point[n]
+        for component in range(3):
+            total = momentum[p, component] + stretched[n, component]
+            value = total
+            for axis in range(axes):
+                m = memory[n, axis, component]
+                value = (value - m) / filters[n, axis, 0]
+                memory[n, axis, component] = filters[n, axis, 2] * value + filters[n, axis, 1] * m
+            momentum[p, component] = value
+            stretched[n, component] = total - value
 
 
 @parallel

@@ -31,6 +31,29 @@ extern "C" __global__ void damp(Point* momentum, real* history, const long long*
     before[0] = p.x, before[1] = p.y, before[2] = p.z;
 }
 
+// Divide p by the stretching of the active axes; filters: b, a, c of each axis.
+extern "C" __global__ void unstretch(
+    Point* momentum, real* stretched, real* memory, const long long* point, const real* filters, int axes, int count)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    Point p = momentum[point[n]];
+    real* const offset = stretched + 3ll * n;
+    const real total[3] = {p.x + offset[0], p.y + offset[1], p.z + offset[2]};
+    real value[3] = {total[0], total[1], total[2]};
+    for (int axis = 0; axis < axes; axis++) {
+        real* const m = memory + 3ll * (static_cast<long long>(n) * axes + axis);
+        const real* const f = filters + 3ll * (static_cast<long long>(n) * axes + axis);
+        for (int c = 0; c < 3; c++) {
+            value[c] = (value[c] - m[c]) / f[0];
+            m[c] = f[2] * value[c] + f[1] * m[c];
+        }
+    }
+    p.x = value[0], p.y = value[1], p.z = value[2];
+    momentum[point[n]] = p;
+    for (int c = 0; c < 3; c++) offset[c] = total[c] - value[c];
+}
+
 // Save p of points and set it to zero.
 extern "C" __global__ void save_momenta(Point* momentum, const long long* point, real* kept, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;

@@ -19,6 +19,7 @@ from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.layer_memory import LayerMemory
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.source_sums import add_sources
@@ -43,7 +44,8 @@ class SpectralElementSolver(ElementSolver):
         p^{n+1} = p^n + \Delta t\,[f(t_{n+1/2}) - K u^{n+1/2} - C\,M^{-1}\tfrac{1}{2}(p^n + p^{n+1})],
 
     which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
-    applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt.
+    applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt. In an
+    absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`).
 
     Parameters
     ----------
@@ -77,7 +79,8 @@ class SpectralElementSolver(ElementSolver):
         start = np.zeros(shape, backend.dtype)
         start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
         moves = np.ones(plan.total_points)
-        moves[face_points(plan.numbers, plan.faces["rigid"])] = 0.0
+        for kind in ("rigid",) if plan.layer is None else ("rigid", "absorbing"):  # a layer ends at points at rest
+            moves[face_points(plan.numbers, plan.faces[kind])] = 0.0
         plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may belong only to another rank
         start[:-1, 3] *= moves
         self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
@@ -89,6 +92,7 @@ class SpectralElementSolver(ElementSolver):
             self.backend.upload(damping.point, np.int64), self.backend.upload(damping.kernel_matrix())
         )  # fmt: skip
         self.history = self.backend.zeros((len(damping.point), 3))
+        self.layer_points = [LayerMemory.allocate(self.backend, points) for points in self.plan.layer_points]
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
         # The element kernel updates points of only one element when it adds their forces; sources act only then.
@@ -149,10 +153,13 @@ class SpectralElementSolver(ElementSolver):
         return [partial(self.kernels.count_step, self._row.array)]
 
     def damping_launches(self) -> list[Launch]:
-        """Return launches of p -= dt C v, with v the mean of before and after."""
-        if not len(self.history):
-            return []
-        return [partial(self.kernels.damp, self.momentum, self.history, *self.damping)]
+        """Return launches of p -= dt C v, with v the mean of before and after, and of p = S^-1 (S p) in the layer."""
+        damping = [partial(self.kernels.damp, self.momentum, self.history, *self.damping)]
+        layer = [
+            partial(self.kernels.unstretch, self.momentum, *points.arguments())
+            for points in self.layer_points if len(points.numbers)
+        ]  # fmt: skip
+        return [*damping, *layer] if len(self.history) else layer
 
     def update_displacement(self) -> None:
         """Update the displacement only."""
@@ -206,10 +213,14 @@ class SpectralElementSolver(ElementSolver):
         """See `lithowave.solvers.interface.Solver`."""
         keys = self.plan.point_keys()
         places: dict[str, Selection] = {"motion": RowSelection(keys), "history": RowSelection(keys[self._damped])}
+        for axes, points in enumerate(self.layer_points, 1):
+            places[f"layer_points_{axes}"] = RowSelection(keys[points.numbers])
+            places[f"layer_elements_{axes}"] = RowSelection(self.tables.layer_elements(axes))
         return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
     def state(self) -> dict[str, ArraySection]:
-        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, and the peaks."""
+        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, the memory variables
+        of the layer, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
@@ -217,6 +228,12 @@ class SpectralElementSolver(ElementSolver):
         values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]
         keys = self.plan.point_keys()
         pieces = {"motion": RowSelection(keys[own]), "history": RowSelection(keys[self._damped[own[self._damped]]])}
+        for axes, points in enumerate(self.layer_points, 1):
+            name, mine = f"layer_points_{axes}", own[points.numbers]
+            values[name], pieces[name] = points.downloaded(self.backend)[mine], RowSelection(keys[points.numbers[mine]])
+            name = f"layer_elements_{axes}"
+            values[name] = self.tables.layer_memory(axes)
+            pieces[name] = RowSelection(self.tables.layer_elements(axes))
         if self._peaks is not None:
             rows = [self._peaks.downloaded(name).T for name in PEAKS]
             values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), RowSelection(self._peaks.point)
@@ -231,6 +248,9 @@ class SpectralElementSolver(ElementSolver):
             self.backend.assign(array, host)
         if len(self._damped):
             self.backend.assign(self.history, state["history"])
+        for axes, points in enumerate(self.layer_points, 1):
+            points.restore(self.backend, state[f"layer_points_{axes}"])
+            self.tables.restore_layer_memory(axes, state[f"layer_elements_{axes}"])
         if self._peaks is not None:
             for name, columns in PEAKS.items():
                 self._peaks.restore(name, state["peaks"][:, columns])

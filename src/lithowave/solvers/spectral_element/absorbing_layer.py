@@ -1,0 +1,189 @@
+r"""Perfectly matched layers around the domain: stretching of the coordinates, and its discrete filters.
+
+In the layer a derivative along a = x, y, z is divided by the stretching of this coordinate,
+
+.. math::
+    s_a(\omega) = \kappa_a + \frac{d_a}{\alpha_a + i \omega}, \qquad S = s_x s_y s_z,
+
+which depends only on the coordinate a (complex frequency shift: Kuzuoglu & Mittra 1996; unsplit for spectral elements:
+Xie et al. 2014, GJI 198, 1714-1747, where the memory variables have partial fractions instead of a cascade),
+
+.. math::
+    i\omega \rho S v_i = \sum_j \partial_j \Big( \frac{S}{s_j} \sigma_{ij} \Big), \qquad
+    \sigma = C : \tilde\varepsilon, \quad \tilde\varepsilon \text{ from } \frac{1}{s_k} \partial_k u_l .
+
+Multiplication by s is a filter with one memory variable m. The trapezoidal rule with the time step makes it
+
+.. math::
+    y = b x + m, \quad m \leftarrow c x + a m, \qquad b = \kappa + \frac{q d}{1 + q\alpha}, \quad
+    a = \frac{1 - q\alpha}{1 + q\alpha}, \quad c = \frac{2 q d}{(1 + q\alpha)^2}, \quad q = \frac{\Delta t}{2},
+
+and its exact inverse is x = (y - m) / b with the same update of m, so that the discrete layer is as matched as the
+continuous one. An element with n active axes has 9 n memory variables per point: for each axis, those of three
+derivatives and of two columns of stresses.
+
+Waves shorter than the elements resolve may travel against their phase and grow in the layer. Two measures prevent
+it: d is at most `MAX_DAMPING` times the degree of the elements times their vs / h, and the momentum passes another
+filter, a friction of the rate
+
+.. math::
+    \frac{\epsilon}{2} \frac{\omega^2 \omega_c}{\omega^2 + \omega_c^2}, \qquad
+    S \to S\, \Big(1 - \epsilon + \epsilon \frac{\omega_c}{\omega_c + i\omega}\Big),
+
+with omega_c above all resolved frequencies, epsilon proportional to the depth and such that the rate of the shortest
+waves is a fraction `FRICTION` of d. Since d increases smoothly from zero, both reflect much less than the layer itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithowave.description.domain import FACES
+from lithowave.solvers.spectral_element.geometry import gll_positions
+
+POWER = 2  # damping increases with this power of the depth
+MAX_DAMPING, CORNER = 5.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
+FRICTION = 0.06
+TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
+FILTERS = 9  # memory variables of a point of an element per active axis
+SIDES = ("min", "max")
+
+
+@dataclass(frozen=True)
+class AbsorbingLayer:
+    """Additional elements around the domain.
+
+    domain : ends along x, y, z, m. thickness : beyond each face, m (0: none), as x_min, x_max, y_min, ... elements :
+    thickness in elements. reflection : theoretical reflection of the fastest wave at normal incidence. kappa : maximum
+    of the real stretching. frequency : f of alpha = pi f at the inner side of the layer, Hz.
+    """
+
+    domain: tuple[tuple[float, float], ...]
+    thickness: dict[str, float]
+    elements: int = 3
+    reflection: float = 1e-4
+    kappa: float = 1.0
+    frequency: float = 1.0
+
+    @property
+    def used(self) -> bool:
+        """True if there is a layer beyond any face."""
+        return any(self.thickness.values())
+
+    @property
+    def sides(self) -> list[str]:
+        """Faces with a layer."""
+        return [face for face in FACES if self.thickness[face]]
+
+    def beyond(self, positions: np.ndarray, face: str) -> np.ndarray:
+        """Return the depth in the layer beyond a face, as a fraction of its thickness: 0 outside, at most 1."""
+        axis, high = divmod(FACES.index(face), 2)
+        depth = (1 if high else -1) * (positions[..., axis] - self.domain[axis][high]) / self.thickness[face]
+        return np.where(depth > TOLERANCE, np.minimum(depth, 1.0), 0.0)
+
+    def masks(self, vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+        """Return the active axes of elements as a sum of 1 for x, 2 for y and 4 for z: those along which a corner is in
+        the layer."""
+        masks = np.zeros(len(elements), np.int64)
+        for face in self.sides:
+            masks |= np.where((self.beyond(vertices, face) > 0)[elements].any(axis=1), AXIS_MASK[face], 0)
+        return masks
+
+
+AXIS_MASK = {face: 1 << number // 2 for number, face in enumerate(FACES)}
+
+
+@dataclass(frozen=True)
+class LayerDamping:
+    """Damping of the layer beyond each face.
+
+    speed : of the fastest wave in the layer, m/s. rate : d at the outer side, 1/s. corner : omega_c, 1/s.
+    """
+
+    speed: dict[str, float]
+    rate: dict[str, float]
+    corner: dict[str, float]
+
+    @property
+    def friction(self) -> dict[str, float]:
+        """Epsilon at the outer side of each layer."""
+        return {face: 2 * FRICTION * rate / self.corner[face] for face, rate in self.rate.items()}
+
+    def reflection(self, layer: AbsorbingLayer) -> dict[str, float]:
+        """Return the theoretical reflection of the fastest wave from each layer at normal incidence."""
+        return {
+            face: math.exp(-2 * rate * layer.thickness[face] / ((POWER + 1) * self.speed[face]))
+            for face, rate in self.rate.items()
+        }  # fmt: skip
+
+    @property
+    def time_step_factor(self) -> float:
+        """Factor of the stable time step of elements in the layer: the friction reduces the mass of fast motion."""
+        return math.sqrt(1 - max(self.friction.values(), default=0.0))
+
+
+def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:
+    """Return the damping of the layers from the materials of their elements (collective call)."""
+    masks, damping = layer.masks(mesh.vertices, mesh.elements), LayerDamping({}, {}, {})
+    fastest, slowest = materials.fastest_in_elements(), materials.slowest_in_elements()
+    for face in layer.sides:
+        axis = FACES.index(face) // 2
+        members = np.flatnonzero(masks & AXIS_MASK[face])
+        members = members[(layer.beyond(mesh.vertices, face)[mesh.elements[members]] > 0).any(axis=1)]
+        size = np.ptp(mesh.vertices[mesh.elements[members], axis], axis=1)
+        speed = ranks.largest(float(fastest[members].max(initial=0.0)))
+        resolution = degree * ranks.smallest(float((slowest[members] / size).min(initial=np.inf)))
+        wanted = (POWER + 1) * speed * math.log(1 / layer.reflection) / (2 * layer.thickness[face])
+        damping.speed[face], damping.corner[face] = speed, CORNER * resolution
+        damping.rate[face] = min(wanted, MAX_DAMPING * resolution)
+    return damping
+
+
+def coefficients(kappa: Any, damping: Any, shift: Any, time_step: float) -> np.ndarray:
+    """Return b, a, c (..., 3) of the filter kappa + d / (alpha + i omega); damping : d, shift : alpha, 1/s."""
+    half, shift = 0.5 * time_step * damping, 1 + 0.5 * time_step * shift
+    values = np.broadcast_arrays(kappa + half / shift, (2 - shift) / shift, 2 * half / shift**2)
+    return np.stack(values, axis=-1)
+
+
+@dataclass(frozen=True)
+class Stretching:
+    """Filters of the layer at the points of the elements of a plan."""
+
+    layer: AbsorbingLayer
+    damping: LayerDamping
+    mesh: Any
+    degree: int
+    time_step: float
+
+    def filters(self, elements: np.ndarray) -> np.ndarray:
+        """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3)."""
+        positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
+        found = np.zeros((*positions.shape, 3))
+        found[..., 0] = 1.0
+        for face in layer.sides:
+            depth = layer.beyond(positions, face)
+            kappa = 1 + (layer.kappa - 1) * depth**POWER
+            damping = kappa * self.damping.rate[face] * depth**POWER
+            values = coefficients(kappa, damping, math.pi * layer.frequency * (1 - depth), self.time_step)
+            axis = FACES.index(face) // 2
+            found[..., axis, :] = np.where(depth[..., None] > 0, values, found[..., axis, :])
+        return found
+
+    def friction(self, elements: np.ndarray) -> np.ndarray:
+        """Return b, a, c of the friction at the points of elements: (elements, k, j, i, 3)."""
+        positions = gll_positions(self.mesh.element_nodes(elements), self.degree)
+        largest = np.zeros(positions.shape[:-1])
+        found = np.zeros((*largest.shape, 3))
+        found[..., 0] = 1.0
+        for face in self.layer.sides:
+            epsilon = self.damping.friction[face] * self.layer.beyond(positions, face)
+            corner = self.damping.corner[face]
+            values = coefficients(1 - epsilon, epsilon * corner, corner, self.time_step)
+            found = np.where((epsilon > largest)[..., None], values, found)
+            largest = np.maximum(largest, epsilon)
+        return found
