@@ -103,8 +103,8 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "element_sides_stacey", "all", percent, "—",
     ),
     (
-        "the same with the damping layer",
-        "element_sides_layer", "all", percent, "≤ 1/20 of the above",
+        "the same with the absorbing layer",
+        "element_sides_layer", "all", percent, "≤ 1/200 of the above",
     ),
     (
         "spectral elements in a closed box, strong contrast, single precision, 50,000 steps: energy drift",
