@@ -109,12 +109,6 @@ FEATURES = (
         "allowed here: auto, layer",
         None,
     ),
-    Feature(
-        ("finite_difference", "spectral_element"),
-        _absorption("layer"),
-        "layers that absorb are not available with {method}",
-        "allowed here: auto, stacey: the faces themselves absorb",
-    ),
     Feature(_ELEMENT_METHODS, _anisotropy, "{method} is for isotropic media only", "give vp and vs"),
     Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
     Feature(
@@ -156,15 +150,16 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
-    absorption = simulation.boundaries.resolved_absorption(method)
+    absorption = simulation.boundaries.resolved_absorption(method, simulation.solver.mesh is not None)
     used = {
         ("finite_difference", "layer"): _LAYER_KEYS_OF_FINITE_DIFFERENCE,
         ("spectral_element", "layer"): ("elements",),
+        ("discontinuous_galerkin", "layer"): ("elements", "reflection", "frequency"),
     }.get((method, absorption), ())
     fields = type(layer).model_fields
     changed = [key for key in fields if key not in used and getattr(layer, key) != fields[key].default]
     if not changed:
         return
-    hint = "; it counts with absorption: layer" if "elements" in changed and method == "spectral_element" else ""
+    hint = "; it counts with absorption: layer" if "elements" in changed and method != "finite_difference" else ""
     keys = ", ".join(f"boundaries.layer.{key}" for key in changed)
     yield f"{keys}: without effect with {method}{hint}."

@@ -14,6 +14,8 @@ averages of both sides over the step. `riemann` has the formulas: each element s
 `step` performs the second half of one step and the first half of the next: it adds the contributions of the faces,
 which completes Q, and predicts. Between two calls Q lacks these contributions; `complete` returns blocks with them.
 
+In an absorbing layer, D^0 is damped, and memory variables of its derivatives and jumps are added to D^1; see `layer`.
+
 To neighbors that step half as often, an element sends the mean of its two steps, and they send both halves of theirs
 (`element_layout`).
 
@@ -36,7 +38,7 @@ from lithowave.backends.vector_rows import matrix_rows
 from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, LANES, SLOWER, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, SOURCES
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, SOURCES, law_numbers
 
 Q = U(QUANTITIES)
 VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the velocities
@@ -45,20 +47,21 @@ PIECES = 64  # of the blocks that threads process
 
 
 @lru_cache
-def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
+def make_predictor(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
     """Return a function that adds Taylor terms to Q of a block and computes their means over a step and its half."""
-    own_row = row_of("predictor", order, anisotropic, precision)
+    own_row = row_of("predictor", order, anisotropic, layer, precision)
     reference = make_reference(order)
     L = U(LANES[precision])
     W, MODES = Q * L, U(reference.count)
     mix = make_elastic_law(anisotropic, precision)
+    damp, add_memory = make_layer(order, anisotropic, layer, precision)
 
     def make_level(d: int) -> Callable[..., None]:
         """Return a function for the Taylor terms from D^d to D^(d + 1), and all further ones."""
         if d == order - 1:
 
-            @row_of("no level", order, anisotropic, precision)
-            def nothing(q, b, law, at, terms, slopes, mean, half, halves):
+            @row_of("no level", order, anisotropic, layer, precision)
+            def nothing(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
                 pass
 
             return nothing
@@ -69,41 +72,98 @@ def make_predictor(order: int, anisotropic: bool, precision: str) -> Callable[..
             matrix_rows(matrix[:rows, :columns], int(L), int(W), TOGETHER)
             for matrix in reference.derivatives
         )
+        FIRST = layer and d == 0
         SPAN, GROUP, GROUPS = ROWS * W, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
         factor, of_mean, of_half = (
             np.dtype(np.float32 if precision == "single" else np.float64).type(value)
             for value in (1 / (d + 1), 1 / (d + 2), 0.5 ** (d + 1) / (d + 2))
         )
 
-        @row_of("level", order, d, anisotropic, precision)
-        def level(q, b, law, at, terms, slopes, mean, half, halves):
+        @row_of("level", order, d, anisotropic, layer, precision)
+        def level(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
             for g in range(GROUPS):
                 slope_0(slopes, g * GROUP, terms, g * GROUP)
                 slope_1(slopes, SPAN + g * GROUP, terms, g * GROUP)
                 slope_2(slopes, U(2) * SPAN + g * GROUP, terms, g * GROUP)
             for r in range(ROWS):
                 mix(slopes, r * W, SPAN, terms, r * W, law, at, factor)
+            if FIRST:
+                add_memory(slopes, terms, law, at, memory, place)
             for n in range(SPAN):
                 q[b + n] += terms[n]
                 mean[n] += of_mean * terms[n]
             if halves:
                 for n in range(SPAN):
                     half[n] += of_half * terms[n]
-            deeper(q, b, law, at, terms, slopes, mean, half, halves)
+            deeper(q, b, law, at, memory, place, terms, slopes, mean, half, halves)
 
         return level
 
     first = make_level(0)
 
     @own_row
-    def predict(q, b, law, at, terms, slopes, mean, half, halves):
+    def predict(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
+        damp(q, b, law, at)
         for n in range(MODES * W):
             terms[n] = q[b + n]
             mean[n] = q[b + n]
             half[n] = q[b + n]
-        first(q, b, law, at, terms, slopes, mean, half, halves)
+        first(q, b, law, at, memory, place, terms, slopes, mean, half, halves)
 
     return predict
+
+
+@lru_cache
+def make_layer(
+    order: int, anisotropic: bool, layer: bool, precision: str
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return functions that damp Q, and that add the memory variables to D^1; outside of absorbing layers, and for
+    memory variables of anisotropic elements, they do nothing."""
+    own_row = row_of("layer", order, anisotropic, layer, precision)
+    reference = make_reference(order)
+    L, MODES, ROWS = U(LANES[precision]), U(reference.count), U(reference.levels[1])
+    W, SPAN = Q * L, U(reference.levels[1]) * Q * L
+    GAINS, DECAY, DAMPING = U(LAW_NUMBERS[False]) * L, U(LAW_NUMBERS[False] + 3) * L, U(law_numbers(anisotropic, layer) - 1) * L
+    mix = make_elastic_law(False, precision)
+    dtype = np.dtype(np.float32 if precision == "single" else np.float64).type
+    one = dtype(1)
+
+    @own_row
+    def leave(q, b, law, at):
+        pass
+
+    @own_row
+    def damp(q, b, law, at):
+        for row in range(MODES * Q):
+            for w in range(L):
+                q[b + row * L + w] *= law[at + DAMPING + w]
+
+    @own_row
+    def forget(slopes, terms, law, at, memory, place):
+        pass
+
+    @own_row
+    def add_memory(slopes, terms, law, at, memory, place):
+        """slopes : derivatives of Q, followed by a work array."""
+        stretched = np.empty(U(12) * L, dtype)
+        for c in range(U(3)):
+            for i in range(U(3)):
+                for w in range(L):
+                    n = (c * U(3) + i) * L + w
+                    stretched[n] = law[at + n] * law[at + GAINS + i * L + w]
+        for n in range(U(9) * L, U(12) * L):
+            stretched[n] = law[at + n]
+        for r in range(ROWS):
+            mix(slopes, r * W, SPAN, slopes, U(3) * SPAN + r * W, stretched, U(0), one)
+        for row in range(ROWS * Q):
+            for w in range(L):
+                n = row * L + w
+                memory[place + n] -= slopes[U(3) * SPAN + n]
+                terms[n] += memory[place + n]
+
+    if not layer:
+        return leave, forget
+    return damp, forget if anisotropic else add_memory
 
 
 @lru_cache
@@ -162,11 +222,12 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
 
 
 @lru_cache
-def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return functions for the stored and sent traces at a face, and for the flux of a jump; see `riemann`."""
+def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], ...]:
+    """Return functions for the stored and sent traces at a face, for the flux of a jump, see `riemann`, and for the part
+    of this flux of isotropic elements that counts for memory variables, see `layer`."""
     own_row = row_of("face laws", order, anisotropic, precision)
     L, FACE = U(LANES[precision]), U(make_reference(order).face_count)
-    PART = FACE * L
+    PART, GAINS = FACE * L, U(LAW_NUMBERS[False]) * L
 
     @own_row
     def isotropic_sides(trace, numbers, at, kept, k, sent):
@@ -242,20 +303,51 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                         numbers[g + w] * x + numbers[g + L + w] * y + numbers[g + U(2) * L + w] * z
                     )
 
-    return (any_sides, any_jump) if anisotropic else (isotropic_sides, isotropic_jump)
+    @own_row
+    def stretched_jump(jump, numbers, at, law, place, flux):
+        """Flux of a jump in which the contribution of each direction of the normal has the gain of this direction."""
+        for m in range(FACE):
+            for w in range(L):
+                p, o, g, h = m * Q * L + w, m * L + w, at + w, place + GAINS + w
+                nx, ny, nz, s = numbers[g], numbers[g + L], numbers[g + U(2) * L], numbers[g + U(3) * L]
+                x, y, z = jump[o], jump[PART + o], jump[PART + PART + o]
+                normal = numbers[g + U(4) * L] * (nx * x + ny * y + nz * z)
+                x, y, z = s * x + normal * nx, s * y + normal * ny, s * z + normal * nz
+                normal = nx * x + ny * y + nz * z
+                gx, gy, gz = law[h] * nx, law[h + L] * ny, law[h + U(2) * L] * nz
+                gain = gx * nx + gy * ny + gz * nz
+                s, along = gain * numbers[g + U(8) * L], gain * numbers[g + U(9) * L] * normal
+                flux[p + VX * L] = s * x + along * nx
+                flux[p + VY * L] = s * y + along * ny
+                flux[p + VZ * L] = s * z + along * nz
+                mu = numbers[g + U(7) * L]
+                pressure = numbers[g + U(6) * L] * (gx * x + gy * y + gz * z)
+                flux[p] = pressure + (mu + mu) * gx * x
+                flux[p + L] = pressure + (mu + mu) * gy * y
+                flux[p + U(2) * L] = pressure + (mu + mu) * gz * z
+                flux[p + U(3) * L] = mu * (gx * y + gy * x)
+                flux[p + U(4) * L] = mu * (gx * z + gz * x)
+                flux[p + U(5) * L] = mu * (gy * z + gz * y)
+
+    if anisotropic:
+        return any_sides, any_jump, stretched_jump
+    return isotropic_sides, isotropic_jump, stretched_jump
 
 
 @lru_cache
-def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], Callable[..., None]]:
+def make_faces(
+    order: int, anisotropic: bool, layer: bool, precision: str
+) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return functions for the contributions of faces to a block, and for its sent traces."""
-    own_row = row_of("faces", order, anisotropic, precision)
+    own_row = row_of("faces", order, anisotropic, layer, precision)
+    STRETCHED = layer and not anisotropic
     reference = make_reference(order)
     lanes = LANES[precision]
     width = device_layout("cpu", precision).trace_width(reference.face_count)
     L, FACE, WIDTH = U(lanes), U(reference.face_count), U(width)
     SLOT, GROUP, GROUPS = U(VELOCITIES) * WIDTH, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
     NUMBERS = U(FACE_NUMBERS[anisotropic])
-    sides, jumped = make_face_laws(order, anisotropic, precision)
+    sides, jumped, stretched = make_face_laws(order, anisotropic, precision)
     trace_0, trace_1, trace_2, trace_3 = (
         matrix_rows(matrix.T, lanes, QUANTITIES * lanes, TOGETHER)
         for matrix in reference.traces
@@ -290,8 +382,11 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
                 lift_3(out, b + g * GROUP, x, g * GROUP)
 
     @own_row
-    def correct(q, b, block, own, even, odd, numbers, at, neighbor, second, count, jump, trace):
-        """Add the contributions of the faces; count : steps of the block's cluster so far, with the new one."""
+    def correct(
+        q, b, block, own, even, odd, numbers, at, neighbor, second, count, jump, trace, law, law_at, change
+    ):  # fmt: skip
+        """Add the contributions of the faces; count : steps of the block's cluster so far, with the new one. change :
+        of the memory variables of a layer."""
         before = count - 1
         for f in range(U(4)):
             kept = (block * U(4) + f) * SLOT * L
@@ -309,6 +404,9 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
                         jump[o] = source[slot * SLOT + c * WIDTH + m] - own[kept + o]
             jumped(jump, numbers, at + f * NUMBERS * L, trace)
             lift(f, q, b, trace)
+            if STRETCHED:
+                stretched(jump, numbers, at + f * NUMBERS * L, law, law_at, trace)
+                lift(f, change, U(0), trace)
 
     @own_row
     def send(block, own, even, odd, numbers, at, second, count, mean, half, halves, jump, sent, trace):
@@ -344,41 +442,55 @@ def make_faces(order: int, anisotropic: bool, precision: str) -> tuple[Callable[
 
 
 @lru_cache
-def make_step(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """Return `step` for blocks of this order, isotropic or anisotropic."""
+def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
+    """Return `step` for blocks of this order, isotropic or anisotropic, in an absorbing layer or not."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
-    BLOCK, LAW = MODES * Q * L, U(LAW_NUMBERS[anisotropic] * lanes)
+    BLOCK, LAW = MODES * Q * L, U(law_numbers(anisotropic, layer) * lanes)
+    STRETCHED, SPAN, DECAY = layer and not anisotropic, LEVEL * Q * L, U((LAW_NUMBERS[False] + 3) * lanes)
+    SLOPES = U(4 if STRETCHED else 3) * SPAN
     FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
-    predict = make_predictor(order, anisotropic, precision)
-    correct, send = make_faces(order, anisotropic, precision)
+    predict = make_predictor(order, anisotropic, layer, precision)
+    correct, send = make_faces(order, anisotropic, layer, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def step(
-        coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, first, end, tick, pending
+        coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, memory, first, end, tick,
+        pending,
     ):  # fmt: skip
+        past = memory.ravel()
         q, kept, evens, odds = coefficients.ravel(), own.ravel(), even.ravel(), odd.ravel()
         law, numbers, to, links = elastic.ravel(), faces.ravel(), neighbor.ravel(), second.ravel()
         pieces = min(end - first, PIECES)
         for piece in prange(pieces):
             rounding = flush_denormals()
             terms, mean = np.empty(BLOCK, dtype), np.empty(BLOCK, dtype)
-            half, slopes = np.empty(BLOCK, dtype), np.empty(U(3) * LEVEL * Q * L, dtype)
+            half, slopes = np.empty(BLOCK, dtype), np.empty(SLOPES, dtype)
             trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
             sent = np.empty(FACE * U(3) * L, dtype)
             begin, stop = first + (end - first) * piece // pieces, first + (end - first) * (piece + 1) // pieces
             for n in range(begin, stop):
                 block, count = U(n), tick >> cluster[n]
                 b, own_place = block * BLOCK, U(n - kind_first)
+                law_at, place = own_place * LAW, own_place * SPAN
+                if STRETCHED:
+                    for m in range(BLOCK):
+                        half[m] = 0
                 if pending:
                     correct(
-                        q, b, block, kept, evens, odds, numbers, own_place * FACES, to, links, count, jump, trace
+                        q, b, block, kept, evens, odds, numbers, own_place * FACES, to, links, count, jump, trace, law,
+                        law_at, half,
                     )  # fmt: skip
+                if STRETCHED:
+                    for row in range(LEVEL * Q):
+                        for w in range(L):
+                            n = row * L + w
+                            past[place + n] = law[law_at + DECAY + w] * past[place + n] - half[n]
                 halves = False
                 for face in range(block * L * U(4), (block + U(1)) * L * U(4)):
                     halves |= links[face] & 3 == FASTER
-                predict(q, b, law, own_place * LAW, terms, slopes, mean, half, halves)
+                predict(q, b, law, law_at, past, place, terms, slopes, mean, half, halves)
                 send(
                     block, kept, evens, odds, numbers, own_place * FACES, links, count, mean, half, halves, jump, sent,
                     trace,
@@ -395,7 +507,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
     BLOCK, FACES = MODES * Q * L, U(4 * FACE_NUMBERS[anisotropic] * lanes)
-    correct, _ = make_faces(order, anisotropic, precision)
+    correct, _ = make_faces(order, anisotropic, False, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def complete(
@@ -414,18 +526,21 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
             if pending:
                 at = U(blocks[n] - kind_first) * FACES
                 count = tick >> cluster[blocks[n]]
-                correct(whole, target, block, kept, evens, odds, numbers, at, to, links, count, jump, trace)
+                correct(
+                    whole, target, block, kept, evens, odds, numbers, at, to, links, count, jump, trace, numbers, at,
+                    trace,
+                )  # fmt: skip
             restore_rounding(rounding)
 
     return complete
 
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
-    """Return a dictionary: `step(anisotropic, mixed)` and `complete(anisotropic, mixed)` return kernels; `layout` is
+    """Return a dictionary: `step(anisotropic, mixed, layer)` and `complete(anisotropic, mixed)` return kernels; `layout` is
     the arrangement, and `pack_faces` arranges coefficients of faces (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
-        "step": lambda anisotropic, mixed: make_step(order, anisotropic, precision),
+        "step": lambda anisotropic, mixed, layer: make_step(order, anisotropic, layer, precision),
         "complete": lambda anisotropic, mixed: make_complete(order, anisotropic, precision),
         "layout": own,
         "pack_faces": lambda numbers: own.packed(numbers.reshape(len(numbers), -1)),

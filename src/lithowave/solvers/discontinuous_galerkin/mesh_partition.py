@@ -132,7 +132,7 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
 
 
 def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
+    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box)), ranks)
 
 
 def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,12 @@ from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
+from lithowave.solvers.discontinuous_galerkin.memory import stretched
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import TetrahedralSamples
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
-from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
+from lithowave.solvers.discontinuous_galerkin.tables import BlockTables, ElementTables
 from lithowave.solvers.elements.solver import ElementSolver
 from lithowave.solvers.elements.spread_sources import locate_sources
 from lithowave.solvers.placement import Placement
@@ -142,9 +143,10 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         launches: list[Launch] = []
         for group in self.tables.arrangement.groups:
             if group.outer == outer and group.ends[last] > group.first:
-                step = self.kernels.step(group.anisotropic, group.mixed)
+                step = self.kernels.step(group.anisotropic, group.mixed, group.layer)
+                memory = self.tables.kinds[group.kind].memory
                 launches.append(
-                    partial(step, *self._fields(group), group.first, group.ends[last], tick, int(pending))
+                    partial(step, *self._fields(group), memory, group.first, group.ends[last], tick, int(pending))
                 )
         for sources in self.sources:
             if sources.outer == outer and sources.cluster <= last:
@@ -165,7 +167,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def _fields(self, group: Any) -> tuple[Any, ...]:
         """Return the common arguments of `step` and `complete`."""
-        tables, kind = self.tables, self.tables.kinds[group.anisotropic]
+        tables, kind = self.tables, self.tables.kinds[group.kind]
         fields = self.coefficients, self.own, self.even, self.odd
         return (*fields, kind.elastic, kind.faces, tables.neighbor, tables.second, tables.cluster, kind.first)
 
@@ -224,16 +226,40 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     def set_coefficients(self, values: np.ndarray) -> None:
         """Start from coefficients (elements, quantities, functions)."""
         lanes = self.kernels.layout.lanes
+        for kind in self.tables.kinds.values():
+            self.backend.assign(kind.memory, np.zeros(kind.memory.shape))
         for first in range(0, self.tables.arrangement.block_count, CHUNK):
             some = slice(first * lanes, (first + CHUNK) * lanes)
             part = self.kernels.layout.of_host(self.tables.arrangement.of_elements(values, some))
             self.backend.assign(self.coefficients[first : first + CHUNK], part)
         self._pending = False
 
+    def host_memory(self) -> np.ndarray:
+        """Return the memory variables (elements with memory variables, quantities, functions) on the host."""
+        found = np.zeros((self.plan.element_count, QUANTITIES, mode_count(self.plan.order - 1)), self.backend.dtype)
+        for kind, slots in self._memory_slots():
+            values = self.kernels.layout.to_host(self.backend.download(kind.memory))
+            found[slots[slots >= 0]] = values[slots >= 0]
+        return found[stretched(self.plan)]
+
+    def set_memory(self, values: np.ndarray) -> None:
+        """Set the memory variables (elements with memory variables, quantities, functions)."""
+        every = np.zeros((self.plan.element_count, *values.shape[1:]), self.backend.dtype)
+        every[stretched(self.plan)] = values
+        for kind, slots in self._memory_slots():
+            own = np.where((slots >= 0)[:, None, None], every[np.maximum(slots, 0)], 0)
+            self.backend.assign(kind.memory, self.kernels.layout.of_host(own))
+
+    def _memory_slots(self) -> Iterator[tuple[BlockTables, np.ndarray]]:
+        """Yield the tables of the blocks with memory variables, and the element in each slot of these, -1 for none."""
+        kind, lanes = self.tables.kinds.get((False, True)), self.kernels.layout.lanes
+        if kind is not None:
+            yield kind, self.tables.arrangement.slots[kind.first * lanes :][: len(kind.memory) * lanes]
+
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
         places = self.state_selections()
-        values = {"coefficients": self.host_coefficients()}
+        values = {"coefficients": self.host_coefficients(), "memory": self.host_memory()}
         if self._peaks:
             for name in self._peaks.arrays:
                 values[f"peaks/{name}"] = np.ascontiguousarray(self._peaks.downloaded(name).T)
@@ -242,11 +268,13 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
         peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
-        return {"coefficients": RowSelection(self.plan.mesh.keys_of_elements), **peaks}
+        keys = self.plan.mesh.keys_of_elements
+        return {"coefficients": RowSelection(keys), "memory": RowSelection(keys[stretched(self.plan)]), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         self.set_coefficients(state["coefficients"])
+        self.set_memory(state["memory"])
         if self._peaks:
             for name in self._peaks.arrays:
                 self._peaks.restore(name, state[f"peaks/{name}"])

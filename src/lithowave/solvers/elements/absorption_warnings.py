@@ -40,10 +40,11 @@ def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
-    if not plan.mesh_statistics.faces["absorbing"]:
+    if not plan.mesh_statistics.faces["absorbing"] or plan.mesh_statistics.layer:
         return []
-    condition = "boundaries.absorption: stacey (by the flux at the faces; discontinuous_galerkin has no layers)"
-    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition)
+    condition = "boundaries.absorption: stacey (by the flux at the faces)"
+    remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
+    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
 
 
 def reflection_warnings(
