@@ -27,8 +27,8 @@ class AbsorbingLayer(DescriptionModel):
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use layers of ``elements`` elements
     with smoothly increasing damping, which end at a Stacey boundary; they ignore the other keys. Discontinuous Galerkin
-    uses perfectly matched layers of ``elements`` cells, each 1.5 times as wide as the one before, with ``reflection`` and
-    ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
+    uses perfectly matched layers of ``elements`` cells, each 1.5 times as wide as the one before, with ``reflection``
+    and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(
@@ -36,9 +36,9 @@ class AbsorbingLayer(DescriptionModel):
     )
     elements: Count | None = Field(
         default=None,
-        description="Thickness of each layer in elements (spectral_element with absorption: layer; null: about 12 times "
-        "the shortest wavelength), or in cells of tetrahedra (discontinuous_galerkin; null: 2, or 3 with anisotropic "
-        "media).",
+        description="Thickness of each layer in elements (spectral_element with absorption: layer; null: about 12 "
+        "times the shortest wavelength), or in cells of tetrahedra (discontinuous_galerkin; null: 2, or 3 with "
+        "anisotropic media).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
@@ -69,9 +69,9 @@ class Boundaries(DescriptionModel):
     absorption: Absorption = Field(
         default="auto",
         description="Type of absorbing boundaries. layer: absorbing layers around the box (finite_difference: C-PML; "
-        "spectral_element: damping layers; discontinuous_galerkin: perfectly matched layers, not with an imported mesh); "
-        "stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), which reflects part "
-        "of the waves; lithowave check estimates the error; auto: layer with finite_difference, and with "
+        "spectral_element: damping layers; discontinuous_galerkin: perfectly matched layers; neither with an imported "
+        "mesh); stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), which "
+        "reflects part of the waves; lithowave check estimates the error; auto: layer with finite_difference, and with "
         "discontinuous_galerkin unless the mesh is imported, else stacey.",
     )
     layer: AbsorbingLayer = Field(

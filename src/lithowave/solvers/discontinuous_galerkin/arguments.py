@@ -18,6 +18,7 @@ _FIELDS = ("coefficients", "own", "even", "odd", "elastic", "faces", "neighbor",
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "step": (*_FIELDS, "memory", "first", "end", "tick", "pending"),
     "complete": (*_FIELDS, "blocks", "tick", "pending", "out", "out_first"),
+    "complete_memory": (*_FIELDS, "memory", "blocks", "tick", "pending", "out", "out_first"),
     "inject": ("array", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
     "pack_traces": ("even", "odd", "traces", "tick", "modes", "buffer"),

@@ -157,7 +157,7 @@ __device__ __forceinline__ void load_complete(
 }
 
 #if STRETCHED
-// Memory variables of a step, without the derivatives that `next_term` subtracts.
+// Memory variables with the jumps of the step in progress.
 __device__ __forceinline__ void load_memory(
     real (&psi)[Reference::B1], const real* from, const Fields& f, int pending, real* shared)
 {
@@ -175,17 +175,17 @@ __device__ __forceinline__ void load_memory(
 #endif
         __syncthreads();
     }
-    const real decay = number_of(f, GAINS + 3, threadIdx.x % LANES);
 #pragma unroll
-    for (int r = 0; r < Reference::B1; r++) psi[r] = decay * from[r * LANES] - psi[r];
+    for (int r = 0; r < Reference::B1; r++) psi[r] = from[r * LANES] - psi[r];
 }
 
-// Gains of the directions of the three derivatives that this warp's quantity needs.
-__device__ __forceinline__ void load_gains(real (&gains)[3], const Fields& f) {
+// Gains of the directions of the three derivatives that this warp's quantity needs, and decay.
+__device__ __forceinline__ void load_gains(real (&gains)[4], const Fields& f) {
     const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     gains[0] = number_of(f, GAINS + (quantity == 3 ? 1 : quantity == 4 ? 2 : 0), lane);
     gains[1] = number_of(f, GAINS + (quantity == 3 ? 0 : quantity == 5 ? 2 : 1), lane);
     gains[2] = number_of(f, GAINS + (quantity == 4 ? 0 : quantity == 5 ? 1 : 2), lane);
+    gains[3] = number_of(f, GAINS + 3, lane);
 }
 #endif
 
@@ -238,7 +238,7 @@ template <int level, int count>
 __device__ __forceinline__ void next_term(
     real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared
 #if STRETCHED
-    , real (&psi)[Reference::B1], const real (&gains)[3]
+    , real (&psi)[Reference::B1], const real (&gains)[4]
 #endif
 )
 {
@@ -271,7 +271,7 @@ __device__ __forceinline__ void next_term(
             const real x = law[0][0] * a[o] + law[1][0] * a[NEXT + o] + law[2][0] * a[2 * NEXT + o];
             const real y = law[0][1] * b[o] + law[1][1] * b[NEXT + o] + law[2][1] * b[2 * NEXT + o];
             const real z = law[0][2] * c[o] + law[1][2] * c[NEXT + o] + law[2][2] * c[2 * NEXT + o];
-            psi[r] -= gains[0] * x + gains[1] * y + gains[2] * z;
+            psi[r] = gains[3] * (psi[r] - (gains[0] * x + gains[1] * y + gains[2] * z));
             next[r] = x + y + z + psi[r];
             continue;
         }
@@ -308,7 +308,7 @@ __device__ __forceinline__ void next_term(
     for (int r = 0; r < COUNT; r++) {
         next[r] = sum[r];
 #if STRETCHED
-        if constexpr (level == 0) next[r] += psi[r];
+        if constexpr (level == 0) psi[r] *= gains[3], next[r] += psi[r];
 #endif
     }
 #endif
@@ -321,7 +321,7 @@ __device__ __forceinline__ void predict(
     const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
     const real (&law)[3][3], real* to, real* shared
 #if STRETCHED
-    , real (&psi)[Reference::B1], const real (&gains)[3]
+    , real (&psi)[Reference::B1], const real (&gains)[4]
 #endif
 )
 {
@@ -447,7 +447,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     for (int k = 0; k < MODES; k++) mean[k] *= damping;
 #endif
 #if STRETCHED
-    real psi[Reference::B1], gains[3];
+    real psi[Reference::B1], gains[4];
     real* const own_memory = memory +
         (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
     load_memory(psi, own_memory, f, pending, shared);
@@ -488,3 +488,23 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
     for (int k = 0; k < MODES; k++)
         out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
 }
+
+#if STRETCHED
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
+    const real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces,
+    const int* neighbor, const int* second, const int* cluster, int kind_first, const real* memory, const int* blocks,
+    int tick, int pending, real* out, int out_first)
+{
+    real* const shared = dynamic_shared<real>();
+    const int block = blocks[blockIdx.x];
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    constexpr long long SIZE = QUANTITIES * Reference::B1 * LANES;
+    const long long within = threadIdx.x / LANES * Reference::B1 * LANES + threadIdx.x % LANES;
+    real psi[Reference::B1];
+    load_memory(psi, memory + f.place * SIZE + within, f, pending, shared);
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++)
+        out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
+}
+#endif

@@ -1,9 +1,10 @@
 """Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
-neighbor; among each those in the domain, and in an absorbing layer; then those whose neighbors are all in the same cluster, and the others; and among each of these the
-outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by cluster,
-so that at any time those whose step begins are the first blocks of the group.
+neighbor; among each those in the domain, and those in an absorbing layer; among each of these those whose neighbors are
+all in the same cluster, and the others; and among these the outer elements, for which other ranks wait, before the
+inner ones. In each of these groups they are sorted by cluster, so that at any time those whose step begins are the
+first blocks of the group.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class BlockLayout:
 @dataclass(frozen=True)
 class Group:
     """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
-    a neighbor; layer : in an absorbing layer; mixed : a neighbor is in another cluster; outer : a neighbor is on another
-    rank."""
+    a neighbor; layer : in an absorbing layer; mixed : a neighbor is in another cluster; outer : a neighbor is on
+    another rank."""
 
     first: int
     ends: tuple[int, ...]

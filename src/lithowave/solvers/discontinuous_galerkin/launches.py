@@ -127,6 +127,11 @@ class ElementKernels:
         named = named_arguments(ARGUMENTS, "complete", arguments)
         self._launch("complete", named["blocks"].size, named)
 
+    def complete_memory(self, *arguments: Any) -> None:
+        """See `element_kernels.make_complete_memory`."""
+        named = named_arguments(ARGUMENTS, "complete_memory", arguments)
+        self._launch("complete_memory", named["blocks"].size, named)
+
 
 TRACES = ("pack_traces", "unpack_traces")
 
@@ -181,8 +186,11 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
         return of(anisotropic, mixed).complete
 
+    def complete_memory(mixed: bool) -> Callable[..., None]:
+        return of(False, mixed, True).complete_memory
+
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(
-        **points.by_name(), **traces, step=step, complete=complete, layout=device_layout("cuda", precision),
-        pack_faces=pack_faces,
+        **points.by_name(), **traces, step=step, complete=complete, complete_memory=complete_memory,
+        layout=device_layout("cuda", precision), pack_faces=pack_faces,
     )  # fmt: skip

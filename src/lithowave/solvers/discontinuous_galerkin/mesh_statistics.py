@@ -28,10 +28,11 @@ class ElementExtremum:
 class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
-    elements, anisotropic, fluid, layer : counts; layer : of the elements of the absorbing layer. faces : outer faces by kind. quality : the values of `MEASURES`, and
-    worst_element. worst : element with the minimum ratio of insphere radius to edge. limit : element that sets the
-    shortest time step, s. resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the
-    mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
+    elements, anisotropic, fluid, layer : counts; layer : of the elements of the absorbing layer. faces : outer faces by
+    kind. quality : the values of `MEASURES`, and worst_element. worst : element with the minimum ratio of insphere
+    radius to edge. limit : element that sets the shortest time step, s. resolution : element of the domain with the
+    minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m. memory_bytes : bytes of the
+    arrays of all ranks.
     """
 
     elements: int

@@ -49,8 +49,9 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     mesh : this rank's part, whose neighbors include elements across faces that are `shared` with other ranks, with
     indices after its own elements; materials : of its elements, followed by those; faces : outer faces (element, local
     face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
-    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer : rates
-    of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file : its path.
+    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
+    rates of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an
+    imported mesh. mesh_file : its path.
     """
 
     mesh: TetrahedralMesh
@@ -264,5 +265,6 @@ def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **m
     size = model.element_size or model.usual_size()
     return DiscontinuousGalerkinPlan(
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
-        model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order, shared=model.shared, **more,
+        model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
+        shared=model.shared, **more,
     )  # fmt: skip

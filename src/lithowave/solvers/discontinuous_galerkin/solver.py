@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinP
 from lithowave.solvers.discontinuous_galerkin.samples import TetrahedralSamples
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
-from lithowave.solvers.discontinuous_galerkin.tables import BlockTables, ElementTables
+from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.elements.solver import ElementSolver
 from lithowave.solvers.elements.spread_sources import locate_sources
 from lithowave.solvers.placement import Placement
@@ -236,25 +236,31 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def host_memory(self) -> np.ndarray:
         """Return the memory variables (elements with memory variables, quantities, functions) on the host."""
-        found = np.zeros((self.plan.element_count, QUANTITIES, mode_count(self.plan.order - 1)), self.backend.dtype)
-        for kind, slots in self._memory_slots():
-            values = self.kernels.layout.to_host(self.backend.download(kind.memory))
-            found[slots[slots >= 0]] = values[slots >= 0]
+        modes, layout, tables = mode_count(self.plan.order - 1), self.kernels.layout, self.tables
+        found = np.zeros((self.plan.element_count, QUANTITIES, modes), self.backend.dtype)
+        tick = self._parity * self.plan.clustering.ticks
+        for group in tables.arrangement.groups:
+            if group.kind != (False, True):
+                continue
+            complete, fields = self.kernels.complete_memory(group.mixed), self._fields(group)
+            for first in range(group.first, group.end, CHUNK):
+                blocks = np.arange(first, min(group.end, first + CHUNK))
+                out = self.backend.zeros(layout.coefficients(len(blocks), modes))
+                chosen = self.backend.upload(blocks, np.int32)
+                complete(*fields, tables.kinds[group.kind].memory, chosen, tick, int(self._pending), out, 0)
+                slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
+                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
         return found[stretched(self.plan)]
 
     def set_memory(self, values: np.ndarray) -> None:
         """Set the memory variables (elements with memory variables, quantities, functions)."""
         every = np.zeros((self.plan.element_count, *values.shape[1:]), self.backend.dtype)
         every[stretched(self.plan)] = values
-        for kind, slots in self._memory_slots():
-            own = np.where((slots >= 0)[:, None, None], every[np.maximum(slots, 0)], 0)
-            self.backend.assign(kind.memory, self.kernels.layout.of_host(own))
-
-    def _memory_slots(self) -> Iterator[tuple[BlockTables, np.ndarray]]:
-        """Yield the tables of the blocks with memory variables, and the element in each slot of these, -1 for none."""
         kind, lanes = self.tables.kinds.get((False, True)), self.kernels.layout.lanes
         if kind is not None:
-            yield kind, self.tables.arrangement.slots[kind.first * lanes :][: len(kind.memory) * lanes]
+            some = slice(kind.first * lanes, (kind.first + len(kind.memory)) * lanes)
+            own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
+            self.backend.assign(kind.memory, own)
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""

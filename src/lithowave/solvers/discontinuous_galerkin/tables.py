@@ -19,7 +19,6 @@ from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
     FACE_NUMBERS,
-    LAW_NUMBERS,
     LAYER_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
@@ -32,8 +31,8 @@ PART = 1 << 16  # elements whose coefficients are computed at a time
 
 @dataclass(frozen=True)
 class BlockTables:
-    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory : memory
-    variables, for isotropic elements of an absorbing layer; else empty."""
+    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
+    variables of isotropic elements of an absorbing layer; else empty."""
 
     first: int
     elastic: Any
@@ -93,8 +92,9 @@ class ElementTables:
             law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic, layer)
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
-        stretched = layer and not anisotropic
-        shape = self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1)) if stretched else (1,)
+        shape: tuple[int, ...] = (1,)
+        if layer and not anisotropic:
+            shape = self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1))
         return BlockTables(first, elastic, faces, backend.zeros(shape))
 
     def _numbers(self, some: slice, anisotropic: bool, layer: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -118,9 +118,10 @@ class ElementTables:
         else:
             moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
             numbers = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
-        law[there, : LAW_NUMBERS[anisotropic]] = numbers
         if layer:
-            law[there, LAW_NUMBERS[anisotropic] :] = plan.layer.numbers(elements, steps)[:, -LAYER_NUMBERS[anisotropic] :]
+            of_layer = plan.layer.numbers(elements, steps)
+            numbers = np.column_stack([numbers, of_layer[:, -LAYER_NUMBERS[anisotropic] :]])
+        law[there] = numbers
         return law, faces
 
 
@@ -128,4 +129,6 @@ def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     """Return the element layout of a plan."""
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering
-    return make_arrangement(layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside)
+    return make_arrangement(
+        layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside
+    )  # fmt: skip
