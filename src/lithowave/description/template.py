@@ -36,10 +36,10 @@ boundaries:                              # each: free | absorbing | rigid
   # y_max: absorbing                     # north
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
-  absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements; reflects)
+  absorption: auto                       # auto | layer | stacey (elements; reflects)
   layer:                                 # absorbing layers: C-PML with finite_difference
     cells: 10                            # thickness in grid cells
-    # elements: null                     # thickness in elements (spectral_element with absorption: layer); null: auto
+    # elements: null                     # thickness in elements (with spectral_element absorption: layer); null: auto
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency

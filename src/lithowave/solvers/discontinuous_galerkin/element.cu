@@ -489,12 +489,12 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
         out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
 }
 
-#if STRETCHED
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
     const real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces,
     const int* neighbor, const int* second, const int* cluster, int kind_first, const real* memory, const int* blocks,
     int tick, int pending, real* out, int out_first)
 {
+#if STRETCHED
     real* const shared = dynamic_shared<real>();
     const int block = blocks[blockIdx.x];
     const Fields f = {
@@ -506,5 +506,5 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++)
         out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
-}
 #endif
+}

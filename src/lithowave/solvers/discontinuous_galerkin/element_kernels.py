@@ -350,8 +350,8 @@ def make_complete_memory(order: int, precision: str) -> Callable[..., None]:
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     """Return a dictionary: `step(anisotropic, mixed, layer)`, `complete(anisotropic, mixed)` and
-    `complete_memory(mixed)` return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of faces
-    (slots, 4, c)."""
+    `complete_memory(mixed)` return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of
+    faces (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed, layer: make_step(order, anisotropic, layer, precision),
