@@ -136,6 +136,23 @@ def make_faces(
         for matrix in reference.traces
     )
 
+    change_0, change_1, change_2, change_3 = (
+        matrix_rows(matrix[: reference.levels[1]], lanes, QUANTITIES * lanes, TOGETHER, adding=True)
+        for matrix in reference.traces
+    )
+
+    @row_of("lift to memory", order, precision, inline=False)
+    def lift_change(f, out, x):
+        for g in range(GROUPS):
+            if f == U(0):
+                change_0(out, g * GROUP, x, g * GROUP)
+            elif f == U(1):
+                change_1(out, g * GROUP, x, g * GROUP)
+            elif f == U(2):
+                change_2(out, g * GROUP, x, g * GROUP)
+            else:
+                change_3(out, g * GROUP, x, g * GROUP)
+
     @row_of("trace", order, precision, inline=False)
     def take_trace(f, out, x):
         for g in range(GROUPS):
@@ -185,7 +202,7 @@ def make_faces(
             lift(f, q, b, trace)
             if STRETCHED:
                 stretched(jump, numbers, at + f * NUMBERS * L, law, law_at, trace)
-                lift(f, change, U(0), trace)
+                lift_change(f, change, trace)
 
     @own_row
     def send(block, own, even, odd, numbers, at, second, count, mean, half, halves, jump, sent, trace):
@@ -254,7 +271,7 @@ def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Cal
                 b, own_place = block * BLOCK, U(n - kind_first)
                 law_at, place = own_place * LAW, own_place * SPAN
                 if STRETCHED:
-                    for m in range(BLOCK):
+                    for m in range(SPAN):
                         half[m] = 0
                 if pending:
                     correct(

@@ -143,7 +143,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
 def layer_faces(simulation: Simulation) -> list[str]:
     """Return the faces of the box that have an absorbing layer; above a topography there is none."""
     boundaries, flat = simulation.boundaries, simulation.domain.surface is None
-    if boundaries.resolved_absorption(simulation.solver.method) != "layer":
+    absorption = boundaries.resolved_absorption(simulation.solver.method)
+    if absorption != "layer":
         return []
     return [name for name, kind in boundaries.faces.items() if kind == "absorbing" and (flat or name != "z_max")]
 
