@@ -22,6 +22,7 @@ from lithowave.run.instability import InstabilityWatch
 from lithowave.run.memory import memory_needed
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
+from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
@@ -101,8 +102,9 @@ def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: py
     for words in (
         "discontinuous Galerkin, order 2: 4 functions per element",
         "tetrahedra (",
-        " fluid)",
-        "z_max free; absorbing plane waves along the normal",
+        " fluid, ",
+        " in the absorbing layer)",
+        "z_max free; absorbing layers",
         "at vs = 1500 m/s in element",
         "of the limit, set by vp = ",
         "this run would work here",
@@ -171,7 +173,7 @@ def test_an_instability_is_told() -> None:
 def device_bytes(solver: DiscontinuousGalerkinSolver) -> int:
     arrays = [solver.coefficients, solver.own, solver.even, solver.odd, solver.tables.neighbor, solver.tables.second]
     for kind in solver.tables.kinds.values():
-        arrays += [kind.elastic, kind.faces]
+        arrays += [kind.elastic, kind.faces, kind.memory]
     return sum(array.nbytes for array in arrays)
 
 
@@ -190,6 +192,20 @@ def test_planned_memory_is_what_the_solver_holds(
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.1 * made.memory_bytes()
     if order == 2:  # for the others kernels would have to be compiled
         assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
+
+
+def test_planned_memory_contains_that_of_layers() -> None:
+    backend = make_backend("cpu", "double", 1)
+    made = synthetic_plan((6, 5, 5), 2, "double")
+    inside = made.mesh.element_vertices()[..., 0].mean(axis=1) > made.bounds[0][1] / 2
+    rate = np.where(inside, 1.0, 0.0)
+    made = replace(made, layer=LayerRates(inside, np.repeat(rate[:, None], 3, axis=1), rate, 0 * rate))
+    made.__dict__.pop("_mesh_statistics", None)
+    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
+    assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
+    bare = synthetic_plan((6, 5, 5), 2, "double")
+    assert made.memory_bytes() - bare.memory_bytes() == 8 * inside.sum() * (9 * 1 + 5)
 
 
 def traced(function: Any) -> tuple[Any, int]:

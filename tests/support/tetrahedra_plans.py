@@ -19,6 +19,7 @@ from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, limit_cluster_jumps
+from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
@@ -64,6 +65,7 @@ def small_plan(
     kinds: Sequence[str] = ("free",),
     step: float = 0.9,
     cluster: np.ndarray | None = None,
+    layer: AbsorbingLayer | None = None,
     **more: Any,
 ) -> DiscontinuousGalerkinPlan:
     """A plan; step : the shortest time step over the largest that is stable. cluster : of each element."""
@@ -73,7 +75,8 @@ def small_plan(
         shortest = step * float((limits / 2.0**own).min())
         return Clustering(Schedule(shortest * 2.0 ** own.max(), limits.min(), 1, 2), shortest, own, 1.0)
 
-    return make_plan(MeshedModel(mesh, materials, outer_faces(mesh, kinds), None), order, clusters, precision, **more)
+    model = MeshedModel(mesh, materials, outer_faces(mesh, kinds), None, layer=layer)
+    return make_plan(model, order, clusters, precision, **more)
 
 
 def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.ndarray:

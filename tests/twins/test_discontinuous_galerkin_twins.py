@@ -17,6 +17,7 @@ from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
+from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
@@ -76,6 +77,54 @@ def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pyte
     monkeypatch.setattr(launches, "SHAPES", shapes)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
     compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
+
+
+def layered_plan(order: int, precision: str, matched: bool = True, mixed: bool = True) -> DiscontinuousGalerkinPlan:
+    """Layers beyond two faces that overlap, of solids and fluids, and three clusters or one."""
+    mesh = box((3, 2, 2))
+    layer = AbsorbingLayer(((0, 2), (0, 1), (-2, 0)), {"x_max": 1.0, "y_max": 0.7}, matched, 4.0, 1e-3, 0.5)
+    materials = rocks(mesh.element_count, anisotropic=0.0 if matched else 0.3)
+    cluster = random_clusters(mesh) if mixed else None
+    return small_plan(mesh, materials, order, precision, kinds=KINDS, cluster=cluster, layer=layer)
+
+
+def compare_layers(order: int, precision: str, device: str, matched: bool, mixed: bool = True) -> None:
+    """As `compare`; the memory variables also."""
+    plan = layered_plan(order, precision, matched, mixed)
+    assert {group.layer for group in make_solver(plan).tables.arrangement.groups} == {False, True}
+    states = []
+    for backend in (make_backend("cpu", "double", 2), make_device(device, precision)):
+        solver = make_solver(plan, backend)
+        values = advanced(solver, noise(plan), 3)
+        states.append((values, solver.host_memory().astype(float)))
+    limit = SINGLE if precision == "single" else DOUBLE
+    assert closeness(states[1][0], states[0][0]) < limit
+    if matched:
+        assert np.abs(states[0][1]).max() > 0
+        assert closeness(states[1][1], states[0][1]) < limit
+    else:
+        assert not states[0][1].any() and not states[1][1].any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("matched", [True, False])
+def test_steps_of_absorbing_layers(device: str, matched: bool) -> None:
+    compare_layers(ORDER if matched else ANISOTROPIC_ORDER, "double", device, matched)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_of_layers_with_little_shared_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {ORDER: (1, 1, 2, 2)}}
+    monkeypatch.setattr(launches, "SHAPES", shapes)
+    compare_layers(ORDER, "double", device, True, mixed=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("order", ORDERS)
+def test_layers_of_every_order(order: int, mixed: bool, precision: str) -> None:
+    compare_layers(order, precision, "device", True, mixed)
 
 
 @pytest.mark.gpu
@@ -324,8 +373,9 @@ def test_a_state_of_zeros_gives_zeros() -> None:
 
 def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     kernels = vars(point_kernels) | {
-        name: make(ORDER, True, "double")
-        for name, make in (("step", element_kernels.make_step), ("complete", element_kernels.make_complete))
+        "step": element_kernels.make_step(ORDER, True, False, "double"),
+        "complete": element_kernels.make_complete(ORDER, True, "double"),
+        "complete_memory": element_kernels.make_complete_memory(ORDER, "double"),
     }
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments

@@ -187,9 +187,6 @@ def test_resolved_yaml_reads_back_as_an_equal_simulation(changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"boundaries": {"absorption": "layer"}},
-         ["boundaries.absorption: layers that absorb are not available with discontinuous_galerkin", "auto, stacey",
-          "method: finite_difference or spectral_element can"]),
         ({"output": {"strain": True}},
          ["output.strain: discontinuous_galerkin does not record strain", "method: spectral_element can"]),
         ({"compute": {"moduli": "compact"}}, ["compute.moduli: compact moduli are for finite_difference only"]),
@@ -207,7 +204,8 @@ def test_what_is_taken(folder):
     for change in ({"anisotropy": {"gamma": 0.1}}, {"vp": None, "vs": None, "stiffness": STIFFNESS}):
         assert galerkin(material={"homogeneous": {**ROCK, **change}}).material.homogeneous.is_anisotropic
     assert galerkin(boundaries={"absorption": "stacey"}).boundaries.absorption == "stacey"
-    assert lw.Boundaries().resolved_absorption("discontinuous_galerkin") == "stacey"
+    assert lw.Boundaries().resolved_absorption("discontinuous_galerkin") == "layer"
+    assert lw.Boundaries().resolved_absorption("discontinuous_galerkin", imported=True) == "stacey"
     for name in ("x_min", "x_max", "y_min", "y_max", "z_min"):
         for kind in ("free", "absorbing", "rigid"):
             assert galerkin(boundaries={name: kind}).boundaries.face(name) == kind
@@ -215,7 +213,9 @@ def test_what_is_taken(folder):
 
 def test_keys_of_layers_are_told_to_be_without_effect():
     [told] = galerkin(boundaries={"layer": {"elements": 5, "kappa": 2}}).warnings()
-    assert told == "boundaries.layer.elements, boundaries.layer.kappa: without effect with discontinuous_galerkin."
+    assert told == "boundaries.layer.kappa: without effect with discontinuous_galerkin."
+    [told] = galerkin(boundaries={"absorption": "stacey", "layer": {"elements": 5}}).warnings()
+    assert told.startswith("boundaries.layer.elements: without effect with discontinuous_galerkin; it counts with")
 
 
 # --- fluids

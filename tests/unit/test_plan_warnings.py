@@ -52,10 +52,10 @@ def warnings_of(simulation):
 # --- absorbing faces
 
 
-@pytest.mark.parametrize(("method", "remedy"), [(SE, "Use absorption: layer, or faces 4100 m"), (DG, "Use faces 41")])
+@pytest.mark.parametrize(("method", "remedy"), [(SE, "layer, or faces 4100 m"), (DG, "layer, or faces 41")])
 def test_reflections_from_first_order_faces_are_estimated(method, remedy):
     """Measured with spectral elements: 16% over all traces, 13% to 27% at single receivers."""
-    [text] = warnings_of(described(method))
+    [text] = warnings_of(described(method, boundaries={"absorption": "stacey"}))
     assert text.startswith("boundaries.absorption: stacey ") and remedy in text
     assert "19% (median), 32% at XX.L11, 500 m from x_max (wavelength 1078 m)" in text and "below 5%" in text
 
@@ -65,6 +65,7 @@ def test_reflections_from_first_order_faces_are_estimated(method, remedy):
     [
         {"method": FD},
         {"boundaries": {"absorption": "layer"}},
+        {"method": DG},
         {"boundaries": {"sides": "rigid", "bottom": "rigid"}},
         {"duration": 1.0},  # no reflection arrives before the end
         {"sources": []},
@@ -209,5 +210,6 @@ def test_several_ranks_report_what_one_does(tmp_path, method):
             return plan(simulation, CPU, ranks).warnings(simulation)
 
         for found in on_ranks(3, warnings):
-            assert len(found) == len(expected) == 2 and found[0] == expected[0]
-            assert re.sub(r"\(.*?\)", "", found[1]) == re.sub(r"\(.*?\)", "", expected[1])
+            assert len(found) == len(expected) == (2 if method == SE else 1)
+            assert found[:-1] == expected[:-1]
+            assert re.sub(r"\(.*?\)", "", found[-1]) == re.sub(r"\(.*?\)", "", expected[-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -14,27 +13,24 @@ from lithowave.description.units import Count, PositiveFrequency, quantity
 Face = Literal["free", "absorbing", "rigid"]
 Absorption = Literal["auto", "layer", "stacey"]
 
-_ABSORPTION_BY_METHOD: Mapping[str, Literal["layer", "stacey"]] = {
-    "finite_difference": "layer",
-    "spectral_element": "layer",
-    "discontinuous_galerkin": "stacey",
-}
-
 
 class AbsorbingLayer(DescriptionModel):
     """Parameters of the absorbing layers, which are added outside the box.
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
-    ``elements`` elements with similar profiles, unsplit, with the trapezoidal rule. Discontinuous Galerkin has no
-    absorbing layers.
+    ``elements`` elements with similar profiles, unsplit, with the trapezoidal rule. Discontinuous Galerkin
+    uses perfectly matched layers of ``elements`` cells, each 1.5 times as wide as the one before, with ``reflection``
+    and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(
         default=10, description="Thickness of each layer in grid cells (finite_difference)."
     )
-    elements: Count = Field(
-        default=3, description="Thickness of each layer in elements (spectral_element)."
+    elements: Count | None = Field(
+        default=None,
+        description="Thickness of each layer in elements (spectral_element; null: 3), or in cells of tetrahedra "
+        "(discontinuous_galerkin; null: 2, or 3 with anisotropic media).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
@@ -64,10 +60,9 @@ class Boundaries(DescriptionModel):
     z_max: Face | None = Field(default=None, description="The upper face; null: same as top.")
     absorption: Absorption = Field(
         default="auto",
-        description="Type of absorbing boundaries. layer: absorbing layers around the box (finite_difference and "
-        "spectral_element: perfectly matched layers); stacey: a condition at the face (spectral_element, and the flux "
-        "of discontinuous_galerkin), which reflects part of the waves; lithowave check estimates the error; "
-        "auto: layer with finite_difference and spectral_element, stacey with discontinuous_galerkin.",
+        description="Type of absorbing boundaries. layer: perfectly matched layers around the box (not with an imported "
+        "mesh); stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), which "
+        "reflects part of the waves; lithowave check estimates the error; auto: layer, or stacey with an imported mesh.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="Parameters of the absorbing layers."
@@ -85,6 +80,8 @@ class Boundaries(DescriptionModel):
         """Boundary conditions of all six faces by name."""
         return {name: self.face(name) for name in FACES}
 
-    def resolved_absorption(self, method: str) -> Literal["layer", "stacey"]:
-        """Return the type of absorbing boundaries of a numerical method: ``layer`` or ``stacey``."""
-        return _ABSORPTION_BY_METHOD[method] if self.absorption == "auto" else self.absorption
+    def resolved_absorption(self, imported: bool = False) -> Literal["layer", "stacey"]:
+        """Return the type of absorbing boundaries for a generated or an imported mesh."""
+        if self.absorption != "auto":
+            return self.absorption
+        return "stacey" if imported else "layer"

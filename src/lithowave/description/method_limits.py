@@ -111,12 +111,6 @@ FEATURES = (
         None,
     ),
     Feature(
-        ("finite_difference", "spectral_element"),
-        _absorption("layer"),
-        "layers that absorb are not available with {method}",
-        "allowed here: auto, stacey: the faces themselves absorb",
-    ),
-    Feature(
         _ELEMENT_METHODS,
         _oblique_anisotropy,
         "{method} requires symmetry axes along x, y and z",
@@ -162,17 +156,16 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
-    absorption = simulation.boundaries.resolved_absorption(method)
-    if simulation.solver.mesh is not None:
-        absorption = "stacey"
+    absorption = simulation.boundaries.resolved_absorption(simulation.solver.mesh is not None)
     used = {
         ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
         ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),
+        ("discontinuous_galerkin", "layer"): ("elements", "reflection", "frequency"),
     }.get((method, absorption), ())
     fields = type(layer).model_fields
     changed = [key for key in fields if key not in used and getattr(layer, key) != fields[key].default]
     if not changed:
         return
-    hint = "; it counts with absorption: layer" if absorption == "stacey" and method == "spectral_element" else ""
+    hint = "; it counts with absorption: layer" if absorption == "stacey" and "cells" not in changed else ""
     keys = ", ".join(f"boundaries.layer.{key}" for key in changed)
     yield f"{keys}: without effect with {method}{hint}."

@@ -36,10 +36,10 @@ boundaries:                              # each: free | absorbing | rigid
   # y_max: absorbing                     # north
   # z_min: absorbing                     # as bottom
   # z_max: free                          # as top
-  absorption: auto                       # auto | layer (not discontinuous_galerkin) | stacey (elements; reflects)
+  absorption: auto                       # auto | layer | stacey (elements; reflects)
   layer:                                 # absorbing layers: perfectly matched
     cells: 10                            # thickness in grid cells
-    # elements: 3                        # thickness in elements (spectral_element)
+    # elements: null                     # thickness in elements; null: 3, with discontinuous_galerkin 2 cells
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency

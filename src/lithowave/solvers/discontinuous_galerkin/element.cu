@@ -3,7 +3,7 @@
 //
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
 // COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
-// ORDER, ANISOTROPIC; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor; DIRECTIONS (1 or
+// ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor; DIRECTIONS (1 or
 // 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the work on faces whose coefficients
 // a thread reads in one pass.
 
@@ -22,6 +22,8 @@ constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
 constexpr int TURNS = ROWS * FACES / WORKERS;
 constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
 constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
+
+#define STRETCHED (LAYER && !ANISOTROPIC)
 
 #if ANISOTROPIC
 typedef AnyFace<real> Face;
@@ -54,8 +56,14 @@ struct Turn {
     }
 };
 
-// Apply the elastic law of the faces to the difference of received and stored traces, into shared memory.
-template <int first_face>
+// Coefficient of an element of this block.
+__device__ __forceinline__ real number_of(const Fields& f, int number, int element) {
+    return f.elastic[(static_cast<long long>(f.place) * LAW + number) * LANES + element];
+}
+
+// Apply the elastic law of the faces to the difference of received and stored traces, into shared memory. stretched : the
+// part that counts for memory variables.
+template <int first_face, bool stretched = false>
 __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
     const int before = f.count - 1;
@@ -93,6 +101,16 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
+#if STRETCHED
+            if constexpr (stretched) {
+                const real gains[3] = {
+                    number_of(f, GAINS, t.element), number_of(f, GAINS + 1, t.element), number_of(f, GAINS + 2, t.element)};
+                if (t.row < FACE)
+                    numbers[i].stretched_jump(
+                        jump[i][0], jump[i][1], jump[i][2], gains, shared + t.column(), FACE * COLUMN);
+                continue;
+            }
+#endif
             if (t.row < FACE)
                 numbers[i].jump(jump[i][0], jump[i][1], jump[i][2], shared + t.column(), FACE * COLUMN);
         }
@@ -100,8 +118,8 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
 }
 
 // Q += R_f F_f on FACES faces from shared memory.
-template <int first_face>
-__device__ __forceinline__ void lift(real (&q)[MODES], const real* shared) {
+template <int first_face, int count>
+__device__ __forceinline__ void lift(real (&q)[count], const real* shared) {
     const real* const own = shared + threadIdx.x / LANES * FACE * COLUMN + threadIdx.x % LANES;
     constexpr int NEXT = QUANTITIES * FACE * COLUMN;
     unrolled<0, FACE>([&](auto index) {
@@ -137,6 +155,39 @@ __device__ __forceinline__ void load_complete(
 #endif
     __syncthreads();
 }
+
+#if STRETCHED
+// Memory variables with the jumps of the step in progress.
+__device__ __forceinline__ void load_memory(
+    real (&psi)[Reference::B1], const real* from, const Fields& f, int pending, real* shared)
+{
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) psi[r] = 0;
+    if (pending) {
+        load_jumps<0, true>(f, shared);
+        __syncthreads();
+        lift<0>(psi, shared);
+#if FACES == 2
+        __syncthreads();
+        load_jumps<2, true>(f, shared);
+        __syncthreads();
+        lift<2>(psi, shared);
+#endif
+        __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) psi[r] = from[r * LANES] - psi[r];
+}
+
+// Gains of the directions of the three derivatives that this warp's quantity needs, and decay.
+__device__ __forceinline__ void load_gains(real (&gains)[4], const Fields& f) {
+    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    gains[0] = number_of(f, GAINS + (quantity == 3 ? 1 : quantity == 4 ? 2 : 0), lane);
+    gains[1] = number_of(f, GAINS + (quantity == 3 ? 0 : quantity == 5 ? 2 : 1), lane);
+    gains[2] = number_of(f, GAINS + (quantity == 4 ? 0 : quantity == 5 ? 1 : 2), lane);
+    gains[3] = number_of(f, GAINS + 3, lane);
+}
+#endif
 
 // Law of the quantity of this warp: see riemann.elastic_matrices.
 __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
@@ -181,10 +232,15 @@ __device__ __forceinline__ int source(int j) {
     return j == quantity - STRESSES ? j : quantity + j - STRESSES + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
 }
 
-// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1).
+// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1). psi, gains : in a layer, memory
+// variables that the first term updates and contains.
 template <int level, int count>
 __device__ __forceinline__ void next_term(
-    real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared)
+    real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared
+#if STRETCHED
+    , real (&psi)[Reference::B1], const real (&gains)[4]
+#endif
+)
 {
     constexpr int COUNT = Reference::level[level + 1], BEFORE = Reference::level[level];
     constexpr int SPAN = Reference::B1 * LANES;
@@ -210,6 +266,16 @@ __device__ __forceinline__ void next_term(
 #pragma unroll
     for (int r = 0; r < COUNT; r++) {
         const int o = r * LANES;
+#if STRETCHED
+        if constexpr (level == 0) {
+            const real x = law[0][0] * a[o] + law[1][0] * a[NEXT + o] + law[2][0] * a[2 * NEXT + o];
+            const real y = law[0][1] * b[o] + law[1][1] * b[NEXT + o] + law[2][1] * b[2 * NEXT + o];
+            const real z = law[0][2] * c[o] + law[1][2] * c[NEXT + o] + law[2][2] * c[2 * NEXT + o];
+            psi[r] = gains[3] * (psi[r] - (gains[0] * x + gains[1] * y + gains[2] * z));
+            next[r] = x + y + z + psi[r];
+            continue;
+        }
+#endif
         next[r] = law[0][0] * a[o] + law[0][1] * b[o] + law[0][2] * c[o] + law[1][0] * a[NEXT + o] +
                   law[1][1] * b[NEXT + o] + law[1][2] * c[NEXT + o] + law[2][0] * a[2 * NEXT + o] +
                   law[2][1] * b[2 * NEXT + o] + law[2][2] * c[2 * NEXT + o];
@@ -229,13 +295,22 @@ __device__ __forceinline__ void next_term(
 #pragma unroll
         for (int r = 0; r < COUNT; r++) {
             const int o = r * LANES;
+#if STRETCHED
+            if constexpr (level == 0)
+                psi[r] -= gains[0] * law[d][0] * a[o] + gains[1] * law[d][1] * b[o] + gains[2] * law[d][2] * c[o];
+#endif
             const real more = law[d][0] * a[o] + law[d][1] * b[o] + law[d][2] * c[o];
             sum[r] = d == 0 ? more : sum[r] + more;
         }
         __syncthreads();
     });
 #pragma unroll
-    for (int r = 0; r < COUNT; r++) next[r] = sum[r];
+    for (int r = 0; r < COUNT; r++) {
+        next[r] = sum[r];
+#if STRETCHED
+        if constexpr (level == 0) psi[r] *= gains[3], next[r] += psi[r];
+#endif
+    }
 #endif
 }
 
@@ -244,12 +319,20 @@ __device__ __forceinline__ void next_term(
 template <int level, int count>
 __device__ __forceinline__ void predict(
     const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
-    const real (&law)[3][3], real* to, real* shared)
+    const real (&law)[3][3], real* to, real* shared
+#if STRETCHED
+    , real (&psi)[Reference::B1], const real (&gains)[4]
+#endif
+)
 {
     if constexpr (level + 1 < ORDER) {
         constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
         real next[Reference::B1];
+#if STRETCHED
+        next_term<level>(next, term, law, shared, psi, gains);
+#else
         next_term<level>(next, term, law, shared);
+#endif
 #pragma unroll
         for (int r = 0; r < COUNT; r++) {
             total[r] = (level == 0 ? mean[r] : total[r]) + next[r];
@@ -260,7 +343,11 @@ __device__ __forceinline__ void predict(
         }
 #pragma unroll
         for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
+#if STRETCHED
+        predict<level + 1>(next, total, mean, half, law, to, shared, psi, gains);
+#else
         predict<level + 1>(next, total, mean, half, law, to, shared);
+#endif
     }
 }
 
@@ -344,7 +431,7 @@ __device__ __forceinline__ void send_all(const real (&mean)[MODES], const Fields
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
-    const int* second, const int* cluster, int kind_first, int first, int tick, int pending)
+    const int* second, const int* cluster, int kind_first, real* memory, int first, int tick, int pending)
 {
     real* const shared = dynamic_shared<real>();
     const int block = first + blockIdx.x;
@@ -354,10 +441,28 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
         (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
     real mean[MODES], total[Reference::B1], half[Reference::B1], law[3][3];
     load_complete(mean, q, f, pending, shared);
+#if LAYER
+    const real damping = number_of(f, LAW - 1, threadIdx.x % LANES);
+#pragma unroll
+    for (int k = 0; k < MODES; k++) mean[k] *= damping;
+#endif
+#if STRETCHED
+    real psi[Reference::B1], gains[4];
+    real* const own_memory = memory +
+        (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
+    load_memory(psi, own_memory, f, pending, shared);
+    load_gains(gains, f);
+#endif
     load_law(law, f);
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
+#if STRETCHED
+    predict<0>(mean, total, mean, half, law, q, shared, psi, gains);
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
+#else
     predict<0>(mean, total, mean, half, law, q, shared);
+#endif
     send_all<false>(mean, f, shared);
 #if MIXED
     __syncthreads();
@@ -382,4 +487,24 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
 #pragma unroll
     for (int k = 0; k < MODES; k++)
         out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
+    const real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces,
+    const int* neighbor, const int* second, const int* cluster, int kind_first, const real* memory, const int* blocks,
+    int tick, int pending, real* out, int out_first)
+{
+#if STRETCHED
+    real* const shared = dynamic_shared<real>();
+    const int block = blocks[blockIdx.x];
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    constexpr long long SIZE = QUANTITIES * Reference::B1 * LANES;
+    const long long within = threadIdx.x / LANES * Reference::B1 * LANES + threadIdx.x % LANES;
+    real psi[Reference::B1];
+    load_memory(psi, memory + f.place * SIZE + within, f, pending, shared);
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++)
+        out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
+#endif
 }

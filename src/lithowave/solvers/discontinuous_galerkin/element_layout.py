@@ -1,9 +1,10 @@
 """Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
-neighbor; among each those whose neighbors are all in the same cluster, and the others; and among each of these the
-outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by cluster,
-so that at any time those whose step begins are the first blocks of the group.
+neighbor; among each those in the domain, and those in an absorbing layer; among each of these those whose neighbors are
+all in the same cluster, and the others; and among these the outer elements, for which other ranks wait, before the
+inner ones. In each of these groups they are sorted by cluster, so that at any time those whose step begins are the
+first blocks of the group.
 """
 
 from __future__ import annotations
@@ -69,13 +70,20 @@ class BlockLayout:
 @dataclass(frozen=True)
 class Group:
     """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
-    a neighbor; mixed : a neighbor is in another cluster; outer : a neighbor is on another rank."""
+    a neighbor; layer : in an absorbing layer; mixed : a neighbor is in another cluster; outer : a neighbor is on
+    another rank."""
 
     first: int
     ends: tuple[int, ...]
     anisotropic: bool
+    layer: bool
     mixed: bool
     outer: bool = False
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Anisotropic, and in a layer: blocks with the same coefficients."""
+        return self.anisotropic, self.layer
 
     @property
     def end(self) -> int:
@@ -111,22 +119,25 @@ class ElementLayout:
 
 
 def make_arrangement(
-    layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1
-) -> ElementLayout:
+    layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1,
+    layer: np.ndarray | None = None,
+) -> ElementLayout:  # fmt: skip
     """Assign slots to elements; those in each group and cluster retain their order.
 
     neighbors : (elements, 4), -1 for none; those of other ranks have indices after the own elements. cluster,
     anisotropic : of each element, those of other ranks included. clusters : minimum number of clusters.
+    layer : True for own elements of an absorbing layer; None for no layer.
     """
     there, elements = neighbors >= 0, len(neighbors)
+    layered = np.zeros(elements, bool) if layer is None else layer
     own_cluster = cluster[:elements]
     near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
     mixed = (there & (cluster[neighbors] != own_cluster[:, None])).any(axis=1)
     outer = (neighbors >= elements).any(axis=1)
     count = max(clusters, int(cluster.max(initial=0)) + 1)
     groups, slots, clusters, blocks = [], [], [], 0
-    for kind in product((False, True), (False, True), (True, False)):
-        member = (near == kind[0]) & (mixed == kind[1]) & (outer == kind[2])
+    for kind in product((False, True), (False, True), (False, True), (True, False)):
+        member = (near == kind[0]) & (layered == kind[1]) & (mixed == kind[2]) & (outer == kind[3])
         if not member.any():
             continue
         first, ends = blocks, []

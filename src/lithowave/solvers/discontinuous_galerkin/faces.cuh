@@ -31,6 +31,27 @@ struct IsotropicFace {
         flux[8 * step] = c.x * z + along * a.z;
     }
 
+    // The part of the flux that counts for memory variables: see element_kernels.py.
+    __device__ __forceinline__ void stretched_jump(
+        real x, real y, real z, const real (&gains)[3], real* flux, int step) const
+    {
+        real normal = b.x * (a.x * x + a.y * y + a.z * z);
+        x = a.w * x + normal * a.x, y = a.w * y + normal * a.y, z = a.w * z + normal * a.z;
+        normal = a.x * x + a.y * y + a.z * z;
+        const real gx = gains[0] * a.x, gy = gains[1] * a.y, gz = gains[2] * a.z;
+        const real gain = gx * a.x + gy * a.y + gz * a.z, s = gain * c.x, along = gain * c.y * normal;
+        const real pressure = b.z * (gx * x + gy * y + gz * z);
+        flux[0] = pressure + 2 * b.w * gx * x;
+        flux[step] = pressure + 2 * b.w * gy * y;
+        flux[2 * step] = pressure + 2 * b.w * gz * z;
+        flux[3 * step] = b.w * (gx * y + gy * x);
+        flux[4 * step] = b.w * (gx * z + gz * x);
+        flux[5 * step] = b.w * (gy * z + gz * y);
+        flux[6 * step] = s * x + along * a.x;
+        flux[7 * step] = s * y + along * a.y;
+        flux[8 * step] = s * z + along * a.z;
+    }
+
     // u and w of the quantities trace[q * step].
     __device__ __forceinline__ void sides(const real* trace, int step, real (&kept)[3], real (&sent)[3]) const {
         const real xx = trace[0], yy = trace[step], zz = trace[2 * step];

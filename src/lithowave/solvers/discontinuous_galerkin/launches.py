@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_cou
 from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, law_numbers
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
@@ -45,14 +46,14 @@ def shared_bytes(order: int, precision: str) -> int:
     return max(slopes, traces) * (4 if precision == "single" else 8)
 
 
-def defines(order: int, precision: str, anisotropic: bool, mixed: bool) -> dict[str, str | int]:
+def defines(order: int, precision: str, anisotropic: bool, mixed: bool, layer: bool) -> dict[str, str | int]:
     """Return the definitions for compiling `element.cu`."""
     blocks, directions, faces, at_once = SHAPES[precision][order]
     return {
-        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed),
-        "BLOCKS": max(1, blocks - 1) if mixed else blocks, "DIRECTIONS": directions, "FACES": faces,
+        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "LAYER": int(layer),
+        "BLOCKS": max(1, blocks - mixed - layer), "DIRECTIONS": directions, "FACES": faces,
         "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
-        "LAW": LAW_NUMBERS[anisotropic], **LAYOUT,
+        "LAW": law_numbers(anisotropic, layer), "GAINS": LAW_NUMBERS[False], **LAYOUT,
     }  # fmt: skip
 
 
@@ -61,9 +62,8 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
         for order in ORDERS:
-            for anisotropic in (False, True):
-                for mixed in (False, True):
-                    yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, anisotropic, mixed), (0, 0)
+            for kind in product((False, True), repeat=3):
+                yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, *kind), (0, 0)
 
 
 def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
@@ -107,8 +107,8 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 class ElementKernels:
     """`step` and `complete` for one kind of blocks."""
 
-    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool) -> None:
-        self.backend, self.defines = backend, defines(order, backend.precision, anisotropic, mixed)
+    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool, layer: bool) -> None:
+        self.backend, self.defines = backend, defines(order, backend.precision, anisotropic, mixed, layer)
         self.headers = generated_headers(self.defines)
         self.shared_bytes = shared_bytes(order, backend.precision)
 
@@ -126,6 +126,11 @@ class ElementKernels:
         """See `element_kernels.make_complete`."""
         named = named_arguments(ARGUMENTS, "complete", arguments)
         self._launch("complete", named["blocks"].size, named)
+
+    def complete_memory(self, *arguments: Any) -> None:
+        """See `element_kernels.make_complete_memory`."""
+        named = named_arguments(ARGUMENTS, "complete_memory", arguments)
+        self._launch("complete_memory", named["blocks"].size, named)
 
 
 TRACES = ("pack_traces", "unpack_traces")
@@ -159,12 +164,13 @@ class TetrahedralPointKernels(PointKernels):
 def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout of blocks and faces."""
     points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
-    made: dict[tuple[bool, bool], ElementKernels] = {}
+    made: dict[tuple[bool, bool, bool], ElementKernels] = {}
 
-    def of(anisotropic: bool, mixed: bool) -> ElementKernels:
-        if (anisotropic, mixed) not in made:
-            made[anisotropic, mixed] = ElementKernels(backend, order, anisotropic, mixed)
-        return made[anisotropic, mixed]
+    def of(anisotropic: bool, mixed: bool, layer: bool = False) -> ElementKernels:
+        key = anisotropic, mixed, layer
+        if key not in made:
+            made[key] = ElementKernels(backend, order, *key)
+        return made[key]
 
     def pack_faces(numbers: np.ndarray) -> np.ndarray:
         """Return (blocks, lanes, 4, c)."""
@@ -174,14 +180,17 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
         padded[..., : numbers.shape[-1]] = numbers
         return padded.reshape(-1, LANES, *padded.shape[1:])
 
-    def step(anisotropic: bool, mixed: bool) -> Callable[..., None]:
-        return of(anisotropic, mixed).step
+    def step(anisotropic: bool, mixed: bool, layer: bool) -> Callable[..., None]:
+        return of(anisotropic, mixed, layer).step
 
     def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
         return of(anisotropic, mixed).complete
 
+    def complete_memory(mixed: bool) -> Callable[..., None]:
+        return of(False, mixed, True).complete_memory
+
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(
-        **points.by_name(), **traces, step=step, complete=complete, layout=device_layout("cuda", precision),
-        pack_faces=pack_faces,
+        **points.by_name(), **traces, step=step, complete=complete, complete_memory=complete_memory,
+        layout=device_layout("cuda", precision), pack_faces=pack_faces,
     )  # fmt: skip

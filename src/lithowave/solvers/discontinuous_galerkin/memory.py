@@ -9,7 +9,7 @@ import numpy as np
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
@@ -17,8 +17,9 @@ COPIES = 3  # of a trace: stored by its element, and sent in steps of even and o
 
 
 def state_bytes(plan: Any) -> int:
-    """Return the bytes of the coefficients of all elements."""
-    return plan.value_bytes * plan.element_count * QUANTITIES * mode_count(plan.order)
+    """Return the bytes of the coefficients and memory variables of all elements."""
+    modes = plan.element_count * mode_count(plan.order) + int(stretched(plan).sum()) * mode_count(plan.order - 1)
+    return plan.value_bytes * QUANTITIES * modes
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
@@ -28,20 +29,34 @@ def array_bytes(plan: Any, backend: Any) -> int:
     """
     if backend is None:
         layout, anisotropic = BlockLayout(1, True), anisotropic_path(plan)
-        slots = {kind: int((anisotropic == kind).sum()) for kind in (False, True)}
+        slots = {
+            (one, other): int(((anisotropic == one) & (plan.layer.inside == other)).sum())
+            for one in (False, True)
+            for other in (False, True)
+        }
     else:
-        layout = device_layout(backend.name, backend.precision)
-        slots = {False: 0, True: 0}
+        layout, slots = device_layout(backend.name, backend.precision), {}
         for group in arrange(plan, layout).groups:
-            slots[group.anisotropic] += (group.end - group.first) * layout.lanes
+            slots[group.kind] = slots.get(group.kind, 0) + (group.end - group.first) * layout.lanes
     face_numbers = PADDED_NUMBERS if backend is not None and backend.own_memory else FACE_NUMBERS
     # Second halves of traces; traces from other ranks; and the messages.
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     traces = halves * 3 * layout.trace_width(face_mode_count(plan.order)) * plan.value_bytes
     return traces + sum(
-        count * element_bytes(plan.order, plan.value_bytes, layout, LAW_NUMBERS[kind] + 4 * face_numbers[kind])
+        count * element_bytes(plan.order, plan.value_bytes, layout, _numbers(plan, *kind) + 4 * face_numbers[kind[0]])
         for kind, count in slots.items()
     )
+
+
+def _numbers(plan: Any, anisotropic: bool, layer: bool) -> int:
+    """Return the coefficients of the law, and memory variables, of an element."""
+    remembered = QUANTITIES * mode_count(plan.order - 1) if layer and not anisotropic else 0
+    return law_numbers(anisotropic, layer) + remembered
+
+
+def stretched(plan: Any) -> np.ndarray:
+    """True for the elements with memory variables: isotropic ones, also by their neighbors, of an absorbing layer."""
+    return plan.layer.inside & ~anisotropic_path(plan)
 
 
 def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: int) -> int:

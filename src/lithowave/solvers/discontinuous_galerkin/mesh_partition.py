@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ Clusters = Callable[[MeshedModel], np.ndarray]
 # In updates of an isotropic element: cost of sending a trace, by the bytes that both move; of a message of any size,
 # about 15 us, at typical rates of the devices.
 TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
+LAYER_WORK = 1.6  # of an isotropic element in an absorbing layer: measured on a CPU at order 5
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or adjacent to one: by `lithowave bench` on an H200
 
 
@@ -128,11 +129,17 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
     across, anisotropic = model.mesh.neighbors, model.materials.anisotropic
     count = model.mesh.element_count
     slow = anisotropic[:count] | ((across >= 0) & anisotropic[across // 4]).any(axis=1)
-    return 0.5 ** cluster[:count] * np.where(slow, ANISOTROPIC_WORK, 1.0)
+    inside = layer_elements(model)
+    return 0.5 ** cluster[:count] * np.select([slow, inside], [ANISOTROPIC_WORK, LAYER_WORK], 1.0)
+
+
+def layer_elements(model: Any) -> np.ndarray:
+    """True for the elements of an absorbing layer, of a mesh with materials or of a plan."""
+    return (model.layer_rates() if isinstance(model, MeshedModel) else model.layer).inside
 
 
 def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box.element_size)), ranks)
+    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box)), ranks)
 
 
 def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:

@@ -28,15 +28,17 @@ class ElementExtremum:
 class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
-    elements, anisotropic, fluid : counts. faces : outer faces by kind. quality : the values of `MEASURES`, and
-    worst_element. worst : element with the minimum ratio of insphere radius to edge. limit : element that sets the
-    shortest time step, s. resolution : element with the minimum points per wavelength at 1 Hz. bounds : ends of the
-    mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
+    elements, anisotropic, fluid, layer : counts; layer : of the elements of the absorbing layer. faces : outer faces by
+    kind. quality : the values of `MEASURES`, and worst_element. worst : element with the minimum ratio of insphere
+    radius to edge. limit : element that sets the shortest time step, s. resolution : element of the domain with the
+    minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m. memory_bytes : bytes of the
+    arrays of all ranks.
     """
 
     elements: int
     anisotropic: int
     fluid: int
+    layer: int
     faces: dict[str, int]
     quality: dict[str, Any]
     worst: ElementExtremum
@@ -55,7 +57,7 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     lowest = min(parts, key=lambda part: _rank_of(part.worst))
     quality["worst_element"] = lowest.quality["worst_element"]
     return GlobalMeshStatistics(
-        *(sum(getattr(part, name) for part in parts) for name in ("elements", "anisotropic", "fluid")),
+        *(sum(getattr(part, name) for part in parts) for name in ("elements", "anisotropic", "fluid", "layer")),
         {kind: sum(part.faces[kind] for part in parts) for kind in parts[0].faces},
         quality,
         *(min((getattr(part, name) for part in parts), key=_rank_of) for name in ("worst", "limit", "resolution")),
@@ -78,6 +80,7 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     fastest, slowest = (speed[:count] for speed in (plan.materials.fastest_speed, plan.materials.slowest_speed))
     # There are `order` points per edge of the cube that twelve such elements would fill.
     points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
+    points[plan.layer.inside] = np.inf
 
     def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
         element = lowest(values, keys)
@@ -93,7 +96,7 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     }  # fmt: skip
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
-        {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
+        int(plan.layer.inside.sum()), {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
         tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(),
     )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.errors import InputError
 from lithowave.mesh.bisection import around, refined
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
@@ -17,6 +19,7 @@ from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
+from lithowave.solvers.discontinuous_galerkin.layer import CELLS, AbsorbingLayer, LayerRates, with_layer
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
@@ -42,8 +45,8 @@ PART = 4096
 
 @dataclass(frozen=True)
 class MeshedModel:
-    """Mesh, materials of its elements, the kind of its outer faces (element, local face), and the size of the cubes
-    from which it was generated, m.
+    """Mesh, materials of its elements, the kind of its outer faces (element, local face), the size of the cubes from
+    which it was generated, m, and its absorbing layer.
 
     With several ranks: this rank's part, whose neighbors include elements across `shared` faces, with indices after its
     own elements; materials also contains these.
@@ -54,6 +57,11 @@ class MeshedModel:
     faces: dict[str, np.ndarray]
     element_size: float | None
     shared: SharedFaces = field(default_factory=SharedFaces)
+    layer: AbsorbingLayer | None = None
+
+    def layer_rates(self) -> LayerRates:
+        """Return the rates of the absorbing layer in each element."""
+        return LayerRates.none(self.mesh.element_count) if self.layer is None else self.layer.rates(self.mesh)
 
     def usual_size(self) -> float:
         """Return the edge, m, of the cube that twelve elements of typical size would fill."""
@@ -76,34 +84,68 @@ def make_model(simulation: Simulation) -> MeshedModel:
     InputError : the mesh file, its groups or the domain cannot be meshed.
     """
     if simulation.solver.mesh is not None:
-        mesh, size = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").along_curve(), None
-    else:
-        box = built_box(simulation)
-        mesh, size = refined_at_sources(split_box(simulation, box), simulation), box.element_size
-    return made_of(simulation, mesh, size)
+        _refuse_layer(simulation)
+        return made_of(simulation, read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").along_curve())
+    box = built_box(simulation)
+    return made_of(simulation, refined_at_sources(split_box(simulation, box), simulation), box)
 
 
-def made_of(simulation: Simulation, mesh: TetrahedralMesh, element_size: float | None) -> MeshedModel:
-    """Return a mesh, or a part of it, with its materials and the kinds of its outer faces."""
-    return MeshedModel(mesh, _materials(simulation, mesh), kinds_of_faces(simulation, mesh), element_size)
+def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox | None = None) -> MeshedModel:
+    """Return a mesh, or a part of it, with its materials and the kinds of its outer faces. box : of a generated one."""
+    size, layer = (None, None) if box is None else (box.element_size, box.layer)
+    faces = kinds_of_faces(simulation, mesh)
+    return MeshedModel(mesh, _materials(simulation, mesh), faces, size, layer=layer)
+
+
+def _refuse_layer(simulation: Simulation) -> None:
+    """Require that no absorbing layer is added to an imported mesh."""
+    if simulation.boundaries.absorption == "layer":
+        raise InputError(
+            "boundaries.absorption", "absorbing layers are not supported for an imported mesh",
+            "allowed with solver.mesh: auto, stacey",
+            "set boundaries.absorption to stacey, and place the absorbing faces farther from sources and receivers",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class BuiltBox:
-    """Plan of a generated mesh: columns and slabs of cubes; tops of the layers, m, from above; edge of the cubes, m."""
+    """Plan of a generated mesh: columns and slabs of cubes; tops of the layers of material, m, from above; edge of the
+    cubes, m; absorbing layer."""
 
     plan: BoxPlan
     tops: list[float]
     element_size: float
+    layer: AbsorbingLayer | None
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
-    """Return the cubes of a domain."""
+    """Return the cubes of a domain and its absorbing layer."""
     domain = simulation.domain
     tops, edges = cell_layers(simulation)
     top = domain.z[1] if domain.surface is None else domain.surface.high
     sizes = list(zip(edges, edges, strict=True))
-    return BuiltBox(plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes), tops, edges[0])
+    plan = plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes)
+    faces = layer_faces(simulation)
+    if not faces:
+        return BuiltBox(plan, tops, edges[0], None)
+    own = simulation.boundaries.layer
+    matched = not any(one.is_anisotropic for one in simulation.material.properties.values())
+    plan, thickness = with_layer(plan, faces, own.elements or CELLS[matched], max(edges))
+    tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
+    frequency = own.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
+    layer = AbsorbingLayer(
+        (domain.x, domain.y, domain.z), thickness, matched, simulation.material_extremes["vp_max"], own.reflection,
+        np.pi * frequency,
+    )  # fmt: skip
+    return BuiltBox(plan, tops, edges[0], layer)
+
+
+def layer_faces(simulation: Simulation) -> list[str]:
+    """Return the faces of the box that have an absorbing layer; above a topography there is none."""
+    boundaries, flat = simulation.boundaries, simulation.domain.surface is None
+    if boundaries.resolved_absorption() != "layer":
+        return []
+    return [name for name, kind in boundaries.faces.items() if kind == "absorbing" and (flat or name != "z_max")]
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
@@ -112,10 +154,15 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
     cubes = box.plan.build(None if columns is None else widened(columns, box.plan.units))
     own = None if columns is None else within(box.plan, columns, cubes)
     if material.kind not in ("homogeneous", "layers"):
-        cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(material.medium, cubes))
+        cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(NearestMedium.of(simulation), cubes))
+    if box.layer is not None:  # No element crosses the plane in which the layer begins.
+        zones = box.layer.zones(cubes.element_nodes()[:, :8].mean(axis=1))
+        cubes = replace(cubes, materials=8 * cubes.materials + zones)
     mesh = split_hexahedra(cubes, own=own)
+    if box.layer is not None:
+        mesh = replace(mesh, materials=mesh.materials // 8)
     if domain.surface is not None:
-        mesh = deformed(mesh, raised_to(domain.surface_height, *box.plan.interfaces[:2]))
+        mesh = deformed(mesh, raised_to(nearest_height(domain), *box.plan.interfaces[:2]))
     return with_layer_indices(simulation, mesh, box.tops)
 
 
@@ -183,7 +230,33 @@ def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterial
     properties = element_properties(simulation, mesh)
     if properties is not None:
         return constant_materials(*properties)
-    return sampled_materials(simulation.material.medium, mesh)
+    medium = NearestMedium.of(simulation) if simulation.solver.mesh is None else simulation.material.medium
+    return sampled_materials(medium, mesh)
+
+
+@dataclass(frozen=True)
+class NearestMedium:
+    """Medium whose values outside a domain are those at the nearest point of the domain; ends of the domain, m."""
+
+    medium: Any
+    x: tuple[float, float]
+    y: tuple[float, float]
+    z: tuple[float, float]
+
+    @classmethod
+    def of(cls, simulation: Simulation) -> NearestMedium:
+        """Return the medium of a simulation."""
+        ground = simulation.domain.ground
+        return cls(simulation.material.medium, ground.x, ground.y, ground.z)
+
+    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return vp, vs and rho at points."""
+        return self.medium.sample(np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z))
+
+
+def nearest_height(domain: Any) -> Callable[..., np.ndarray]:
+    """Return the function of x and y that is the elevation, m, of the surface at the nearest point of the domain."""
+    return lambda x, y: domain.surface_height(np.clip(x, *domain.x), np.clip(y, *domain.y))
 
 
 def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMaterials:

@@ -19,6 +19,7 @@ from lithowave.solvers.common.plan_lines import Line, resolution_line, time_line
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
+from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
@@ -48,8 +49,9 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     mesh : this rank's part, whose neighbors include elements across faces that are `shared` with other ranks, with
     indices after its own elements; materials : of its elements, followed by those; faces : outer faces (element, local
     face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
-    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. face_kinds :
-    kinds of the six faces of a box; None for an imported mesh. mesh_file : its path.
+    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
+    rates of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an
+    imported mesh. mesh_file : its path.
     """
 
     mesh: TetrahedralMesh
@@ -59,6 +61,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     face_neighbors: np.ndarray
     limits: np.ndarray
     clustering: Clustering
+    layer: LayerRates
     max_frequency: float | None = None
     value_bytes: int = 4
     surface_spacing: float = 0.0
@@ -114,6 +117,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "element_count": survey.elements,
             "anisotropic_elements": survey.anisotropic,
             "fluid_elements": survey.fluid,
+            "layer_elements": survey.layer,
             "element_size_m": [survey.quality["shortest_edge"], survey.quality["longest_edge"]],
             "mesh_quality": {
                 name: survey.quality[name] for name in ("radius_ratio", "dihedral_angle", "worst_element")
@@ -143,7 +147,10 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         summary = self.summary()
         special = [
             f"{summary[name]:,} {text}"
-            for name, text in (("anisotropic_elements", "anisotropic"), ("fluid_elements", "fluid"))
+            for name, text in (
+                ("anisotropic_elements", "anisotropic"), ("fluid_elements", "fluid"),
+                ("layer_elements", "in the absorbing layer"),
+            )
             if summary[name]
         ]
         shortest, longest = summary["element_size_m"]
@@ -168,6 +175,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         )
 
     def _absorption_text(self) -> str:
+        if self.mesh_statistics.layer:
+            return "; absorbing layers"
         absorbing = self.mesh_statistics.faces["absorbing"]
         return "; absorbing plane waves along the normal" if absorbing else ""
 
@@ -256,5 +265,6 @@ def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **m
     size = model.element_size or model.usual_size()
     return DiscontinuousGalerkinPlan(
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
-        value_bytes=4 if precision == "single" else 8, surface_spacing=size / order, shared=model.shared, **more,
+        model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
+        shared=model.shared, **more,
     )  # fmt: skip

@@ -40,6 +40,14 @@ FACE_NUMBERS = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}  # of isotr
 # Coefficients of an elastic law: d xi_c / d x_i (3, 3), lambda, mu, 1 / rho; or `elastic_matrices`.
 ISOTROPIC_LAW, ANISOTROPIC_LAW = 9 + 3, QUANTITIES * 9
 LAW_NUMBERS = {False: ISOTROPIC_LAW, True: ANISOTROPIC_LAW}
+# Further coefficients in an absorbing layer, see `layer`: gains along x, y, z and decay of the memory variables, unless
+# the element is anisotropic; damping.
+LAYER_NUMBERS = {False: 3 + 1 + 1, True: 1}
+
+
+def law_numbers(anisotropic: bool, layer: bool) -> int:
+    """Return the number of coefficients of the elastic law of an element, in an absorbing layer or not."""
+    return LAW_NUMBERS[anisotropic] + layer * LAYER_NUMBERS[anisotropic]
 
 
 def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

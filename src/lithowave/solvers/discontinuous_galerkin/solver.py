@@ -14,6 +14,7 @@ from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
+from lithowave.solvers.discontinuous_galerkin.memory import stretched
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import TetrahedralSamples
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
@@ -142,9 +143,10 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         launches: list[Launch] = []
         for group in self.tables.arrangement.groups:
             if group.outer == outer and group.ends[last] > group.first:
-                step = self.kernels.step(group.anisotropic, group.mixed)
+                step = self.kernels.step(group.anisotropic, group.mixed, group.layer)
+                memory = self.tables.kinds[group.kind].memory
                 launches.append(
-                    partial(step, *self._fields(group), group.first, group.ends[last], tick, int(pending))
+                    partial(step, *self._fields(group), memory, group.first, group.ends[last], tick, int(pending))
                 )
         for sources in self.sources:
             if sources.outer == outer and sources.cluster <= last:
@@ -165,7 +167,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def _fields(self, group: Any) -> tuple[Any, ...]:
         """Return the common arguments of `step` and `complete`."""
-        tables, kind = self.tables, self.tables.kinds[group.anisotropic]
+        tables, kind = self.tables, self.tables.kinds[group.kind]
         fields = self.coefficients, self.own, self.even, self.odd
         return (*fields, kind.elastic, kind.faces, tables.neighbor, tables.second, tables.cluster, kind.first)
 
@@ -224,16 +226,46 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     def set_coefficients(self, values: np.ndarray) -> None:
         """Start from coefficients (elements, quantities, functions)."""
         lanes = self.kernels.layout.lanes
+        for kind in self.tables.kinds.values():
+            self.backend.assign(kind.memory, np.zeros(kind.memory.shape))
         for first in range(0, self.tables.arrangement.block_count, CHUNK):
             some = slice(first * lanes, (first + CHUNK) * lanes)
             part = self.kernels.layout.of_host(self.tables.arrangement.of_elements(values, some))
             self.backend.assign(self.coefficients[first : first + CHUNK], part)
         self._pending = False
 
+    def host_memory(self) -> np.ndarray:
+        """Return the memory variables (elements with memory variables, quantities, functions) on the host."""
+        modes, layout, tables = mode_count(self.plan.order - 1), self.kernels.layout, self.tables
+        found = np.zeros((self.plan.element_count, QUANTITIES, modes), self.backend.dtype)
+        tick = self._parity * self.plan.clustering.ticks
+        for group in tables.arrangement.groups:
+            if group.kind != (False, True):
+                continue
+            complete, fields = self.kernels.complete_memory(group.mixed), self._fields(group)
+            for first in range(group.first, group.end, CHUNK):
+                blocks = np.arange(first, min(group.end, first + CHUNK))
+                out = self.backend.zeros(layout.coefficients(len(blocks), modes))
+                chosen = self.backend.upload(blocks, np.int32)
+                complete(*fields, tables.kinds[group.kind].memory, chosen, tick, int(self._pending), out, 0)
+                slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
+                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
+        return found[stretched(self.plan)]
+
+    def set_memory(self, values: np.ndarray) -> None:
+        """Set the memory variables (elements with memory variables, quantities, functions)."""
+        every = np.zeros((self.plan.element_count, *values.shape[1:]), self.backend.dtype)
+        every[stretched(self.plan)] = values
+        kind, lanes = self.tables.kinds.get((False, True)), self.kernels.layout.lanes
+        if kind is not None:
+            some = slice(kind.first * lanes, (kind.first + len(kind.memory)) * lanes)
+            own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
+            self.backend.assign(kind.memory, own)
+
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
         places = self.state_selections()
-        values = {"coefficients": self.host_coefficients()}
+        values = {"coefficients": self.host_coefficients(), "memory": self.host_memory()}
         if self._peaks:
             for name in self._peaks.arrays:
                 values[f"peaks/{name}"] = np.ascontiguousarray(self._peaks.downloaded(name).T)
@@ -242,11 +274,13 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
         peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
-        return {"coefficients": RowSelection(self.plan.mesh.keys_of_elements), **peaks}
+        keys = self.plan.mesh.keys_of_elements
+        return {"coefficients": RowSelection(keys), "memory": RowSelection(keys[stretched(self.plan)]), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         self.set_coefficients(state["coefficients"])
+        self.set_memory(state["memory"])
         if self._peaks:
             for name in self._peaks.arrays:
                 self._peaks.restore(name, state[f"peaks/{name}"])

@@ -19,10 +19,11 @@ from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
     FACE_NUMBERS,
-    LAW_NUMBERS,
+    LAYER_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
+    law_numbers,
 )
 
 PART = 1 << 16  # elements whose coefficients are computed at a time
@@ -30,11 +31,13 @@ PART = 1 << 16  # elements whose coefficients are computed at a time
 
 @dataclass(frozen=True)
 class BlockTables:
-    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`."""
+    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
+    variables of isotropic elements of an absorbing layer; else empty."""
 
     first: int
     elastic: Any
     faces: Any
+    memory: Any
 
 
 class ElementTables:
@@ -61,8 +64,8 @@ class ElementTables:
         self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
         groups = self.arrangement.groups
         self.kinds = {
-            anisotropic: self._kind(anisotropic, [group for group in groups if group.anisotropic == anisotropic])
-            for anisotropic in {group.anisotropic for group in groups}
+            kind: self._kind(*kind, [group for group in groups if group.kind == kind])
+            for kind in {group.kind for group in groups}
         }
 
     def coefficient_place(self, elements: np.ndarray, quantity: Any, mode: Any) -> np.ndarray:
@@ -77,26 +80,29 @@ class ElementTables:
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
-    def _kind(self, anisotropic: bool, groups: list[Any]) -> BlockTables:
+    def _kind(self, anisotropic: bool, layer: bool, groups: list[Any]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
-        elastic = backend.zeros((end - first, LAW_NUMBERS[anisotropic], lanes))
+        elastic = backend.zeros((end - first, law_numbers(anisotropic, layer), lanes))
         packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
         faces = backend.zeros((end - first, *packed.shape[1:]))
         blocks = max(1, PART // lanes)
         for begin in range(first, end, blocks):
             stop = min(end, begin + blocks)
-            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic)
+            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic, layer)
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
-        return BlockTables(first, elastic, faces)
+        shape: tuple[int, ...] = (1,)
+        if layer and not anisotropic:
+            shape = self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1))
+        return BlockTables(first, elastic, faces, backend.zeros(shape))
 
-    def _numbers(self, some: slice, anisotropic: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _numbers(self, some: slice, anisotropic: bool, layer: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return elastic laws (slots, c) and faces (slots, 4, c) of some slots; zeros in empty slots."""
         slots, plan = self.arrangement.slots[some], self.plan
         there = slots >= 0
         elements = slots[there]
-        law = np.zeros((len(slots), LAW_NUMBERS[anisotropic]))
+        law = np.zeros((len(slots), law_numbers(anisotropic, layer)))
         faces = np.zeros((len(slots), 4, FACE_NUMBERS[anisotropic]))
         geometry = make_geometry(plan.mesh.element_vertices(elements))
         steps = plan.clustering.shortest * 2.0 ** plan.clustering.cluster[elements]
@@ -108,10 +114,14 @@ class ElementTables:
             plan.materials, elements, plan.face_neighbors[elements], geometry.normals, scale, epsilon
         )
         if anisotropic:
-            law[there] = elastic_matrices(plan.materials, elements, gradients).reshape(len(elements), -1)
+            numbers = elastic_matrices(plan.materials, elements, gradients).reshape(len(elements), -1)
         else:
             moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
-            law[there] = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
+            numbers = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
+        if layer:
+            of_layer = plan.layer.numbers(elements, steps)
+            numbers = np.column_stack([numbers, of_layer[:, -LAYER_NUMBERS[anisotropic] :]])
+        law[there] = numbers
         return law, faces
 
 
@@ -119,4 +129,6 @@ def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     """Return the element layout of a plan."""
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering
-    return make_arrangement(layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count)
+    return make_arrangement(
+        layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside
+    )  # fmt: skip

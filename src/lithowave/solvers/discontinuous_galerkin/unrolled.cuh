@@ -32,14 +32,14 @@ __device__ __forceinline__ real row_sum(const real (&x)[count]) {
     return sum;
 }
 
-// y[column] += value of the row times x. The columns for which `odd` is 1 get x_odd instead of x.
+// y[column] += value of the row times x, for the columns of y. Those for which `odd` is 1 get x_odd instead of x.
 template <class Matrix, class Odd, int row, class real, int count>
 __device__ __forceinline__ void add_row(real (&y)[count], real x, real x_odd) {
     unrolled<Matrix::begin[row], Matrix::begin[row + 1]>([&](auto entry) {
         constexpr int column = Matrix::column[decltype(entry)::value];
         constexpr real value = static_cast<real>(Matrix::value[decltype(entry)::value]);
         constexpr bool odd = Odd::value[column];
-        y[column] += value * (odd ? x_odd : x);
+        if constexpr (column < count) y[column] += value * (odd ? x_odd : x);
     });
 }
 

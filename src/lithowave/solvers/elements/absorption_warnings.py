@@ -43,8 +43,14 @@ def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
     if not plan.mesh_statistics.faces["absorbing"]:
         return []
-    condition = "boundaries.absorption: stacey (by the flux at the faces; discontinuous_galerkin has no layers)"
-    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition)
+    if plan.mesh_statistics.layer:
+        above = plan.domain.surface is not None and plan.face_kinds["z_max"] == "absorbing"
+        faces = dict.fromkeys(plan.face_kinds, "free") | {"z_max": "absorbing" if above else "free"}
+        condition = "boundaries.top: absorbing (above a topography by the flux at the faces, without a layer)"
+        return reflection_warnings(simulation, plan.bounds, faces, condition)
+    condition = "boundaries.absorption: stacey (by the flux at the faces)"
+    remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
+    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
 
 
 def reflection_warnings(

@@ -51,6 +51,7 @@ FRICTION = 0.06
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS = 9  # memory variables of a point of an element per active axis
 SIDES = ("min", "max")
+LAYER_ELEMENTS = 3  # default thickness
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class AbsorbingLayer:
 
     domain: tuple[tuple[float, float], ...]
     thickness: dict[str, float]
-    elements: int = 3
+    elements: int = LAYER_ELEMENTS
     reflection: float = 1e-4
     kappa: float = 1.0
     frequency: float = 1.0

@@ -22,7 +22,7 @@ from lithowave.solvers.elements.element_description import (
     raised_to,
     with_layer_indices,
 )
-from lithowave.solvers.spectral_element.absorbing_layer import SIDES, AbsorbingLayer
+from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -130,8 +130,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
     interfaces = [domain.z[1] if domain.surface is None else domain.surface.high, *tops[1:], domain.z[0]]
     even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
     box = refined_at_sources(even, simulation, tops, edges)
-    requested = simulation.boundaries.resolved_absorption("spectral_element")
-    count = simulation.boundaries.layer.elements if requested == "layer" else 0
+    requested = simulation.boundaries.resolved_absorption()
+    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
         counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
@@ -172,7 +172,8 @@ def make_layer(
             "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
-    return AbsorbingLayer(domain, thickness, given.elements, given.reflection, given.kappa, frequency)
+    elements = given.elements or LAYER_ELEMENTS
+    return AbsorbingLayer(domain, thickness, elements, given.reflection, given.kappa, frequency)
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:

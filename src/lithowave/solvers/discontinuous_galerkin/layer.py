@@ -1,0 +1,191 @@
+r"""Absorbing layers outside the domain: perfectly matched for isotropic media, damped for anisotropic ones.
+
+In a perfectly matched layer, derivatives along each direction j normal to a face are stretched,
+
+.. math::
+    \frac{\partial}{\partial x_j} \to \frac{1}{s_j} \frac{\partial}{\partial x_j}, \qquad
+    s_j = 1 + \frac{d_j}{\alpha + i \omega}, \qquad d_j = \frac{v_p}{2 L} \ln \frac{1}{R},
+
+with the fastest wave v_p of the model, the thickness L and the reflection R of a wave along the normal (Komatitsch &
+Martin 2007, Geophysics 72(5), SM155-SM167). In equations for q = (stress, velocity), dq/dt = sum_j A_j dq/dx_j, this
+adds memory variables psi:
+
+.. math::
+    \frac{\partial q}{\partial t} = \sum_j A_j \frac{\partial q}{\partial x_j} + \psi, \qquad
+    \frac{\partial \psi}{\partial t} = -\kappa \psi - \sum_j d_j A_j \frac{\partial q}{\partial x_j}
+
+with kappa = d_j + alpha. As d_j does not depend on the position in the layer, kappa is the same for all directions
+(where layers of different thickness overlap, that of the largest d_j), and one memory variable per quantity is
+sufficient. alpha is pi times a frequency, and at least a third of d_j, without which waves may grow. The layer begins
+in a plane of element faces. Waves of any angle and frequency enter it without reflection, except for the
+discretization; at its outer faces they meet the absorbing flux of `riemann`.
+
+psi is constant in each time step T, and is updated between steps from the derivatives at the beginning, and from the
+jumps at the faces averaged over the step before; without these jumps the scheme would be unstable:
+
+.. math::
+    T \psi \leftarrow e^{-\kappa T} \Big( T \psi - \sum_j g_j T A_j \frac{\partial q}{\partial x_j} \Big),
+    \qquad g_j = \frac{d_j}{\kappa} (e^{\kappa T} - 1).
+
+A jump v* - v of the velocity at a face with normal n contributes g_j n_j (v* - v) as derivative along j, a jump of the
+traction g_j n_j^2 (t* - t). psi is a polynomial of one degree less than q, like the derivatives.
+
+A perfectly matched layer may be unstable in an anisotropic medium (Becache, Fauqueux & Joly 2003, J. Comput. Phys. 188,
+399-433). If the model contains one, all quantities are damped instead, dq/dt = ... - s q, which does not reflect waves
+along the normal; s increases with the square of the depth in the layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.mesh.hexahedral_box import BoxPlan, Slab
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+
+GROWTH = 1.5  # of the cells of the layer, from one to the next outwards
+CELLS = {True: 2, False: 3}  # across a layer that is perfectly matched, or damped
+DAMPING = 1.0  # integral of s along the normal over the velocity of the fastest wave
+# Smallest alpha over the largest d: in a thin box of vp / vs = 4 with a free surface, waves grew with 0.12 and 0.16,
+# and did not with 0.28.
+LEAST_SHIFT = 1 / 3
+INSIDE = 1e-6  # depth in the layer, as a fraction of its thickness, from which a center is in the layer
+
+
+@dataclass(frozen=True)
+class LayerRates:
+    """Rates of the elements of an absorbing layer, 1/s.
+
+    inside : (elements,) True in the layer. stretching : d (elements, 3). decay : kappa (elements,). damping : s
+    (elements,).
+    """
+
+    inside: np.ndarray
+    stretching: np.ndarray
+    decay: np.ndarray
+    damping: np.ndarray
+
+    @classmethod
+    def none(cls, count: int) -> LayerRates:
+        """Return the rates of elements that are all in the domain."""
+        zero = np.zeros(count)
+        return cls(np.zeros(count, bool), np.zeros((count, 3)), zero, zero)
+
+    def numbers(self, elements: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return gains along x, y, z, decay and damping (n, 5) of some elements with time steps (n,), s."""
+        kappa = self.decay[elements] * steps
+        mean = np.divide(np.expm1(kappa), kappa, out=np.ones_like(kappa), where=kappa > 0)
+        gains = self.stretching[elements] * (mean * steps)[:, None]
+        return np.column_stack([gains, np.exp(-kappa), np.exp(-self.damping[elements] * steps)])
+
+
+@dataclass(frozen=True)
+class AbsorbingLayer:
+    """Additional cells around a domain.
+
+    domain : its ends along x, y, z, m. thickness : m, beyond each face that has a layer: x_min, x_max, y_min, ...
+    matched : True if perfectly matched. speed : fastest wave, m/s. reflection : R. shift : alpha, 1/s,
+    unless `LEAST_SHIFT` requires more.
+    """
+
+    domain: tuple[tuple[float, float], ...]
+    thickness: Mapping[str, float]
+    matched: bool
+    speed: float
+    reflection: float
+    shift: float
+
+    def depths(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the depth (n, 3) of positions in the layer along each axis as a fraction of its thickness, 0 outside,
+        and this thickness (n, 3), m."""
+        depth, thickness = np.zeros((len(positions), 3)), np.ones((len(positions), 3))
+        for axis, (low, high) in enumerate(self.domain):
+            for side, beyond in (("min", low - positions[:, axis]), ("max", positions[:, axis] - high)):
+                width = self.thickness.get(f"{'xyz'[axis]}_{side}", 0.0)
+                there = beyond > INSIDE * width if width else np.zeros(len(positions), bool)
+                depth[there, axis], thickness[there, axis] = beyond[there] / max(width, INSIDE), width
+        return np.minimum(depth, 1.0), thickness
+
+    def zones(self, positions: np.ndarray) -> np.ndarray:
+        """Return the zone (n,) of positions: 0 in the domain, else a sum of 1, 2, 4 for layers along x, y, z."""
+        return ((self.depths(positions)[0] > 0.0) @ [1, 2, 4]).astype(np.int64)
+
+    def rates(self, mesh: TetrahedralMesh) -> LayerRates:
+        """Return the rates of the elements of a mesh, from their centers."""
+        depth, thickness = self.depths(mesh.element_vertices().mean(axis=1))
+        inside = (depth > 0.0).any(axis=1)
+        if not self.matched:
+            damping = (3.0 * DAMPING * self.speed / thickness * depth**2).sum(axis=1)
+            return LayerRates(inside, np.zeros_like(depth), np.zeros(len(depth)), damping)
+        rate = 0.5 * math.log(1.0 / self.reflection) * self.speed
+        stretching = np.where(depth > 0.0, rate / thickness, 0.0)
+        strongest = rate / min(self.thickness.values())
+        shift = max(self.shift, LEAST_SHIFT * strongest)
+        decay = np.where(inside, stretching.max(axis=1, initial=0.0) + shift, 0.0)
+        return LayerRates(inside, stretching, decay, np.zeros(len(depth)))
+
+
+def with_layer(plan: BoxPlan, faces: Sequence[str], cells: int, deep: float) -> tuple[BoxPlan, dict[str, float]]:
+    """Return the plan of a box extended by a layer beyond some faces, and the thickness of the layer at each, m.
+
+    plan : of flat cells at the bottom, and at the top if z_max is among the faces. cells : across the layer. deep :
+    edge of the cells at the bottom, m.
+
+    Columns merge further down, `plan.unit` of them altogether: where this requires more columns in the layer, they are
+    narrower, and the thickness is the same.
+    """
+    thickness: dict[str, float] = {}
+    x, y = (
+        _extended(lines, axis, plan.unit, faces, cells, thickness) for axis, lines in (("x", plan.x), ("y", plan.y))
+    )
+    interfaces, slabs = list(plan.interfaces), list(plan.slabs)
+    if "z_min" in faces:
+        heights = np.diff(outward_steps(deep, cells), prepend=0.0)
+        thickness["z_min"] = float(heights.sum())
+        interfaces.append(interfaces[-1] - thickness["z_min"])
+        slabs.append([Slab("even", float(height)) for height in heights])
+    if "z_max" in faces:
+        heights = np.diff(outward_steps(slabs[0][0].height, cells), prepend=0.0)
+        thickness["z_max"] = float(heights.sum())
+        interfaces.insert(0, interfaces[0] + thickness["z_max"])
+        slabs.insert(0, [Slab("even", float(height)) for height in heights[::-1]])
+    return BoxPlan(x, y, interfaces, slabs, plan.unit), thickness
+
+
+def outward_steps(edge: float, cells: int, total: float | None = None) -> np.ndarray:
+    """Return the distances (cells,), m, at which the cells of a layer end, next to cells with this edge.
+
+    Each cell is `GROWTH` times as wide as the one before; with a `total` thickness, the growth is adapted to it.
+    """
+    numbers = np.arange(1, cells + 1)
+    if total is None:
+        return edge * np.cumsum(GROWTH**numbers)
+    low, high = 0.0, GROWTH * cells
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if edge * (middle**numbers).sum() < total else (low, middle)
+    steps = edge * np.cumsum(low**numbers)
+    return total / steps[-1] * steps
+
+
+def _extended(
+    lines: np.ndarray, axis: str, unit: int, faces: Sequence[str], cells: int, thickness: dict[str, float]
+) -> np.ndarray:
+    """Return the lines of columns with those of the layer; adds the thickness of the layer at both ends."""
+    there = [f"{axis}_{side}" in faces for side in ("min", "max")]
+    together = max(1, unit // 2)  # columns of one cell at the bottom
+    counts = [-(-cells // together) * together * one for one in there]
+    if sum(counts) % unit:
+        counts[int(there[1])] += together
+    edge = float(lines[1] - lines[0])
+    total = float(outward_steps(edge, cells)[-1])
+    parts = [lines]
+    for side, count in zip(("min", "max"), counts, strict=True):
+        if count:
+            thickness[f"{axis}_{side}"] = total
+            steps = outward_steps(edge, count, total)
+            parts = [lines[0] - steps[::-1], *parts] if side == "min" else [*parts, lines[-1] + steps]
+    return np.concatenate(parts)

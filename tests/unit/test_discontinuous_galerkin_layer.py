@@ -1,0 +1,107 @@
+"""The absorbing layer of tetrahedra: its mesh, its rates, and where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.errors import InputError
+from lithowave.solvers.discontinuous_galerkin import plan
+from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer, LayerRates, outward_steps
+from reference_backend import CPU
+
+SOFT, ROCK = {"vp": 3200, "vs": 1600, "rho": 2300}, {"vp": 5000, "vs": 2800, "rho": 2600}
+
+
+def described(**changes: Any) -> lw.Simulation:
+    return lw.Simulation(
+        **{
+            "domain": {"x": [-3000, 3000], "y": [-2000, 2000], "z": [-3000, 0]},
+            "material": {"layers": [{"top": 0, **SOFT}, {"top": -1000, **ROCK}]},
+            "sources": [], "receivers": [], "duration": 1.0,
+            "solver": {"method": "discontinuous_galerkin", "max_frequency": 1.3},
+            **changes,
+        }
+    )  # fmt: skip
+
+
+def in_domain(mesh: Any) -> np.ndarray:
+    low, high = np.array([-3000, -2000, -3000]) - 1e-6, np.array([3000, 2000, 0]) + 1e-6
+    vertices = mesh.element_vertices()
+    return ((vertices >= low) & (vertices <= high)).all(axis=(1, 2))
+
+
+def test_the_layer_is_outside_of_the_domain_and_leaves_its_elements() -> None:
+    bare, found = (plan(described(boundaries={"absorption": name}), CPU) for name in ("stacey", "auto"))
+    inside = in_domain(found.mesh)
+    np.testing.assert_array_equal(inside, ~found.layer.inside)  # no element crosses the plane where it begins
+    assert inside.sum() == bare.element_count
+    assert found.limits.min() == pytest.approx(bare.limits.min())
+    summary = found.summary()
+    assert summary["layer_elements"] == found.element_count - bare.element_count
+    assert summary["points_per_wavelength"] == pytest.approx(bare.summary()["points_per_wavelength"])
+    centers = found.mesh.element_vertices().mean(axis=1)
+    soft = centers[:, 2] > -1000
+    np.testing.assert_allclose(found.materials.slowest_speed[soft], 1600)
+    np.testing.assert_allclose(found.materials.slowest_speed[~soft], 2800)
+    assert "absorbing layer" in dict(found.lines())["mesh"]
+
+
+def test_rates_are_constant_in_the_layer_of_a_face() -> None:
+    layer = AbsorbingLayer(((0, 1), (0, 1), (-1, 0)), {"x_max": 2.0, "y_min": 1.0}, True, 4.0, 1e-4, 0.0)
+    positions = np.array([[0.5, 0.5, -0.5], [1.1, 0.5, -3.0], [2.9, 0.5, 2.0], [2.0, -0.5, 0.0]])
+    np.testing.assert_array_equal(layer.zones(positions), [0, 1, 1, 3])
+
+    class Mesh:
+        @staticmethod
+        def element_vertices() -> np.ndarray:
+            return np.repeat(positions[:, None], 4, axis=1)
+
+    rates = layer.rates(Mesh())  # type: ignore[arg-type]
+    strongest = 0.5 * np.log(1e4) * 4.0
+    np.testing.assert_allclose(rates.stretching[:, 0], [0, strongest / 2, strongest / 2, strongest / 2])
+    np.testing.assert_allclose(rates.stretching[:, 1:], [[0, 0], [0, 0], [0, 0], [strongest, 0]])
+    np.testing.assert_allclose(rates.decay, [0, strongest * 5 / 6, strongest * 5 / 6, strongest * 4 / 3])
+    gains = rates.numbers(np.arange(4), np.full(4, 1e-3))
+    np.testing.assert_array_equal(gains[0], [0, 0, 0, 1, 1])
+    np.testing.assert_allclose(gains[1, 0] * gains[1, 3], 0.6 * (1 - gains[1, 3]))
+    assert not LayerRates.none(3).inside.any()
+
+
+def test_cells_grow_outwards_to_a_thickness() -> None:
+    np.testing.assert_allclose(outward_steps(2.0, 2), [3.0, 7.5])
+    found = np.diff(outward_steps(2.0, 4, 7.5), prepend=0.0)
+    assert found.sum() == pytest.approx(7.5) and np.ptp(found[1:] / found[:-1]) < 1e-9
+
+
+@pytest.mark.parametrize("faces", [{"x_min": "free"}, {"sides": "rigid"}, {"top": "absorbing"}])
+def test_only_absorbing_faces_have_layers(faces: dict[str, str]) -> None:
+    simulation = described(boundaries=faces)
+    found = plan(simulation, CPU)
+    low, high = found.mesh.vertices.min(axis=0), found.mesh.vertices.max(axis=0)
+    for axis, ends in enumerate(simulation.domain.bounds.values()):
+        for side, end, reached in zip(("min", "max"), ends, (low[axis], high[axis]), strict=True):
+            absorbing = simulation.boundaries.face(f"{'xyz'[axis]}_{side}") == "absorbing"
+            assert (abs(reached - end) > 100) == absorbing
+
+
+def test_a_layer_around_a_mesh_that_is_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.msh").write_text("")
+    with pytest.raises(InputError, match="not supported for an imported mesh.*set boundaries.absorption to stacey"):
+        plan(
+            described(
+                boundaries={"absorption": "layer"},
+                solver={"method": "discontinuous_galerkin", "mesh": str(tmp_path / "a.msh")},
+            ),
+            CPU,
+        )
+
+
+def test_anisotropic_models_are_damped() -> None:
+    rock = {**ROCK, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.1}}
+    found = plan(described(material={"homogeneous": rock}), CPU)
+    assert not found.layer.stretching.any() and (found.layer.damping > 0).sum() == found.layer.inside.sum() > 0
