@@ -72,7 +72,8 @@ def with_mesh(path: Path, **changes: object) -> lw.Simulation:
 def test_a_mesh_from_a_file_is_as_good_as_a_built_one(tmp_path: Path) -> None:
     """The same layers, once built and once read with groups and named surfaces: the same seismograms."""
     path = write_gmsh(tmp_path / "layers.msh", layers_mesh(), ["soft", "rock"], SURFACES)
-    built, read = velocities(small())[1], velocities(with_mesh(path))[1]
+    built = velocities(small(boundaries={"absorption": "stacey"}))[1]
+    read = velocities(with_mesh(path))[1]
     assert np.abs(built).max() > 0
     assert relative_l2(read, built) < 1e-5
     swapped = with_mesh(path, material={"groups": {"soft": ROCK, "rock": SOFT}})
