@@ -216,13 +216,13 @@ def test_the_dome_of_the_page_on_meshes_can_be_run(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "getting_started.md"], ids=named)
-def test_the_shot_at_sea_takes_about_a_minute(page: Path, tmp_path: Path) -> None:
+def test_the_shot_at_sea_takes_two_to_three_minutes(page: Path, tmp_path: Path) -> None:
     [text] = [text for text in snippets(page, "yaml") if "a shot at sea" in text]
     report = check_simulation(lw.Simulation.from_text(text, tmp_path), measure=False)
     updates = sum(cluster["elements"] / cluster["time_step_s"] for cluster in report.plan["clusters"]) * 2.5
     assert all("reflects part of the waves" in text for text in report.warnings) and len(report.warnings) <= 1
     assert report.plan["fluid_elements"] > 1000
-    assert updates < 35e6  # two cores update more than half a million elements of order 5 per second
+    assert updates < 70e6  # two cores update about half a million elements of order 5 per second
 
 
 def typed_commands(page: Path) -> list[list[str]]:
