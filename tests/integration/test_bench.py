@@ -157,7 +157,8 @@ def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
     setting = finite_difference.SETTINGS["cuda"]
-    task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), "auto", "full", "isotropic", setting)
+    options = ("auto", "full", "isotropic", setting)
+    task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), *options)
     simulation = task.simulation
     made = plan(simulation, CPU)
     assert made.grid.shape == (90, 80, 70) and made.grid.layers == ((16, 16), (16, 16), (16, 0))

@@ -221,7 +221,8 @@ def test_keys_without_effect_are_told(method, boundaries, words):
         ({"material": {"homogeneous": {**ROCK, "anisotropy": {"gamma": 0.1, "axis": [0, 1, 1]}}}},
          ["material.homogeneous.anisotropy: finite_difference requires symmetry axes along x, y and z",
           "method: spectral_element or discontinuous_galerkin can"]),
-        ({"material": {"layers": [{"top": 0, **ROCK}, {"top": -9, **ROCK, "anisotropy": {"delta": 0.1, "axis": [1, 0, 1]}}]}},
+        ({"material": {"layers": [
+            {"top": 0, **ROCK}, {"top": -9, **ROCK, "anisotropy": {"delta": 0.1, "axis": [1, 0, 1]}}]}},
          ["material.layers[1].anisotropy: "]),
         ({"material": {"groups": {"rock": ROCK}}}, ["material.groups: ", "spectral_element"]),
     ],

@@ -74,7 +74,7 @@ def test_a_run_states_the_error(tmp_path: Path) -> None:
     simulation = experiment("compact").with_overrides({"duration": 0.05})
     report = run_simulation(simulation, tmp_path / "run", backend="cpu", threads=1).report
     stated = report["moduli_error"]
-    assert stated["density_kg_m3"] == pytest.approx(0.5 * 1000 / 65534, rel=0.03)  # the means exceed the layers slightly
+    assert stated["density_kg_m3"] == pytest.approx(0.5 * 1000 / 65534, rel=0.03)  # the means exceed the layers
     assert 0 < stated["c44_relative"] < 7e-5 and 0 < stated["c66_relative"] < 7e-5 and 0 < stated["c13_pa"] < 1e6
     plain = run_simulation(simulation, tmp_path / "full", backend="cpu", threads=1, moduli="full").report
     assert "moduli_error" not in plain

@@ -57,7 +57,8 @@ def test_loh1(order: int, position: float) -> None:
     error = relative_l2(computed, exact)
     each = [relative_l2(computed[n], exact[n]) for n in range(5)]
     limit = 0.013
-    record(f"loh1_order_{order}_{position}", relative_l2=error, each_receiver=each, limit=limit, points_per_wavelength=10)
+    name = f"loh1_order_{order}_{position}"
+    record(name, relative_l2=error, each_receiver=each, limit=limit, points_per_wavelength=10)
     if order == 4 and position == 0.25:
         draw("loh1", lambda figure: traces_against(figure, time, computed, exact, "LOH.1, order 4"))
     assert error <= limit

@@ -60,9 +60,10 @@ class Boundaries(DescriptionModel):
     z_max: Face | None = Field(default=None, description="The upper face; null: same as top.")
     absorption: Absorption = Field(
         default="auto",
-        description="Type of absorbing boundaries. layer: perfectly matched layers around the box (not with an imported "
-        "mesh); stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), which "
-        "reflects part of the waves; lithowave check estimates the error; auto: layer, or stacey with an imported mesh.",
+        description="Type of absorbing boundaries. layer: perfectly matched layers around the box (not with an "
+        "imported mesh); stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), "
+        "which reflects part of the waves; lithowave check estimates the error; auto: layer, or stacey with an "
+        "imported mesh.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="Parameters of the absorbing layers."

@@ -79,7 +79,8 @@ class ElasticProperties(DescriptionModel):
     )
     rho: PositiveDensity = Field(description="Density, kg/m^3.")
     anisotropy: Anisotropy | None = Field(
-        default=None, description="Transverse isotropy with vp and vs along its axis (finite_difference: an axis along x, y or z)."
+        default=None,
+        description="Transverse isotropy with vp and vs along its axis (finite_difference: an axis along x, y or z).",
     )
     stiffness: Annotated[tuple[Pressure, ...], BeforeValidator(_moduli)] | None = Field(
         default=None,

@@ -78,7 +78,8 @@ def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
-    return plan.value_bytes * (LAWS[plan.law].step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points)
+    words = LAWS[plan.law].step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points
+    return plan.value_bytes * words
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,10 @@ class FiniteDifferenceTask:
             ],
             "receivers": list(scattered(self.settings.receivers, x, y)),
             "duration": self.settings.steps * step,
-            "solver": {"order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes, "effective_medium": self.law},
+            "solver": {
+                "order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes,
+                "effective_medium": self.law,
+            },
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
                 "moduli": self.moduli,

@@ -61,7 +61,9 @@ def _for_interfaces(simulation: Simulation, grid: Grid) -> Choice:
     medium = simulation.material.medium
     if isinstance(medium, LayeredMedium):
         top = _first_cut(medium, simulation, grid)
-        return ("isotropic", "no interface cuts a cell") if top is None else ("transverse", f"interface at z = {top:g} m")
+        if top is None:
+            return "isotropic", "no interface cuts a cell"
+        return "transverse", f"interface at z = {top:g} m"
     ratio, (x, y, z) = _largest_contrast(simulation, grid.spacing)
     if ratio < CONTRAST:
         return "isotropic", "smooth medium"

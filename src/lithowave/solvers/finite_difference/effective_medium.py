@@ -12,12 +12,12 @@ also with u = t; shear moduli that involve n are harmonic means, that of t and u
 differences are of second order at interfaces only with such moduli, each for the location of its stress (Moczo et al.
 2002, BSSA 92(8), 3042-3066; Kristek et al. 2017, Geophys. J. Int. 208, 1250-1264).
 
-Means of compliances are over the cell of the size of the grid spacing around the point. If the other means were over the
-same cell, the error would depend on the position of an interface in its cell, because they preserve the mass (and the
-stiffness to horizontal strain) but not its centre. They therefore have the weights phi(z) of a function that decreases
-from 1 at the point to 0 at the next ones, linearly in the integral of 1 / c44: this is the static displacement between
-the points, so that the energies of the grid are those of this displacement, and mass and centre of mass are preserved.
-For r_t and r_u, which couple displacement and stress, phi is linear in z.
+Means of compliances are over the cell of the size of the grid spacing around the point. If the other means were over
+the same cell, the error would depend on the position of an interface in its cell, because they preserve the mass (and
+the stiffness to horizontal strain) but not its centre. They therefore have the weights phi(z) of a function that
+decreases from 1 at the point to 0 at the next ones, linearly in the integral of 1 / c44: this is the static displacement
+between the points, so that the energies of the grid are those of this displacement, and mass and centre of mass are
+preserved. For r_t and r_u, which couple displacement and stress, phi is linear in z.
 
 A medium is an array (10, ...) with the rows c11, c22, c33, c12, c13, c23, c44, c55, c66 and the density.
 """
@@ -94,8 +94,10 @@ def laminate(
 
 
 def falling_weights(slab: Slab, compliance: np.ndarray | float, upward: bool) -> np.ndarray:
-    """Return the integrals of phi over the layers of a slab, m; phi is 1 at its lower end (`upward`) or its upper end, and
-    decreases linearly in the integral of `compliance`."""
+    """Return the integrals of phi over the layers of a slab, m.
+
+    phi is 1 at its lower end (`upward`) or its upper end, and decreases linearly in the integral of `compliance`.
+    """
     steps = slab.thickness * compliance
     total = steps.sum(axis=0)
     before = np.cumsum(steps, axis=0) - 0.5 * steps
@@ -123,8 +125,8 @@ def _shear_compliance(slab: Slab) -> np.ndarray:
 def sharpened(below: np.ndarray, here: np.ndarray, above: np.ndarray) -> np.ndarray:
     """Return the medium (10, ...) of a node without the second moment of its weights phi, given its neighbors along z.
 
-    A mean m becomes m - (m_above - 2 m + m_below) / 24, which a mean of cubic accuracy is in a smooth medium, but changes
-    by no more than `SHARPEST`: the expansion is not valid at large contrasts.
+    A mean m becomes m - (m_above - 2 m + m_below) / 24, which is a mean of cubic accuracy in a smooth medium. It
+    changes by no more than `SHARPEST`, because the expansion is not valid at large contrasts.
     """
 
     def means(medium: np.ndarray) -> np.ndarray:
@@ -162,8 +164,8 @@ def slab_between(
 ) -> Slab:
     """Return the medium between two levels z = low and high at points x, y (which broadcast against each other).
 
-    Layers are exact. Gridded media and functions are sampled at `LEVELS` levels and 2 x 2 points of the cell in each; the
-    samples of a level are laminates along x and then y.
+    Layers are exact. Gridded media and functions are sampled at `LEVELS` levels and 2 x 2 points of the cell in each;
+    the samples of a level are laminates along x and then y.
     """
     shape = np.broadcast_shapes(x.shape, y.shape)
     flat = [1] * len(shape)

@@ -39,9 +39,9 @@ class Field:
     report: str = ""
 
 
-# Outside the grid density and the shear compliances are immense, so that the velocities and stresses at half nodes there
-# remain zero (1e-16 of the others). They are finite because a compiler may compute reciprocals by Newton's iteration,
-# which yields NaN for infinity.
+# Outside the grid density and the shear compliances are immense, so that the velocities and stresses at half nodes
+# there remain zero (1e-16 of the others). They are finite because a compiler may compute reciprocals by Newton's
+# iteration, which yields NaN for infinity.
 STATE = (
     Field("vx", "velocity", (1, 0, 0)),
     Field("vy", "velocity", (0, 1, 0)),
@@ -104,7 +104,10 @@ class LawFields:
 LAWS = {
     law.name: law
     for law in (
-        LawFields("isotropic", 0, (DENSITY, Field("lam", "modulus", report="lambda_pa"), compliance("compliance", "mu_relative"))),
+        LawFields(
+            "isotropic", 0,
+            (DENSITY, Field("lam", "modulus", report="lambda_pa"), compliance("compliance", "mu_relative")),
+        ),
         LawFields(
             "transverse", 1,
             (

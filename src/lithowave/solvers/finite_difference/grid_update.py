@@ -31,9 +31,9 @@ from lithowave.solvers.finite_difference.tiles import (
     chunk_planes,
     common,
     inner_box,
+    room_for_block,
     tile_box,
     tile_layouts,
-    room_for_block,
     worthwhile,
 )
 

@@ -2,13 +2,13 @@ r"""Constitutive laws of the finite differences on the CPU: the only code that c
 
 .. math:: \sigma \mathrel{+}= \Delta t\, C : \dot\varepsilon
 
-=============  ========================================================================================================
+=============  =======================================================================================================
 isotropic      lambda and 1/mu at nodes; shear stresses use the harmonic mean of mu at the four nodes around them.
 transverse     Vertical symmetry axis: c11, c13, c33 and 1/c66 at nodes, with c12 = c11 - 2 c66, and 1/c44 half a cell
                above them; shear stresses use harmonic means of the nearest values.
-orthorhombic   Symmetry axes along x, y and z: c11, c22, c33, c12, c13 and c23 at nodes, and 1/c44, 1/c55 and 1/c66 where
-               syz, sxz and sxy are.
-=============  ========================================================================================================
+orthorhombic   Symmetry axes along x, y and z: c11, c22, c33, c12, c13 and c23 at nodes, and 1/c44, 1/c55 and 1/c66
+               where syz, sxz and sxy are.
+=============  =======================================================================================================
 
 Strain rates are multiplied by the grid spacing h, and `ratio` is dt / h. `law` is the tuple of the arrays that
 `fields.LAWS` lists; its length selects the law when a kernel is compiled. The functions are linear in the strain rate:

@@ -128,7 +128,8 @@ class FiniteDifferencePlan:
 
     def state_bytes(self) -> int:
         """Return the bytes of a checkpoint: the fields and the absorbing layers."""
-        return self.value_bytes * ((len(FIELDS) + len(LAWS[self.law].memory)) * math.prod(self.padded_shape()) + self.layer_values())
+        arrays = len(FIELDS) + len(LAWS[self.law].memory)
+        return self.value_bytes * (arrays * math.prod(self.padded_shape()) + self.layer_values())
 
     def setup_bytes(self) -> int:
         """Return the bytes of the planes of the medium that exist at the same time."""

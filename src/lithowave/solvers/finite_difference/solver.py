@@ -226,7 +226,8 @@ class FiniteDifferenceSolver:
         surface, upload = self.stencil.surface, self.backend.upload
         if surface is None:
             zeros, stencil = np.zeros((rows, columns)), (1.0, 0.0, 0.5, 0.0, 0.0)
-            return upload(np.stack([zeros] * 2)), upload(np.full((rows, columns), 4.0)), upload(zeros), upload(np.array(stencil))
+            far = np.full((rows, columns), 4.0)
+            return upload(np.stack([zeros] * 2)), upload(far), upload(zeros), upload(np.array(stencil))
         x, y = (self.grid.nodes(axis)[:count] for axis, count in enumerate((columns, rows)))
         positions = np.stack([*np.meshgrid(x, y), np.full((rows, columns), self.grid.whole.nodes(2)[-1])], axis=-1)
         clearance = self._clearance(positions.reshape(-1, 3)).reshape(rows, columns)

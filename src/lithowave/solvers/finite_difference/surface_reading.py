@@ -4,7 +4,8 @@ Half nodes of vz are half a cell below the surface. The vanishing traction gives
 
 .. math:: \partial_z v_z = -r\,(\partial_x v_x + \partial_y v_y), \qquad r = \lambda / (\lambda + 2\mu)
 
-(in an anisotropic medium c13 / c33 with the derivative along x, and c23 / c33 with that along y), so that a polynomial through two half nodes reads vz from points within a cell and a half,
+(in an anisotropic medium c13 / c33 with the derivative along x, and c23 / c33 with that along y), so that a polynomial
+through two half nodes reads vz from points within a cell and a half,
 
 .. math:: v_z(0) = \tfrac98 v_z(-\tfrac12) - \tfrac18 v_z(-\tfrac32) - \tfrac38 h r\,(\partial_x v_x + \partial_y v_y),
 
