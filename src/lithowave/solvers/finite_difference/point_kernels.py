@@ -115,8 +115,8 @@ def surface_peaks(
     Velocities are read as in `surface_reading`. slope (2, rows, columns), far (rows, columns) : 3/8 r along x and y,
     and 1; near a source 1/2 r and 0. gain (rows, columns) : correction of vertical velocities. stencil : two
     coefficients of the first derivative, two weights of the mean of half nodes (at distances 1/2 and 3/2), and the gain
-    of horizontal velocities; values multiplied by zero may be in another row. displacement (3, rows, columns) is the running trapezoidal integral, to
-    which v dt is added.
+    of horizontal velocities; values multiplied by zero may be in another row. displacement (3, rows, columns) is the
+    running trapezoidal integral, to which v dt is added.
     """
     rows, columns = displacement.shape[1], displacement.shape[2]
     half, eighth = vx.dtype.type(0.5), vx.dtype.type(0.125)
