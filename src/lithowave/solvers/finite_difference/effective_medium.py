@@ -16,7 +16,8 @@ Means of compliances are over the cell of the size of the grid spacing around th
 the same cell, the error would depend on the position of an interface in its cell, because they preserve the mass (and
 the stiffness to horizontal strain) but not its centre. They therefore have the weights phi(z) of a function that
 decreases from 1 at the point to 0 at the next ones, linearly in the integral of 1 / c44: this is the static
-displacement between the points, so that the energies of the grid are those of this displacement, and mass and centre of mass are
+displacement between the points, so that the energies of the grid are those of this displacement, and mass and centre of
+mass are
 preserved. For r_t and r_u, which couple displacement and stress, phi is linear in z.
 
 A medium is an array (10, ...) with the rows c11, c22, c33, c12, c13, c23, c44, c55, c66 and the density.
