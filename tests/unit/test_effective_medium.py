@@ -186,3 +186,11 @@ def test_oblique_axes_are_refused() -> None:
     moduli = stiffness[np.triu_indices(6)].tolist()
     with pytest.raises(InputError, match="finite_difference requires symmetry axes along x, y and z"):
         simulation({"homogeneous": {"stiffness": moduli, "rho": 2500}})
+
+
+def test_planes_at_the_surface_can_be_repeated() -> None:
+    """Padded arrays have several planes at and beyond the surface, where the medium above has no thickness."""
+    averages = PlaneAverages(simulation(layered(-10.0)), 100.0, LAWS["transverse"], np.zeros(1), np.zeros((1, 1)))
+    found = [averages(z) for z in (-200.0, -100.0, 0.0, 0.0, 0.0)]
+    for name, value in found[2].items():
+        np.testing.assert_array_equal(found[4][name], value)

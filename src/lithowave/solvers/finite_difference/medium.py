@@ -80,7 +80,7 @@ class PlaneAverages:
         self.limits = simulation.domain.z
         self.bounds = simulation.domain.x, simulation.domain.y
         self.place = x, y
-        self._known: dict[tuple[float, ...], Any] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, z: float) -> dict[str, ArrayLike]:
         """Return the values of all arrays for the plane at z, m."""
@@ -112,19 +112,21 @@ class PlaneAverages:
             below, above = self._slab(z - self.spacing, z, stagger), self._slab(z, z + self.spacing, stagger)
             return at_node(below, above, self.spacing)
 
-        return self._once((z, z, *stagger[:2]), make)
+        return self._once(z, ("node", *stagger[:2]), make)
 
     def _slab(self, low: float, high: float, stagger: tuple[int, int, int]) -> Slab:
         """Return the medium between two levels, cut at the ends of the domain."""
         low, high = max(low, self.limits[0]), min(high, self.limits[1])
         place = self._inside(*stagger[:2])
         return self._once(
-            (low, high, *stagger[:2]), lambda: slab_between(self.material.medium, *place, low, high, self.spacing)
+            low,
+            ("slab", round(high, 6), *stagger[:2]),
+            lambda: slab_between(self.material.medium, *place, low, high, self.spacing),
         )
 
-    def _once(self, key: tuple[float, ...], make: Callable[[], Any]) -> Any:
-        """Return a result that the next plane uses again."""
-        key = (round(key[0], 6), round(key[1], 6), *key[2:])
+    def _once(self, z: float, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """Return a result that the next planes use again."""
+        key = (round(z, 6), *what)
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
