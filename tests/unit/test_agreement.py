@@ -94,7 +94,7 @@ def test_a_reflection_is_attributed_to_the_absorbing_boundary() -> None:
     assert (finding.cause, finding.method) == ("boundary", SEM) and finding.error == pytest.approx(0.3, rel=0.02)
     found = result.attributions[SEM, FD]
     assert found.shares[SEM, WIDER] == pytest.approx(1.0, abs=0.05) and abs(found.unexplained) < 0.05
-    assert "by way of x_max; XX.R2 is" in finding.text and "absorption: layer" in finding.remedy
+    assert "by way of x_max; XX.R2 is" in finding.text and "boundaries.layer.elements" in finding.remedy
 
 
 def test_a_finer_run_that_also_reduces_the_reflections_is_not_counted_twice() -> None:
@@ -227,10 +227,11 @@ def test_methods_that_cannot_run_the_description_are_excluded_with_the_reason() 
     fluid = {"layers": [sea, rock]}
     with pytest.raises(InputError, match="only discontinuous_galerkin can run this description"):
         plan_agreement(describe(material=fluid, solver={"method": DG, "max_frequency": 2.0}))
-    anisotropic = {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": {"epsilon": 0.1, "delta": 0.05}}}
+    oblique = {"epsilon": 0.1, "axis": [1, 0, 1]}
+    anisotropic = {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": oblique}}
     plan = plan_agreement(describe(material=anisotropic, solver={"method": SEM, "max_frequency": 2.0}))
-    assert plan.methods == (SEM, DG) and "isotropic media only" in plan.excluded[FD]
-    with pytest.raises(InputError, match="isotropic media only"):
+    assert plan.methods == (SEM, DG) and "requires symmetry axes" in plan.excluded[FD]
+    with pytest.raises(InputError, match="requires symmetry axes"):
         plan_agreement(describe(material=anisotropic, solver={"method": SEM, "max_frequency": 2.0}), [FD, SEM])
 
 

@@ -204,8 +204,6 @@ def test_what_is_taken(folder):
     for change in ({"anisotropy": {"gamma": 0.1}}, {"vp": None, "vs": None, "stiffness": STIFFNESS}):
         assert galerkin(material={"homogeneous": {**ROCK, **change}}).material.homogeneous.is_anisotropic
     assert galerkin(boundaries={"absorption": "stacey"}).boundaries.absorption == "stacey"
-    assert lw.Boundaries().resolved_absorption("discontinuous_galerkin") == "layer"
-    assert lw.Boundaries().resolved_absorption("discontinuous_galerkin", imported=True) == "stacey"
     for name in ("x_min", "x_max", "y_min", "y_max", "z_min"):
         for kind in ("free", "absorbing", "rigid"):
             assert galerkin(boundaries={name: kind}).boundaries.face(name) == kind

@@ -186,13 +186,10 @@ def test_resolved_yaml_with_a_topography(folder):
 # --- boundaries and limits of methods
 
 
-def test_absorption_follows_the_method():
-    boundaries = lw.Boundaries()
-    assert boundaries.resolved_absorption("finite_difference") == "layer"
-    assert boundaries.resolved_absorption("spectral_element") == "layer"
-    assert boundaries.resolved_absorption("discontinuous_galerkin") == "stacey"
-    assert lw.Boundaries(absorption="stacey").resolved_absorption("spectral_element") == "stacey"
-    assert boundaries.layer.elements == 3
+def test_absorption_follows_the_mesh():
+    assert lw.Boundaries().resolved_absorption() == "layer"
+    assert lw.Boundaries().resolved_absorption(imported=True) == "stacey"
+    assert lw.Boundaries(absorption="stacey").resolved_absorption() == "stacey"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lithowave.solvers.common.memory_estimate import MemoryEstimate, file_elements
+from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.memory import COMPONENTS, lean_bytes
-from lithowave.solvers.spectral_element.meshing import built_box
+from lithowave.solvers.spectral_element.meshing import BuiltBox, built_box
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 
 if TYPE_CHECKING:
@@ -20,12 +24,31 @@ MESH_BYTES = 130  # of an element in the plan: vertices, nodes, materials, IDs
 def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 15% more."""
     solver = simulation.solver
-    count = built_box(simulation).plan.element_count if solver.mesh is None else file_elements(solver.mesh, FILE_BYTES)
+    box = built_box(simulation) if solver.mesh is None else None
+    count = file_elements(solver.mesh, FILE_BYTES) if box is None else box.plan.element_count
     curved = solver.mesh is None and simulation.domain.surface is not None
     varying = simulation.material.kind not in ("homogeneous", "layers", "groups")
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     arrays = 2 * COMPONENTS * value_bytes * solver.degree**3 + lean_bytes(solver.degree, value_bytes, kind)
+    if box is not None:
+        arrays += value_bytes * layer_values(box, solver.degree)
     nodes = 27 if curved else 8
     plan = 8 * (solver.degree + 1) ** 3 + 24 * nodes + MESH_BYTES
-    return MemoryEstimate(count * plan, count * arrays, SpectralElementPlan.memory_hint)
+    return MemoryEstimate(count * plan, int(count * arrays), SpectralElementPlan.memory_hint)
+
+
+def layer_values(box: BuiltBox, degree: int) -> float:
+    """Return the memory variables and filters of the absorbing layer, per element of the whole mesh.
+
+    They are proportional to the number of axes along which an element is in the layer, whose mean is the sum of the
+    fractions of elements beyond the faces of the domain.
+    """
+    plan, layer = box.plan, box.layer
+    fractions = []
+    for lines, (low, high) in zip((plan.x, plan.y), layer.domain, strict=False):
+        middle = 0.5 * (lines[1:] + lines[:-1])
+        fractions.append(float(np.mean((middle < low) | (middle > high))))
+    slabs = plan.slabs[bool(layer.thickness["z_max"]) : len(plan.slabs) - bool(layer.thickness["z_min"])]
+    fractions.append(1.0 - replace(plan, slabs=slabs).element_count / plan.element_count)
+    return sum(fractions) * ((FILTERS + 3) * (degree + 1) ** 3 + 6 * degree**3)
