@@ -194,3 +194,19 @@ def test_planes_at_the_surface_can_be_repeated() -> None:
     found = [averages(z) for z in (-200.0, -100.0, 0.0, 0.0, 0.0)]
     for name, value in found[2].items():
         np.testing.assert_array_equal(found[4][name], value)
+
+
+def test_media_in_which_waves_grow_are_reported() -> None:
+    """Medium III of Becache, Fauqueux & Joly (2003), and one in which no wave travels backwards."""
+    moduli = np.diag([4e10, 4e10, 20e10, 2e10, 2e10, 1.5e10])
+    moduli[0, 1], moduli[0, 2], moduli[1, 2] = 1e10, 7.5e10, 7.5e10
+    unstable = {"homogeneous": {"stiffness": moduli[np.triu_indices(6)].tolist(), "rho": 2500}}
+    [text] = [text for text in warnings_of(unstable) if "grow" in text]
+    assert text.startswith("material.homogeneous: some waves may grow in the absorbing layers along ")
+    usual = {"vp": 4000, "vs": 2200, "rho": 2500, "anisotropy": {"epsilon": 0.2, "delta": 0.1, "gamma": 0.1}}
+    assert not [text for text in warnings_of({"homogeneous": usual}) if "grow" in text]
+
+
+def warnings_of(material: Any) -> list[str]:
+    described = simulation(material)
+    return plan(described, make_backend("cpu", "single", 1)).warnings(described)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.solvers.spectral_element.layer_stability import backward_waves
+from lithowave.description.anisotropy import backward_waves
 from verification_tools import make, record, relative_l2, velocities
 
 VP, VS, RHO, FREQUENCY = 3000.0, 1732.0, 2300.0, 3.0

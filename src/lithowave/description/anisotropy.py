@@ -155,6 +155,22 @@ def phase_speeds(stiffness: np.ndarray, rho: float, directions: ArrayLike) -> np
     return np.sqrt(np.maximum(squares, 0.0))
 
 
+def backward_waves(stiffness: np.ndarray, rho: float) -> np.ndarray:
+    r"""Return for each axis the minimum of V_a n_a / c over all waves; negative if some waves travel backwards.
+
+    Waves whose group velocity V and direction n have components of opposite sign along an axis a grow in a perfectly
+    matched layer along it (Becache, Fauqueux & Joly 2003, J. Comput. Phys. 188, 399-433, condition C2). With the
+    phase velocity c and the polarization g, V_j = C_ijkl g_i g_k n_l / (rho c).
+
+    stiffness : (6, 6), Pa.
+    """
+    directions = _half_sphere(_DIRECTIONS)
+    squares, vectors = np.linalg.eigh(christoffel_matrix(stiffness, directions) / rho)
+    tensor = stiffness_tensor(stiffness) / rho
+    group = np.einsum("ijkl,dim,dkm,dl->dmj", tensor, vectors, vectors, directions, optimize=True)
+    return (group * directions[:, None] / squares[..., None]).min(axis=(0, 1))
+
+
 def speed_range(stiffness: np.ndarray, rho: float) -> tuple[float, float]:
     """Return the minimum and the maximum phase speed over all directions, m/s.
 

@@ -1,17 +1,40 @@
-"""Warnings about material layers thinner than the grid spacing; thicknesses of layers."""
+"""Warnings about thin material layers and about media in which waves grow; thicknesses of layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from lithowave.description.anisotropy import backward_waves
+
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 
+# Frequency shift and friction of a layer damp waves that grow slowly: runs of spectral elements with -0.13 were stable.
+GROWTH_TOLERANCE = 0.05
+
+
 def grid_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a finite-difference plan about the model."""
-    return averaged_layers(simulation, plan.grid.spacing)
+    return [*averaged_layers(simulation, plan.grid.spacing), *growing_waves(plan, simulation)]
+
+
+def growing_waves(plan: Any, simulation: Simulation) -> Iterator[str]:
+    """Yield a warning for each anisotropic medium in which waves may grow in the absorbing layers of a plan."""
+    axes = [axis for axis in range(3) if any(plan.grid.whole.layers[axis])]
+    for path, properties in simulation.material.properties.items():
+        if not properties.is_anisotropic or not axes:
+            continue
+        found = backward_waves(properties.stiffness_matrix(), properties.rho)
+        worst = min(axes, key=lambda axis: found[axis])
+        if found[worst] < -GROWTH_TOLERANCE:
+            place, axis = ".".join(map(str, path)), "xyz"[worst]
+            yield (
+                f"material.{place}: some waves may grow in the absorbing layers along {axis}: their group velocity "
+                f"along {axis} is opposite to their phase velocity, by up to {-100 * found[worst]:.2g}% of it. If the "
+                "run becomes unstable, use solver.method: discontinuous_galerkin, whose layers damp such media."
+            )
 
 
 def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
