@@ -51,6 +51,7 @@ def experiment(
         solver = {"points_per_wavelength": 10.0, **solver}
     return lw.Simulation(
         domain=domain,
+        boundaries={"absorption": "stacey"} if small and not method.startswith("finite") else {},
         material={"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
         sources=[{
             "position": [0, 0, -depth],

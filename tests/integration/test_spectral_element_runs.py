@@ -32,6 +32,7 @@ def content(**changes: object) -> dict:
     data = {
         "title": "small",
         "domain": {"x": [-600, 600], "y": [-600, 600], "z": [-800, 0]},
+        "boundaries": {"absorption": "stacey"},
         "material": {"layers": [{"top": 0, **SOFT}, {"top": -400, **ROCK}]},
         "sources": [
             {

@@ -341,7 +341,10 @@ def states_on(size: int, device: str, **changes: Any) -> np.ndarray:
     [
         {}, pytest.param({"compute__precision": "single"}, marks=pytest.mark.slow),
         pytest.param({"solver__local_time_steps": False}, marks=pytest.mark.slow),
-        {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10},
+        {
+            "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
+            "boundaries__absorption": "stacey",
+        },
     ],
     ids=["clusters", "single", "one step", "anisotropic"],
 )  # fmt: skip

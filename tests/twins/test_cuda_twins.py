@@ -94,7 +94,7 @@ def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver,
 
 
 USUAL = {("ring", case, 4, "single") for case in CASES} | {
-    ("direct", "surface", 4, "single"), ("direct", "rigid", 8, "double"),
+    ("direct", "surface", 4, "single"), ("direct", "rigid", 4, "double"),
 }  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def compare_layers(order: int, precision: str, device: str, matched: bool, mixed
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("matched", [True, False])
+@pytest.mark.parametrize("matched", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_steps_of_absorbing_layers(device: str, matched: bool) -> None:
     compare_layers(ORDER if matched else ANISOTROPIC_ORDER, "double", device, matched)
 

@@ -105,7 +105,8 @@ CONTRAST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("steps", [3000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [3000, 20_000])
 def test_energy_leaves_and_does_not_grow(steps: int) -> None:
     """vp / vs = 4: the steepest damping in elements of the smallest wavelength, where unresolved waves would grow."""
     energy, _ = grazing(steps, {}, SOFT)

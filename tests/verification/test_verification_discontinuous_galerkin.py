@@ -40,7 +40,7 @@ def description(cells: int, sources: list, receivers: np.ndarray, duration: floa
     half = cells * SPACING / 2
     return lw.Simulation(
         domain={axis: [-half, half] for axis in "xyz"},
-        boundaries=ABSORBING_TOP,
+        boundaries=ABSORBING_TOP | {"absorption": "stacey"},
         material={"homogeneous": ROCK},
         sources=sources,
         receivers=[{"name": f"R{n}", "position": list(p)} for n, p in enumerate(receivers)],

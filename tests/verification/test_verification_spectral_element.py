@@ -31,7 +31,7 @@ def experiment(cells: int, sources: list, receivers: np.ndarray, **changes: obje
     solver = {"method": "spectral_element", "max_frequency": FREQUENCY, "spacing": SPACING}
     description = {
         "domain": {axis: [-half, half] for axis in "xyz"},
-        "boundaries": ABSORBING_TOP,
+        "boundaries": ABSORBING_TOP | {"absorption": "stacey"},
         "material": {"homogeneous": ROCK},
         "sources": sources,
         "receivers": [{"name": f"R{n}", "position": list(p)} for n, p in enumerate(receivers)],
@@ -189,6 +189,7 @@ def small_box(sources: list, receivers: list, **changes: object) -> lw.Simulatio
     """Two layers, a free top, Stacey's sides: some hundred elements in double precision."""
     return lw.Simulation(
         domain={"x": [-1500, 1500], "y": [-1500, 1500], "z": [-2000, 0]},
+        boundaries={"absorption": "stacey"},
         material={"layers": [{"top": 0, "vp": 3000, "vs": 1500, "rho": 2200}, {"top": -430, **ROCK}]},
         sources=sources,
         receivers=[{"name": f"R{n}", "position": list(p)} for n, p in enumerate(receivers)],
