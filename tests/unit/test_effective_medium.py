@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from lithowave.solvers.finite_difference.effective_medium import (
     slab_between,
 )
 from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.medium import PlaneAverages
+from lithowave.solvers.finite_difference.medium import PlaneAverages, medium_planes
 from lithowave.solvers.finite_difference.plan import plan
 
 SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
@@ -210,3 +211,19 @@ def test_media_in_which_waves_grow_are_reported() -> None:
 def warnings_of(material: Any) -> list[str]:
     described = simulation(material)
     return plan(described, make_backend("cpu", "single", 1)).warnings(described)
+
+
+@pytest.mark.parametrize("law", ["transverse", "orthorhombic"])
+def test_the_planned_memory_includes_the_samples_of_a_function(law: str) -> None:
+    def sharp(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(np.where(z > -2000 - 0.2 * x, *pair) for pair in zip(SOFT, STIFF, strict=True))
+
+    described = simulation(lw.Material(function=sharp), effective_medium=law)
+    made = plan(described, make_backend("cpu", "single", 1))
+    planes = medium_planes(described, made.grid, made.halo, LAWS[law])
+    tracemalloc.start()
+    for _ in planes:
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.85 * made.setup_bytes() < peak < 1.05 * made.setup_bytes()

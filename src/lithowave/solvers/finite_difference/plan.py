@@ -31,7 +31,10 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-PLANES = 20  # double-precision arrays in use while a plane of the medium is averaged
+# Double-precision planes in use while a plane of the medium is averaged; more in gridded media and functions, of which
+# the averages of some laws need samples at several levels.
+PLANES = 20
+SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 740, "orthorhombic": 1720}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
@@ -54,7 +57,8 @@ class FiniteDifferencePlan:
     grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
-    law_reason : why it was chosen. subdomain : subdomain of this rank; None for one rank.
+    law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. subdomain :
+    subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -70,6 +74,7 @@ class FiniteDifferencePlan:
     moduli: str = "full"
     law: str = "isotropic"
     law_reason: str = ""
+    averaged_planes: int = PLANES
     subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
@@ -133,7 +138,7 @@ class FiniteDifferencePlan:
 
     def setup_bytes(self) -> int:
         """Return the bytes of the planes of the medium that exist at the same time."""
-        return PLANES * 8 * math.prod(self.padded_shape()[1:])
+        return self.averaged_planes * 8 * math.prod(self.padded_shape()[1:])
 
     def sampling_bytes(self, simulation: Simulation) -> int:
         """Return the bytes of the weights and indices of the receivers."""
@@ -251,9 +256,11 @@ def plan(
         speed=extremes.fastest,
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
+    law, reason = choose_law(simulation, grid)
+    layered = simulation.material.kind in ("layers", "homogeneous")
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
-        solver.passes, simulation.compute.moduli, *choose_law(simulation, grid),
+        solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
