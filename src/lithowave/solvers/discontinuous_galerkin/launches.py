@@ -105,17 +105,16 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 
 
 class ElementKernels:
-    """`step` and `complete` for one kind of blocks."""
+    """`step` and `complete` for one kind of blocks, compiled when they are created, before the time loop."""
 
     def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool, layer: bool) -> None:
-        self.backend, self.defines = backend, defines(order, backend.precision, anisotropic, mixed, layer)
-        self.headers = generated_headers(self.defines)
+        definitions = defines(order, backend.precision, anisotropic, mixed, layer)
+        self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
         self.shared_bytes = shared_bytes(order, backend.precision)
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
-            program = self.backend.program(PACKAGE, ELEMENT_FILE, self.defines, self.headers)
-            program.launch(kernel, (blocks,), (THREADS,), named, self.shared_bytes)
+            self.program.launch(kernel, (blocks,), (THREADS,), named, self.shared_bytes)
 
     def step(self, *arguments: Any) -> None:
         """See `element_kernels.make_step`."""

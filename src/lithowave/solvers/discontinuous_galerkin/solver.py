@@ -54,6 +54,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self.plan, self.backend = plan, backend
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
+        for group in self.tables.arrangement.groups:  # compiles the kernels on a GPU
+            self.kernels.step(group.anisotropic, group.mixed, group.layer)
         self._allocate()
         self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)

@@ -22,6 +22,17 @@ and its exact inverse is x = (y - m) / b with the same update of m, so that the 
 continuous one. An element with n active axes has 9 n memory variables per point: for each axis, those of three
 derivatives and of two columns of stresses.
 
+Most of the reflection of a layer of few elements is caused by the discretization, not by the outer side. It is
+smallest for a damping that increases from a finite value towards infinity, with the fraction r of the thickness L,
+
+.. math::
+    d(r) = \kappa (1 - p) \bar d\, (1 - r)^{-p}, \qquad \bar d = \frac{c}{2 L} \ln \frac{1}{R}
+
+(compare the unbounded profiles of Bermudez et al. 2007, J. Comput. Phys. 223, 469-488, where p = 1). Since d jumps at the
+inner side, it belongs to the points of elements, not of the mesh: the mass of a mesh point is the sum of the masses
+S m of its elements, so that the momentum has the mean of S, weighted by the masses. alpha is constant, so that this
+mean is also a filter with one variable.
+
 Waves shorter than the elements resolve may travel against their phase and grow in the layer. Two measures prevent
 it: d is at most `MAX_DAMPING` times the degree of the elements times their vs / h, and the momentum passes another
 filter, a friction of the rate
@@ -31,7 +42,7 @@ filter, a friction of the rate
     S \to S\, \Big(1 - \epsilon + \epsilon \frac{\omega_c}{\omega_c + i\omega}\Big),
 
 with omega_c above all resolved frequencies, epsilon proportional to the depth and such that the rate of the shortest
-waves is a fraction `FRICTION` of d. Since d increases smoothly from zero, both reflect much less than the layer itself.
+waves is a fraction `FRICTION` of the mean of d, but at most `MAX_EPSILON`, since it reduces the stable time step.
 """
 
 from __future__ import annotations
@@ -45,13 +56,15 @@ import numpy as np
 from lithowave.description.domain import FACES
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
-POWER = 2  # damping increases with this power of the depth
-MAX_DAMPING, CORNER = 5.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
-FRICTION = 0.06
+POWER = 0.6  # damping is inversely proportional to this power of the distance from the outer side
+KAPPA_POWER = 2  # kappa - 1 increases with this power of the depth
+SHIFT = 0.5  # of alpha, over pi times the frequency of the layer
+MAX_DAMPING, CORNER = 20.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
+FRICTION, MAX_EPSILON = 0.12, 0.25
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS = 9  # memory variables of a point of an element per active axis
 SIDES = ("min", "max")
-LAYER_ELEMENTS = 3  # default thickness
+LAYER_ELEMENTS = 1  # default thickness
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class AbsorbingLayer:
 
     domain : ends along x, y, z, m. thickness : beyond each face, m (0: none), as x_min, x_max, y_min, ... elements :
     thickness in elements. reflection : theoretical reflection of the fastest wave at normal incidence. kappa : maximum
-    of the real stretching. frequency : f of alpha = pi f at the inner side of the layer, Hz.
+    of the real stretching. frequency : f of alpha = pi f / 2, Hz.
     """
 
     domain: tuple[tuple[float, float], ...]
@@ -91,8 +104,12 @@ class AbsorbingLayer:
         the layer."""
         masks = np.zeros(len(elements), np.int64)
         for face in self.sides:
-            masks |= np.where((self.beyond(vertices, face) > 0)[elements].any(axis=1), AXIS_MASK[face], 0)
+            masks |= np.where(self.contains(vertices, elements, face), AXIS_MASK[face], 0)
         return masks
+
+    def contains(self, vertices: np.ndarray, elements: np.ndarray, face: str) -> np.ndarray:
+        """Return True for each element with a corner in the layer beyond a face."""
+        return (self.beyond(vertices, face) > 0)[elements].any(axis=1)
 
 
 AXIS_MASK = {face: 1 << number // 2 for number, face in enumerate(FACES)}
@@ -102,23 +119,31 @@ AXIS_MASK = {face: 1 << number // 2 for number, face in enumerate(FACES)}
 class LayerDamping:
     """Damping of the layer beyond each face.
 
-    speed : of the fastest wave in the layer, m/s. rate : d at the outer side, 1/s. corner : omega_c, 1/s.
+    speed : of the fastest wave in the layer, m/s. rate : mean of d without its limit, 1/s. limit : maximum of d, 1/s.
+    corner : omega_c, 1/s.
     """
 
     speed: dict[str, float]
     rate: dict[str, float]
+    limit: dict[str, float]
     corner: dict[str, float]
 
     @property
     def friction(self) -> dict[str, float]:
         """Epsilon at the outer side of each layer."""
-        return {face: 2 * FRICTION * rate / self.corner[face] for face, rate in self.rate.items()}
+        return {face: min(2 * FRICTION * rate / self.corner[face], MAX_EPSILON) for face, rate in self.rate.items()}
+
+    def at(self, face: str, depth: Any) -> np.ndarray:
+        """Return d / kappa, 1/s, at fractions of the thickness of a layer."""
+        with np.errstate(divide="ignore"):
+            return np.minimum((1 - POWER) * self.rate[face] * (1.0 - depth) ** -POWER, self.limit[face])
 
     def reflection(self, layer: AbsorbingLayer) -> dict[str, float]:
         """Return the theoretical reflection of the fastest wave from each layer at normal incidence."""
+        depth = (np.arange(1000) + 0.5) / 1000
         return {
-            face: math.exp(-2 * rate * layer.thickness[face] / ((POWER + 1) * self.speed[face]))
-            for face, rate in self.rate.items()
+            face: math.exp(-2 * self.at(face, depth).mean() * layer.thickness[face] / speed)
+            for face, speed in self.speed.items()
         }  # fmt: skip
 
     @property
@@ -129,18 +154,17 @@ class LayerDamping:
 
 def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:
     """Return the damping of the layers from the materials of their elements (collective call)."""
-    masks, damping = layer.masks(mesh.vertices, mesh.elements), LayerDamping({}, {}, {})
+    damping = LayerDamping({}, {}, {}, {})
     fastest, slowest = materials.fastest_in_elements(), materials.slowest_in_elements()
     for face in layer.sides:
         axis = FACES.index(face) // 2
-        members = np.flatnonzero(masks & AXIS_MASK[face])
-        members = members[(layer.beyond(mesh.vertices, face)[mesh.elements[members]] > 0).any(axis=1)]
+        members = np.flatnonzero(layer.contains(mesh.vertices, mesh.elements, face))
         size = np.ptp(mesh.vertices[mesh.elements[members], axis], axis=1)
         speed = ranks.largest(float(fastest[members].max(initial=0.0)))
         resolution = degree * ranks.smallest(float((slowest[members] / size).min(initial=np.inf)))
-        wanted = (POWER + 1) * speed * math.log(1 / layer.reflection) / (2 * layer.thickness[face])
         damping.speed[face], damping.corner[face] = speed, CORNER * resolution
-        damping.rate[face] = min(wanted, MAX_DAMPING * resolution)
+        damping.rate[face] = speed * math.log(1 / layer.reflection) / (2 * layer.thickness[face])
+        damping.limit[face] = MAX_DAMPING * resolution
     return damping
 
 
@@ -167,12 +191,11 @@ class Stretching:
         found = np.zeros((*positions.shape, 3))
         found[..., 0] = 1.0
         for face in layer.sides:
-            depth = layer.beyond(positions, face)
-            kappa = 1 + (layer.kappa - 1) * depth**POWER
-            damping = kappa * self.damping.rate[face] * depth**POWER
-            values = coefficients(kappa, damping, math.pi * layer.frequency * (1 - depth), self.time_step)
-            axis = FACES.index(face) // 2
-            found[..., axis, :] = np.where(depth[..., None] > 0, values, found[..., axis, :])
+            own = layer.contains(self.mesh.vertices, self.mesh.elements[elements], face)
+            depth, axis = layer.beyond(positions[own], face), FACES.index(face) // 2
+            kappa = 1 + (layer.kappa - 1) * depth**KAPPA_POWER
+            damping = kappa * self.damping.at(face, depth)
+            found[own, ..., axis, :] = coefficients(kappa, damping, SHIFT * math.pi * layer.frequency, self.time_step)
         return found
 
     def friction(self, elements: np.ndarray) -> np.ndarray:

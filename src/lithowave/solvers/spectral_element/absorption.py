@@ -14,6 +14,8 @@ from lithowave.solvers.spectral_element.faces import (
     impedances,
     isotropic_impedances,
 )
+from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
+from lithowave.solvers.spectral_element.gll import gll_weights
 
 PART = 10_000
 
@@ -64,10 +66,19 @@ def layer_points(plan: Any) -> list[LayerPoints]:
         return []
     filters = np.zeros((plan.total_points, 4, 3))
     for some in _layer_elements(plan):
-        numbers = plan.numbers[some]
-        filters[numbers, :3] = plan.stretching.filters(some)
-        filters[numbers, 3] = plan.stretching.friction(some)
+        numbers, own = plan.numbers[some], plan.stretching.filters(some)
+        # b and c of the mean of S, weighted by masses; the domain has b = 1 and c = 0.
+        mass = element_masses(plan, some)[..., None]
+        np.add.at(filters[:, :3, 0], numbers, mass * (own[..., 0] - 1))
+        np.add.at(filters[:, :3, 2], numbers, mass * own[..., 2])
+    filters[:, :3] /= plan.element_statistics.mass[:, None, None]
     # The elements of a shared point that are in the layer may all belong to another rank.
+    plan.border.combine(filters.reshape(len(filters), -1), plan.ranks)
+    for some in _layer_elements(plan):
+        numbers = plan.numbers[some]
+        np.maximum.at(filters[:, :3, 1], numbers, plan.stretching.filters(some)[..., 1])
+        filters[numbers, 3] = plan.stretching.friction(some)
+    filters[:, :3, 0] += 1
     plan.border.combine(filters.reshape(len(filters), -1), plan.ranks, np.maximum)
     active = filters[:, :3, 2] > 0
     count, found = active.sum(axis=1), []
@@ -77,6 +88,14 @@ def layer_points(plan: Any) -> list[LayerPoints]:
         chosen = own[:, :3][active[point]].reshape(len(point), axes, 3)
         found.append(LayerPoints(point, np.concatenate([chosen, own[:, 3:]], axis=1)))
     return found
+
+
+def element_masses(plan: Any, elements: np.ndarray) -> np.ndarray:
+    """Return the masses of the points of elements, (elements, k, j, i), kg; those of a mesh point add up to its mass."""
+    weights = gll_weights(plan.degree)
+    volume = determinant(jacobian_matrix(plan.mesh.element_nodes(elements), plan.degree))
+    volume *= weights[:, None, None] * weights[:, None] * weights
+    return volume * np.broadcast_to(plan.materials.density()[elements], (len(volume), volume[0].size)).reshape(volume.shape)
 
 
 def _layer_elements(plan: Any) -> Iterator[np.ndarray]:

@@ -91,23 +91,23 @@ def _dealt(lines: list[int], warps: int) -> list[list[int]]:
 
 
 class ElementKernel:
-    """Kernel `add_forces` for one kind of elements."""
+    """Kernel `add_forces` for one kind of elements, compiled when it is created, before the time loop."""
 
     def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
         own = device_layout("cuda", degree)
-        self.backend, self.lines, self.threads = backend, lines, own.lanes
-        self.defines = defines(degree, backend.precision, kind, not deterministic)
+        self.lines, self.threads = lines, own.lanes
+        definitions = defines(degree, backend.precision, kind, not deterministic)
+        self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
         numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
         named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"lines": self.lines}
-        program = self.backend.program(PACKAGE, ELEMENTS_FILE, self.defines)
         begin = named["begin"]
         for first, end in zip(begin[:-1], begin[1:], strict=True):
             named["own_block"] = int(first)
-            program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
+            self.program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
 LISTED = ("damp", "unstretch", "save_momenta", "pack", "unpack")
