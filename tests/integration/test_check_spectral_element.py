@@ -84,6 +84,7 @@ def test_check_tells_the_mesh_and_what_limits_it(tmp_path: Path, monkeypatch: py
     layer = lithowave("check", file, "--no-measure", *settings("boundaries.absorption=layer"))
     for words in ("absorbing by perfectly matched layers", "additional elements", "108 elements", "memory variables"):
         assert words in layer, words
+    assert "edges of 200 to 400 m" in layer and "all elements are boxes" in layer
 
 
 def test_the_report_has_numbers(tmp_path: Path) -> None:

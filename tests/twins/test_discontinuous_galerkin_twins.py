@@ -113,6 +113,18 @@ def test_steps_of_absorbing_layers(device: str, matched: bool) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> None:
+    plan, backend = layered_plan(ORDER, "double"), make_device(device, "double")
+    solver = make_solver(plan, backend)
+    own = {key for key in backend._programs if launches.ELEMENT_FILE in key}
+    groups = solver.tables.arrangement.groups
+    assert len(own) == len({(group.anisotropic, group.mixed, group.layer) for group in groups})
+    for step in range(2):
+        solver.advance(step)
+    assert {key for key in backend._programs if launches.ELEMENT_FILE in key} == own
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_steps_of_layers_with_little_shared_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {ORDER: (1, 1, 2, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)

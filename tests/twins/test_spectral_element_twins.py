@@ -14,7 +14,7 @@ from lithowave.solvers.spectral_element import point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.launches import STRIDES, line_table
+from lithowave.solvers.spectral_element.launches import ELEMENTS_FILE, STRIDES, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
@@ -71,9 +71,12 @@ LAYERS = [
 @pytest.mark.parametrize("kind", slow_except(LAYERS[3:4], LAYERS), ids=str)
 def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "double", absorbing=False)
+    compiled = [key for key in made[1].backend._programs if ELEMENTS_FILE in key]
+    assert compiled  # before the first step
     for step in range(3):
         for solver in made:
             solver.advance(step)
+    assert [key for key in made[1].backend._programs if ELEMENTS_FILE in key] == compiled
     compare(made, "double")
     state = made[0].state()
     assert np.abs(state[f"layer_elements_{kind.axes}"].values).max() > 0.0

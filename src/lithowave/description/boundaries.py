@@ -19,7 +19,7 @@ class AbsorbingLayer(DescriptionModel):
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
-    ``elements`` elements with similar profiles, unsplit, with the trapezoidal rule. Discontinuous Galerkin
+    ``elements`` elements, unsplit, with a damping that increases towards the outer side. Discontinuous Galerkin
     uses perfectly matched layers of ``elements`` cells, each 1.5 times as wide as the one before, with ``reflection``
     and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
     """
@@ -29,7 +29,7 @@ class AbsorbingLayer(DescriptionModel):
     )
     elements: Count | None = Field(
         default=None,
-        description="Thickness of each layer in elements (spectral_element; null: 3), or in cells of tetrahedra "
+        description="Thickness of each layer in elements (spectral_element; null: 1), or in cells of tetrahedra "
         "(discontinuous_galerkin; null: 2, or 3 with anisotropic media).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]

@@ -91,11 +91,12 @@ def layer_points(plan: Any) -> list[LayerPoints]:
 
 
 def element_masses(plan: Any, elements: np.ndarray) -> np.ndarray:
-    """Return the masses of the points of elements, (elements, k, j, i), kg; those of a mesh point add up to its mass."""
+    """Return the masses of the points of elements, (elements, k, j, i), kg; their sum is the mass of a mesh point."""
     weights = gll_weights(plan.degree)
     volume = determinant(jacobian_matrix(plan.mesh.element_nodes(elements), plan.degree))
     volume *= weights[:, None, None] * weights[:, None] * weights
-    return volume * np.broadcast_to(plan.materials.density()[elements], (len(volume), volume[0].size)).reshape(volume.shape)
+    density = np.broadcast_to(plan.materials.density()[elements], (len(volume), volume[0].size))
+    return volume * density.reshape(volume.shape)
 
 
 def _layer_elements(plan: Any) -> Iterator[np.ndarray]:

@@ -21,14 +21,14 @@ struct LayerPoint {
     __device__ __forceinline__ void unstretch(real (&gradient)[9]) const {
 #pragma unroll
         for (int axis = 0; axis < AXES; axis++) {
-            const real b = filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
+            const real inverse = real(1) / filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
             const real c = filters[(3 * axis + 2) * THREADS];
 #pragma unroll
             for (int component = 0; component < 3; component++) {
                 real& m = memory[(9 * axis + component) * THREADS];
                 real& g = gradient[3 * component + axis];
                 const real before = m;
-                g = (g - before) / b;
+                g = (g - before) * inverse;
                 m = c * g + a * before;
             }
         }

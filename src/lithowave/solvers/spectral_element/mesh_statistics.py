@@ -23,7 +23,8 @@ class GlobalMeshStatistics:
 
     elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an absorbing
     layer, and the memory of its variables and filters. kinds : number of the other elements of each kind, by name.
-    faces : number of faces of each boundary kind. quality : see `quality_report`; elements by their global indices.
+    faces : number of faces of each boundary kind. quality : see `quality_report`, of the elements outside the layer, by
+    their global indices.
     worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time
     step. fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place.
     memory_bytes.
@@ -124,10 +125,12 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str]:
 
 
 def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
-    """Return `quality_report` of this part with global element indices (the first of elements that are equal up to
-    round-off), and the location of the worst element."""
+    """Return `quality_report` of this part outside an absorbing layer, with global element indices (the first of elements
+    that are equal up to round-off), and the location of the worst element."""
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
-    measures = element_measures(mesh, plan.degree)
+    measures, in_layer = element_measures(mesh, plan.degree), plan.layer_masks > 0
+    for name, values in measures.items():  # elements of a layer are never the worst
+        values[in_layer] = -np.inf if name in LARGEST else np.inf
     report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
     worst = {}
     for name, values in measures.items():
@@ -158,7 +161,7 @@ def _joined(found: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], st
     for number, one in enumerate(reports):
         told = one["worst_element"]
         value = told["value"] if told["measure"] == "jacobian_ratio" else 1 - told["value"]
-        goodness.append((value if math.isfinite(value) else -math.inf, told["element"], number))
+        goodness.append((-math.inf if math.isnan(value) else value, told["element"], number))
     number = _lowest(goodness)[2]
     joined["worst_element"] = reports[number]["worst_element"]
     return joined, found[number][1]
