@@ -29,8 +29,8 @@ smallest for a damping that increases from a finite value towards infinity, with
     d(r) = \kappa (1 - p) \bar d\, (1 - r)^{-p}, \qquad \bar d = \frac{c}{2 L} \ln \frac{1}{R}
 
 (compare the unbounded profiles of Bermudez et al. 2007, J. Comput. Phys. 223, 469-488, where p = 1). Since d jumps at
-the inner side, it belongs to the points of elements, not of the mesh: the momentum of a mesh point has the mean of S over
-its elements, weighted by their masses. alpha is constant, so that this mean is also a filter with one variable.
+the inner side, it belongs to the points of elements, not of the mesh: the momentum of a mesh point has the mean of S
+over its elements, weighted by their masses. alpha is constant, so that this mean is also a filter with one variable.
 
 Waves shorter than the elements resolve may travel against their phase and grow in the layer. Two measures prevent
 it: d is at most `MAX_DAMPING` times the degree of the elements times their vs / h, and the momentum passes another

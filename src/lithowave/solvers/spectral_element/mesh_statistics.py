@@ -125,8 +125,8 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str]:
 
 
 def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
-    """Return `quality_report` of this part outside an absorbing layer, with global element indices (the first of elements
-    that are equal up to round-off), and the location of the worst element."""
+    """Return `quality_report` of this part outside an absorbing layer, with global element indices (the first of
+    elements that are equal up to round-off), and the location of the worst element."""
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
     measures, in_layer = element_measures(mesh, plan.degree), plan.layer_masks > 0
     for name, values in measures.items():  # elements of a layer are never the worst
