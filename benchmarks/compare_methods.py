@@ -42,11 +42,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--points", type=float, nargs="+", default=[5, 7, 10])
+    parser.add_argument("--methods", nargs="+", default=METHODS, help="[%(default)s]")
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     runs = {f"{method} {points:g}": {"solver.method": method, "solver.points_per_wavelength": points}
-            for method in METHODS for points in chosen.points}  # fmt: skip
+            for method in chosen.methods for points in chosen.points}  # fmt: skip
     if chosen.wide:
         runs["spectral_element 7 wide"] = {
             "solver.method": "spectral_element", "solver.points_per_wavelength": 7, **WIDE

@@ -120,6 +120,15 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
         "element_time_step", "below", percent, "0 to 30%",
     ),
     (
+        "discontinuous Galerkin with the absorbing layer, less than a wavelength from the sides: difference from a "
+        "much larger box",
+        "tetrahedra_sides_auto", "all", percent, "≤ 0.6%",
+    ),
+    (
+        "the same, grazing waves at vp / vs = 4, 20,000 steps: velocity left, relative to its maximum",
+        "tetrahedra_quiet_20000", "at_end", number, "≤ 1.2e-8",
+    ),
+    (
         "P and S waves through unstructured tetrahedra, orders 2 to 7, four mesh widths: order minus the observed "
         "order",
         "tetrahedra_order", "below", number, "≤ 0.3",

@@ -20,7 +20,7 @@ class AbsorbingLayer(DescriptionModel):
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
     ``elements`` elements, unsplit, with a damping that increases towards the outer side. Discontinuous Galerkin
-    uses perfectly matched layers of ``elements`` cells, each 1.5 times as wide as the one before, with ``reflection``
+    uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as the one before, with ``reflection``
     and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
     """
 

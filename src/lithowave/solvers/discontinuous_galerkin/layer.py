@@ -46,7 +46,7 @@ import numpy as np
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 
-GROWTH = 1.5  # of the cells of the layer, from one to the next outwards
+GROWTH = 2.5  # of the cells of the layer, from one to the next outwards
 CELLS = {True: 2, False: 3}  # across a layer that is perfectly matched, or damped
 DAMPING = 1.0  # integral of s along the normal over the velocity of the fastest wave
 # Smallest alpha over the largest d: in a thin box of vp / vs = 4 with a free surface, waves grew with 0.12 and 0.16,

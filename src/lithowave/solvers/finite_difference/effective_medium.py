@@ -21,6 +21,9 @@ mass are
 preserved. For r_t and r_u, which couple displacement and stress, phi is linear in z.
 
 A medium is an array (10, ...) with the rows c11, c22, c33, c12, c13, c23, c44, c55, c66 and the density.
+
+The averages of one column of nodes are functions that Numba compiles for grids of samples, and that Python interprets
+for layers, which have few columns.
 """
 
 from __future__ import annotations
@@ -28,27 +31,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import prange
+from numba.extending import register_jitable
 
+from lithowave.backends.kernel_cache import njit
 from lithowave.description.media import LayeredMedium, Medium, elastic_moduli
 
-NORMAL = {(0, 0): 0, (1, 1): 1, (2, 2): 2, (0, 1): 3, (0, 2): 4, (1, 2): 5}
-SHEAR = {(1, 2): 6, (0, 2): 7, (0, 1): 8}
+NORMAL = ((0, 3, 4), (3, 1, 5), (4, 5, 2))  # row of the modulus of two normal directions
+OPPOSITE = 9  # the sum of two axes and of the row of their shear modulus
 DENSITY = 9
 ROWS = 10
 LEVELS = 8  # samples along z between two planes of the grid, in media other than layers
+ACROSS = (-0.25, 0.25)  # positions of the samples along x and y, in cells
+UNIFORM = 0.01  # relative difference of samples that have arithmetic means, with an error of about UNIFORM^2 / 4
 SHARPEST = 0.05  # of a mean
-ACROSS = (-0.25, 0.25)  # their positions along x and y, in cells
+ROWS_AT_ONCE = 128  # rows of samples that are computed together, which limits the memory
 
 
 @dataclass(frozen=True)
 class Slab:
-    """Medium between two levels, as thin layers from the bottom up.
+    """Medium between two levels at columns of nodes, as layers from the bottom up.
 
-    layers : (10, layers, ...). thickness : (layers, 1, ...), m.
+    samples : (layers, 10, 1, 1) media of layers that are the same at all columns, or (layers, 3, 2 rows, 2 columns)
+    bulk moduli, shear moduli and densities at 2 x 2 points around each node. thickness : (layers,), m.
     """
 
-    layers: np.ndarray
+    samples: np.ndarray
     thickness: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of nodes."""
+        _, values, *points = self.samples.shape
+        return (points[0], points[1]) if values == ROWS else (points[0] // 2, points[1] // 2)
 
 
 def isotropic(kappa: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> np.ndarray:
@@ -57,70 +72,211 @@ def isotropic(kappa: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> np.ndarray:
     return np.stack([lam + 2.0 * mu] * 3 + [lam] * 3 + [mu] * 3 + [rho])
 
 
-def laminate(
-    layers: np.ndarray,
-    shares: np.ndarray,
-    axis: int,
-    weights: np.ndarray | None = None,
-    ratio_weights: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the medium (10, ...) of layers (10, layers, ...) perpendicular to an axis (0, 1, 2).
+@register_jitable
+def laminate(layers, axis, shares, weights, ratio_weights, found):  # type: ignore[no-untyped-def]
+    """Compute the medium `found`, (10,), of layers (10, count) perpendicular to an axis (0, 1, 2).
 
-    shares : (layers, ...) for means of compliances. weights, ratio_weights : for the other means, and for r_t and r_u;
-    default: the shares.
+    shares : (count,) for means of compliances. weights, ratio_weights : for the other means, and for r_t and r_u.
     """
-    weights = shares if weights is None else weights
-    ratio_weights = shares if ratio_weights is None else ratio_weights
+    t, u = (axis + 1) % 3, (axis + 2) % 3
+    nn, nt, nu = NORMAL[axis][axis], NORMAL[axis][t], NORMAL[axis][u]
+    tt, uu, tu = NORMAL[t][t], NORMAL[u][u], NORMAL[t][u]
+    shear_nt, shear_nu, shear_tu = OPPOSITE - axis - t, OPPOSITE - axis - u, OPPOSITE - t - u
+    soft = soft_nt = soft_nu = ratio_t = ratio_u = flat_tt = flat_uu = flat_tu = stiff_tu = rho = 0.0
+    for n in range(layers.shape[1]):
+        compliance = 1.0 / layers[nn, n]
+        r_t, r_u = layers[nt, n] * compliance, layers[nu, n] * compliance
+        share, weight = shares[n], weights[n]
+        soft += share * compliance
+        soft_nt += share / layers[shear_nt, n]
+        soft_nu += share / layers[shear_nu, n]
+        ratio_t += ratio_weights[n] * r_t
+        ratio_u += ratio_weights[n] * r_u
+        flat_tt += weight * (layers[tt, n] - layers[nt, n] * r_t)
+        flat_uu += weight * (layers[uu, n] - layers[nu, n] * r_u)
+        flat_tu += weight * (layers[tu, n] - layers[nt, n] * r_u)
+        stiff_tu += weight * layers[shear_tu, n]
+        rho += weight * layers[DENSITY, n]
+    whole = 1.0 / soft
+    found[nn], found[nt], found[nu] = whole, ratio_t * whole, ratio_u * whole
+    found[tt] = flat_tt + ratio_t * ratio_t * whole
+    found[uu] = flat_uu + ratio_u * ratio_u * whole
+    found[tu] = flat_tu + ratio_t * ratio_u * whole
+    found[shear_nt], found[shear_nu], found[shear_tu], found[DENSITY] = 1.0 / soft_nt, 1.0 / soft_nu, stiff_tu, rho
 
-    def mean(values: np.ndarray) -> np.ndarray:
-        return (weights * values).sum(axis=0)
 
-    def normal(a: int, b: int) -> int:
-        return NORMAL[min(a, b), max(a, b)]
+@register_jitable
+def falling_weights(layers, thickness, upward, bent, straight):  # type: ignore[no-untyped-def]
+    """Compute the integrals of phi, m, over the layers of a slab: linear in the integral of 1/c44, and in z.
 
-    t, u = (other for other in range(3) if other != axis)
-    across = layers[normal(axis, axis)]
-    found = np.empty((ROWS, *np.broadcast_shapes(layers.shape[1:], shares.shape)[1:]))
-    whole = found[normal(axis, axis)] = 1.0 / (shares / across).sum(axis=0)
-    ratio = {other: (ratio_weights * layers[normal(axis, other)] / across).sum(axis=0) for other in (t, u)}
-    for other in (t, u):
-        found[normal(axis, other)] = ratio[other] * whole
-    for a, b in ((t, t), (u, u), (t, u)):
-        pair = layers[normal(axis, a)] * layers[normal(axis, b)] / across
-        found[normal(a, b)] = mean(layers[normal(a, b)] - pair) + ratio[a] * ratio[b] * whole
-    for pair, row in SHEAR.items():
-        found[row] = 1.0 / (shares / layers[row]).sum(axis=0) if axis in pair else mean(layers[row])
-    found[DENSITY] = mean(layers[DENSITY])
-    return found
-
-
-def falling_weights(slab: Slab, compliance: np.ndarray | float, upward: bool) -> np.ndarray:
-    """Return the integrals of phi over the layers of a slab, m.
-
-    phi is 1 at its lower end (`upward`) or its upper end, and decreases linearly in the integral of `compliance`.
+    phi is 1 at the lower end of the slab (`upward`) or at its upper end, and decreases to 0 at the other end.
     """
-    steps = slab.thickness * compliance
-    total = steps.sum(axis=0)
-    before = np.cumsum(steps, axis=0) - 0.5 * steps
-    part = before / np.where(total > 0.0, total, 1.0)
-    return slab.thickness * (1.0 - part if upward else part)
+    total = height = 0.0
+    for n in range(thickness.size):
+        total += thickness[n] * (1.0 / layers[6, n] + 1.0 / layers[7, n])
+        height += thickness[n]
+    before = bottom = 0.0
+    for n in range(thickness.size):
+        step = thickness[n] * (1.0 / layers[6, n] + 1.0 / layers[7, n])
+        part = (before + 0.5 * step) / total if total > 0.0 else 0.0
+        level = (bottom + 0.5 * thickness[n]) / height if height > 0.0 else 0.0
+        bent[n] = thickness[n] * (1.0 - part if upward else part)
+        straight[n] = thickness[n] * (1.0 - level if upward else level)
+        before += step
+        bottom += thickness[n]
+
+
+@register_jitable
+def node_column(layers, below, above, spacing, shares, bent, straight, found):  # type: ignore[no-untyped-def]
+    """Compute the medium `found`, (10,), of a node between two slabs, each at most one grid spacing thick.
+
+    layers : (10, count) of both slabs, from the bottom up. below, above : thicknesses of the layers of the slabs, m.
+    shares, bent, straight : (count,) working space.
+    """
+    first = below.size
+    falling_weights(layers[:, :first], below, False, bent[:first], straight[:first])
+    falling_weights(layers[:, first:], above, True, bent[first:], straight[first:])
+    reach, whole, within = 0.0, 0.0, 0.0
+    for n in range(above.size):  # the shares are the part of a layer within half a spacing
+        shares[first + n] = min(max(0.5 * spacing - reach, 0.0), above[n])
+        reach += above[n]
+        within += shares[first + n]
+    whole, reach = reach, 0.0
+    for n in range(first - 1, -1, -1):
+        shares[n] = min(max(0.5 * spacing - reach, 0.0), below[n])
+        reach += below[n]
+        within += shares[n]
+    whole += reach
+    for n in range(shares.size):
+        shares[n] /= within
+        bent[n] *= 2.0 / whole
+        straight[n] *= 2.0 / whole
+    laminate(layers, 2, shares, bent, straight, found)
+
+
+@register_jitable
+def half_column(layers, thickness, shares, found):  # type: ignore[no-untyped-def]
+    """Compute the medium `found`, (10,), half-way between two nodes, from the slab between them."""
+    height = 0.0
+    for n in range(thickness.size):
+        height += thickness[n]
+    for n in range(thickness.size):
+        shares[n] = thickness[n] / height
+    laminate(layers, 2, shares, shares, shares, found)
+
+
+@register_jitable
+def isotropic_column(kappa, mu, rho, layer):  # type: ignore[no-untyped-def]
+    """Compute the medium `layer`, (10,), of moduli and a density."""
+    lam = kappa - 2.0 / 3.0 * mu
+    layer[:3], layer[3:6], layer[6:9], layer[DENSITY] = lam + 2.0 * mu, lam, mu, rho
+
+
+@register_jitable
+def is_uniform(samples, j, i, first):  # type: ignore[no-untyped-def]
+    """Return whether all samples of the cell around node (j, i) differ by at most `UNIFORM` from `first`, (3, 1, 1)."""
+    uniform = True
+    for n in range(3):
+        most = UNIFORM * first[n, 0, 0]
+        for level in range(samples.shape[0]):
+            for b in range(2 * j, 2 * j + 2):
+                for a in range(2 * i, 2 * i + 2):
+                    uniform &= abs(samples[level, n, b, a] - first[n, 0, 0]) <= most
+    return uniform
+
+
+@register_jitable
+def add_mean(samples, j, i, weights, found):  # type: ignore[no-untyped-def]
+    """Add the mean of the samples of the cell around node (j, i), with weights of the levels, to `found`, (3,)."""
+    for n in range(3):
+        for level in range(samples.shape[0]):
+            values = samples[level, n, 2 * j : 2 * j + 2, 2 * i : 2 * i + 2]
+            found[n] += 0.25 * weights[level] * (values[0, 0] + values[0, 1] + values[1, 0] + values[1, 1])
+
+
+@register_jitable
+def level_media(samples, j, i, halves, pair, rows, layers):  # type: ignore[no-untyped-def]
+    """Compute the media `layers`, (10, levels), of the cell around node (j, i), from `samples` of a `Slab`.
+
+    The samples of a level are laminates along x and then y. halves, pair, rows : working space.
+    """
+    for level in range(samples.shape[0]):
+        values = samples[level, :, 2 * j : 2 * j + 2, 2 * i : 2 * i + 2]
+        if is_uniform(samples[level : level + 1], j, i, values):
+            isotropic_column(
+                0.25 * values[0].sum(), 0.25 * values[1].sum(), 0.25 * values[2].sum(), layers[:, level]
+            )
+            continue
+        for b in range(2):
+            for a in range(2):
+                isotropic_column(values[0, b, a], values[1, b, a], values[2, b, a], pair[:, a])
+            laminate(pair, 0, halves, halves, halves, rows[:, b])
+        laminate(rows, 1, halves, halves, halves, layers[:, level])
+
+
+@njit(error_model="numpy", cache=True, parallel=True)
+def sampled_nodes(below, above, below_thickness, above_thickness, spacing, found):  # type: ignore[no-untyped-def]
+    """Compute the media `found`, (10, rows, columns), of nodes between two slabs of samples."""
+    first, count = below_thickness.size, below_thickness.size + above_thickness.size
+    weights, unused = np.empty(count), np.empty(count)  # the weights phi of a uniform medium
+    uniform = np.ones((ROWS, count))
+    falling_weights(uniform[:, :first], below_thickness, False, unused[:first], weights[:first])
+    falling_weights(uniform[:, first:], above_thickness, True, unused[first:], weights[first:])
+    weights *= 2.0 / (below_thickness.sum() + above_thickness.sum())
+    for j in prange(found.shape[1]):
+        layers, work, halves = np.empty((ROWS, count)), np.empty((3, count)), np.full(2, 0.5)
+        pair, rows = np.empty((ROWS, 2)), np.empty((ROWS, 2))
+        for i in range(found.shape[2]):
+            here = above[0, :, 2 * j : 2 * j + 2, 2 * i : 2 * i + 2]
+            if is_uniform(below, j, i, here) and is_uniform(above, j, i, here):
+                mean = np.zeros(3)
+                add_mean(below, j, i, weights[:first], mean)
+                add_mean(above, j, i, weights[first:], mean)
+                isotropic_column(mean[0], mean[1], mean[2], found[:, j, i])
+                continue
+            level_media(below, j, i, halves, pair, rows, layers[:, :first])
+            level_media(above, j, i, halves, pair, rows, layers[:, first:])
+            node_column(
+                layers, below_thickness, above_thickness, spacing, work[0], work[1], work[2], found[:, j, i]
+            )
+
+
+@njit(error_model="numpy", cache=True, parallel=True)
+def sampled_halves(samples, thickness, found):  # type: ignore[no-untyped-def]
+    """Compute the media `found`, (10, rows, columns), half-way between nodes, from the slab of samples between them."""
+    weights = thickness / thickness.sum()
+    for j in prange(found.shape[1]):
+        layers, shares, halves = np.empty((ROWS, thickness.size)), np.empty(thickness.size), np.full(2, 0.5)
+        pair, rows = np.empty((ROWS, 2)), np.empty((ROWS, 2))
+        for i in range(found.shape[2]):
+            if is_uniform(samples, j, i, samples[0, :, 2 * j : 2 * j + 2, 2 * i : 2 * i + 2]):
+                mean = np.zeros(3)
+                add_mean(samples, j, i, weights, mean)
+                isotropic_column(mean[0], mean[1], mean[2], found[:, j, i])
+                continue
+            level_media(samples, j, i, halves, pair, rows, layers)
+            half_column(layers, thickness, shares, found[:, j, i])
 
 
 def at_node(below: Slab, above: Slab, spacing: float) -> np.ndarray:
-    """Return the medium (10, ...) of the node between two slabs, each at most one grid spacing thick."""
-    near = [_within(below, 0.5 * spacing, from_top=True), _within(above, 0.5 * spacing, from_top=False)]
-    shares = np.concatenate([part.thickness + 0.0 * part.layers[0] for part in near])
-    half_height = 0.5 * (below.thickness.sum(axis=0) + above.thickness.sum(axis=0))
-    layers = np.concatenate([below.layers, above.layers], axis=1)
-    bent, straight = (
-        np.concatenate([falling_weights(below, first, False), falling_weights(above, second, True)]) / half_height
-        for first, second in ((_shear_compliance(below), _shear_compliance(above)), (1.0, 1.0))
-    )
-    return laminate(layers, shares / shares.sum(axis=0), 2, bent, straight)
+    """Return the medium (10, rows, columns) of nodes between two slabs, each at most one grid spacing thick."""
+    found = np.empty((ROWS, *below.shape))
+    if below.samples.shape[1] != ROWS:
+        sampled_nodes(below.samples, above.samples, below.thickness, above.thickness, spacing, found)
+        return found
+    layers = np.concatenate([below.samples, above.samples])[:, :, 0, 0].T
+    node_column(layers, below.thickness, above.thickness, spacing, *np.empty((3, layers.shape[1])), found[:, 0, 0])
+    return found
 
 
-def _shear_compliance(slab: Slab) -> np.ndarray:
-    return 0.5 * (1.0 / slab.layers[6] + 1.0 / slab.layers[7])
+def between_nodes(slab: Slab) -> np.ndarray:
+    """Return the medium (10, rows, columns) half-way between two nodes, from the slab between them."""
+    found = np.empty((ROWS, *slab.shape))
+    if slab.samples.shape[1] != ROWS:
+        sampled_halves(slab.samples, slab.thickness, found)
+    else:
+        half_column(slab.samples[:, :, 0, 0].T, slab.thickness, np.empty(slab.thickness.size), found[:, 0, 0])
+    return found
 
 
 def sharpened(below: np.ndarray, here: np.ndarray, above: np.ndarray) -> np.ndarray:
@@ -146,37 +302,25 @@ def sharpened(below: np.ndarray, here: np.ndarray, above: np.ndarray) -> np.ndar
     return found
 
 
-def between_nodes(slab: Slab) -> np.ndarray:
-    """Return the medium (10, ...) half-way between two nodes, from the slab between them."""
-    shares = slab.thickness / slab.thickness.sum(axis=0)
-    return laminate(slab.layers, shares, 2)
-
-
-def _within(slab: Slab, height: float, from_top: bool) -> Slab:
-    """Return the layers of a slab with the thickness of their part within a height from its top, or its bottom."""
-    thickness = slab.thickness[::-1] if from_top else slab.thickness
-    ends = np.cumsum(thickness, axis=0)
-    part = np.clip(height - (ends - thickness), 0.0, thickness)
-    return Slab(slab.layers, part[::-1] if from_top else part)
-
-
 def slab_between(
     medium: Medium, x: np.ndarray, y: np.ndarray, low: float, high: float, spacing: float
 ) -> Slab:
-    """Return the medium between two levels z = low and high at points x, y (which broadcast against each other).
+    """Return the medium between two levels z = low and high at nodes x, (columns,), and y, (rows,).
 
-    Layers are exact. Gridded media and functions are sampled at `LEVELS` levels and 2 x 2 points of the cell in each;
-    the samples of a level are laminates along x and then y.
+    Layers are exact, and the same at all nodes. Gridded media and functions are sampled at `LEVELS` levels.
     """
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    flat = [1] * len(shape)
     if isinstance(medium, LayeredMedium):
         ends = np.clip(np.array((np.inf, *medium.tops[1:], -np.inf))[::-1], low, high)
-        layers = layer_media(medium)[:, ::-1].reshape(ROWS, -1, *flat)
-        return Slab(np.broadcast_to(layers, (*layers.shape[:2], *shape)), np.diff(ends).reshape(-1, *flat))
+        return Slab(layer_media(medium)[:, ::-1].T[:, :, None, None], np.diff(ends))
     step = (high - low) / LEVELS
-    levels = [_level(medium, x, y, low + (number + 0.5) * step, spacing) for number in range(LEVELS)]
-    return Slab(np.stack(levels, axis=1), np.full((LEVELS, *flat), step))
+    x, y = (np.add.outer(values, spacing * np.array(ACROSS)).reshape(-1) for values in (x, y))
+    samples = np.empty((LEVELS, 3, y.size, x.size), np.float32)
+    for number in range(LEVELS):
+        for rows in range(0, y.size, ROWS_AT_ONCE):
+            part = slice(rows, rows + ROWS_AT_ONCE)
+            values = medium.moduli(x, y[part, None], np.asarray(low + (number + 0.5) * step))
+            samples[number, :, part] = values
+    return Slab(samples, np.full(LEVELS, step))
 
 
 def layer_media(medium: LayeredMedium) -> np.ndarray:
@@ -186,13 +330,3 @@ def layer_media(medium: LayeredMedium) -> np.ndarray:
         return np.concatenate([np.array(medium.stiffness).T, rho[None]])
     kappa, mu, _ = elastic_moduli(np.array(medium.vp), np.array(medium.vs), rho)
     return isotropic(kappa, mu, rho)
-
-
-def _level(medium: Medium, x: np.ndarray, y: np.ndarray, z: float, spacing: float) -> np.ndarray:
-    """Return the medium (10, ...) of the cells around x, y at a level, from samples."""
-    half = np.full((2, *[1] * len(np.broadcast_shapes(x.shape, y.shape))), 0.5)
-    rows = []
-    for dy in ACROSS:
-        line = [isotropic(*medium.moduli(x + dx * spacing, y + dy * spacing, np.asarray(z))) for dx in ACROSS]
-        rows.append(laminate(np.stack(line, axis=1), half, 0))
-    return laminate(np.stack(rows, axis=1), half, 1)

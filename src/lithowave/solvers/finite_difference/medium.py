@@ -92,11 +92,12 @@ class PlaneAverages:
             )
             return isotropic_values(*averages)
         found: dict[str, ArrayLike] = {}
+        oldest = {"node": z - 1.5 * self.spacing, "slab": z - 0.5 * self.spacing}
+        self._known = {key: value for key, value in self._known.items() if key[0] > oldest[key[1]]}
         for stagger in dict.fromkeys(field.stagger for field in self.law.material):
             medium = self._medium(z, stagger)
             values = VALUES[self.law.name](medium)
             found |= {field.name: values[field.name] for field in self.law.material if field.stagger == stagger}
-        self._known = {key: value for key, value in self._known.items() if key[0] > z - 1.5 * self.spacing}
         return found
 
     def _medium(self, z: float, stagger: tuple[int, int, int]) -> np.ndarray:
@@ -117,11 +118,11 @@ class PlaneAverages:
     def _slab(self, low: float, high: float, stagger: tuple[int, int, int]) -> Slab:
         """Return the medium between two levels, cut at the ends of the domain."""
         low, high = max(low, self.limits[0]), min(high, self.limits[1])
-        place = self._inside(*stagger[:2])
+        x, y = self._inside(*stagger[:2])
         return self._once(
             low,
             ("slab", round(high, 6), *stagger[:2]),
-            lambda: slab_between(self.material.medium, *place, low, high, self.spacing),
+            lambda: slab_between(self.material.medium, x, y[:, 0], low, high, self.spacing),
         )
 
     def _once(self, z: float, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Double-precision planes in use while a plane of the medium is averaged; more in gridded media and functions, of which
 # the averages of some laws need samples at several levels.
 PLANES = 20
-SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 740, "orthorhombic": 1720}
+SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 205, "orthorhombic": 490}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
