@@ -206,9 +206,7 @@ def _levels(
     return _copies(vertices, grids, axis, ends[axis][high] + (1 if high else -1) * depths)
 
 
-def _copies(
-    vertices: np.ndarray, used_by: np.ndarray, axis: int, planes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _copies(vertices: np.ndarray, used_by: np.ndarray, axis: int, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the vertices [level, ...] of faces (...) in a plane and of copies in further planes, and all vertices."""
     used, place = np.unique(used_by, return_inverse=True)
     copies = np.tile(vertices[used], (len(planes), 1))

@@ -23,7 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
     AbsorbingLayer,
     LayerRates,
-    outward_steps,
+    extruded_steps,
     with_layer,
 )
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
@@ -112,8 +112,8 @@ def _imported(simulation: Simulation) -> MeshedModel:
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is not None:
         size = usual_size(mesh)
-        cells = simulation.boundaries.layer.elements or CELLS[is_matched(simulation)]
-        steps = {side: outward_steps(edge, cells) for side, edge in tetrahedron_sizes(mesh, sides).items()}
+        cells = simulation.boundaries.layer.elements, CELLS[is_matched(simulation)]
+        steps = {side: extruded_steps(edge, *cells) for side, edge in tetrahedron_sizes(mesh, sides).items()}
         thickness = {side: float(ends[-1]) for side, ends in steps.items()}
         layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
         mesh, parent = extruded_tetrahedra(mesh, sides, steps)
