@@ -359,9 +359,8 @@ def test_a_layer_around_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
     mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -400.0, -1600.0], [(600, 400), (600, 600)])
     surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
-    solver = {
-        "method": "spectral_element", "degree": 3, "mesh": str(write_gmsh(tmp_path / "a.msh", mesh, ["a", "b"], surfaces)),
-    }  # fmt: skip
+    path = write_gmsh(tmp_path / "a.msh", mesh, ["a", "b"], surfaces)
+    solver = {"method": "spectral_element", "mesh": str(path), "degree": 3}
     changes = {
         "solver": solver, "material": {"groups": {"a": SOFT, "b": ROCK}}, "boundaries__absorption": "auto",
         "boundaries__layer": {"elements": 2}, "duration": 0.3,
