@@ -353,6 +353,31 @@ def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     assert told.count("there is no material for the group 'rock'") == 1
 
 
+@pytest.mark.mpi
+def test_a_layer_around_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
+    """The root adds it and hands out its parts."""
+    pytest.importorskip("pymetis")
+    mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -400.0, -1600.0], [(600, 400), (600, 600)])
+    surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
+    path = write_gmsh(tmp_path / "a.msh", mesh, ["a", "b"], surfaces)
+    solver = {"method": "spectral_element", "mesh": str(path), "degree": 3}
+    changes = {
+        "solver": solver, "material": {"groups": {"a": SOFT, "b": ROCK}}, "boundaries__absorption": "auto",
+        "boundaries__layer": {"elements": 2}, "duration": 0.3,
+    }  # fmt: skip
+    reference = run(tmp_path, 1, **changes)
+    assert_close(run(tmp_path, 2, **changes), reference)
+    made = lw.Simulation(**BASIN).with_overrides({key.replace("__", "."): value for key, value in changes.items()})
+    whole = make_plan(made, CPU)
+    parts = on_threads(2, lambda ranks: make_plan(made, CPU, ranks))
+    assert whole.layer.used and whole.mesh_statistics.layer_elements == 8 * 8 * 5 - 4 * 4 * 3
+    for part in parts:
+        assert part.layer == whole.layer and part.mesh_statistics.layer_elements == whole.mesh_statistics.layer_elements
+        assert part.schedule == whole.schedule and part.mesh_ends == whole.mesh_ends
+    shares = partition_report(made, whole, 2, "cpu")
+    assert [share.units for share in shares] == [part.element_count for part in parts]
+
+
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 1), (1, 4)])

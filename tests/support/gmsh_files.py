@@ -9,7 +9,7 @@ import numpy as np
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import FACES
 
-HEXAHEDRON, QUADRANGLE, TETRAHEDRON = 5, 3, 4
+HEXAHEDRON, HEXAHEDRON_27, QUADRANGLE, TETRAHEDRON = 5, 12, 3, 4
 
 
 def write_gmsh(
@@ -31,7 +31,8 @@ def write_gmsh(
         corners = mesh.elements[faces[:, 0][:, None], FACES[faces[:, 1]]]
         cells += [(QUADRANGLE, tag, row) for row in corners.tolist()]
     kind, used = (TETRAHEDRON, [0, 1, 3, 4]) if tetrahedra else (HEXAHEDRON, slice(None))
-    for material, row in zip(mesh.materials.tolist(), mesh.elements.tolist(), strict=True):
+    kind = HEXAHEDRON_27 if mesh.nodes is not None else kind
+    for material, row in zip(mesh.materials.tolist(), mesh.node_indices.tolist(), strict=True):
         cells.append((kind, material + 1, np.array(row)[used].tolist()))
     lines += ["$EndNodes", "$Elements", str(len(cells))]
     for number, (kind, tag, row) in enumerate(cells, 1):

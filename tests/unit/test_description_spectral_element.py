@@ -186,9 +186,8 @@ def test_resolved_yaml_with_a_topography(folder):
 # --- boundaries and limits of methods
 
 
-def test_absorption_follows_the_mesh():
+def test_absorption_is_a_layer_unless_another_is_named():
     assert lw.Boundaries().resolved_absorption() == "layer"
-    assert lw.Boundaries().resolved_absorption(imported=True) == "stacey"
     assert lw.Boundaries(absorption="stacey").resolved_absorption() == "stacey"
 
 

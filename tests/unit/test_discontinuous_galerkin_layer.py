@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InputError
 from lithowave.solvers.discontinuous_galerkin import plan
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer, LayerRates, outward_steps
 from reference_backend import CPU
@@ -87,18 +85,6 @@ def test_only_absorbing_faces_have_layers(faces: dict[str, str]) -> None:
         for side, end, reached in zip(("min", "max"), ends, (low[axis], high[axis]), strict=True):
             absorbing = simulation.boundaries.face(f"{'xyz'[axis]}_{side}") == "absorbing"
             assert (abs(reached - end) > 100) == absorbing
-
-
-def test_a_layer_around_a_mesh_that_is_read_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.msh").write_text("")
-    with pytest.raises(InputError, match="not supported for an imported mesh.*set boundaries.absorption to stacey"):
-        plan(
-            described(
-                boundaries={"absorption": "layer"},
-                solver={"method": "discontinuous_galerkin", "mesh": str(tmp_path / "a.msh")},
-            ),
-            CPU,
-        )
 
 
 def test_anisotropic_models_are_damped() -> None:

@@ -98,7 +98,7 @@ def _boundary(agreement: Agreement, method: str, error: float, receiver: int, pa
     """Return the sentences about the absorbing boundary of a method, at a receiver given by its index."""
     run, position = agreement.run(method), agreement.position(receiver)
     boundaries = run.simulation.boundaries
-    absorption = boundaries.resolved_absorption(run.simulation.solver.mesh is not None)
+    absorption = boundaries.resolved_absorption()
     face = position.reflecting_face or position.face or ""
     name = agreement.names[receiver]
     text = (

@@ -15,7 +15,7 @@ Absorption = Literal["auto", "layer", "stacey"]
 
 
 class AbsorbingLayer(DescriptionModel):
-    """Parameters of the absorbing layers, which are added outside the box.
+    """Parameters of the absorbing layers, which are added outside the box or the imported mesh.
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
@@ -29,8 +29,9 @@ class AbsorbingLayer(DescriptionModel):
     )
     elements: Count | None = Field(
         default=None,
-        description="Thickness of each layer in elements (spectral_element; null: 1), or in cells of tetrahedra "
-        "(discontinuous_galerkin; null: 2, or 3 with anisotropic media).",
+        description="Thickness of each layer in elements (spectral_element; null: 1, at degrees 2 and 3: 2), or in "
+        "cells of tetrahedra (discontinuous_galerkin; null: 2, or 3 with anisotropic media, and one more in the same thickness around an "
+        "imported mesh).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
         default=1.0e-4,
@@ -42,7 +43,8 @@ class AbsorbingLayer(DescriptionModel):
     )
     frequency: PositiveFrequency | None = Field(
         default=None,
-        description="Frequency f of the shift alpha = pi f, Hz; null: half of solver.max_frequency.",
+        description="Frequency f of the shift alpha = pi f, Hz; null: half of solver.max_frequency, or, in an imported "
+        "mesh without it, half of the highest frequency of the sources.",
     )
 
 
@@ -60,10 +62,11 @@ class Boundaries(DescriptionModel):
     z_max: Face | None = Field(default=None, description="The upper face; null: same as top.")
     absorption: Absorption = Field(
         default="auto",
-        description="Type of absorbing boundaries. layer: perfectly matched layers around the box (not with an "
-        "imported mesh); stacey: a condition at the face (spectral_element, and the flux of discontinuous_galerkin), "
-        "which reflects part of the waves; lithowave check estimates the error; auto: layer, or stacey with an "
-        "imported mesh.",
+        description="Type of absorbing boundaries. layer: perfectly matched layers around the box or the imported "
+        "mesh, whose absorbing sides must be planes x, y or z = constant; stacey: a condition at the face "
+        "(spectral_element, and the flux of discontinuous_galerkin), which reflects part of the waves; lithowave check "
+        "estimates the error; auto: layer, or stacey with a warning if the sides of an imported mesh are not such "
+        "planes.",
     )
     layer: AbsorbingLayer = Field(
         default_factory=AbsorbingLayer, description="Parameters of the absorbing layers."
@@ -81,8 +84,6 @@ class Boundaries(DescriptionModel):
         """Boundary conditions of all six faces by name."""
         return {name: self.face(name) for name in FACES}
 
-    def resolved_absorption(self, imported: bool = False) -> Literal["layer", "stacey"]:
-        """Return the type of absorbing boundaries for a generated or an imported mesh."""
-        if self.absorption != "auto":
-            return self.absorption
-        return "stacey" if imported else "layer"
+    def resolved_absorption(self) -> Literal["layer", "stacey"]:
+        """Return the requested type of absorbing boundaries."""
+        return "layer" if self.absorption == "auto" else self.absorption

@@ -50,9 +50,9 @@ class ModelExtent:
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
 
-    Absorbing layers (by default not with spectral_element, nor in imported meshes) are added outside the box, so
-    sources and receivers may be anywhere in the box. With a ``topography``, z = 0 is the reference level of elevations,
-    and the model extends up to the surface, which may be above or below this level.
+    Absorbing layers are added outside the box, so sources and receivers may be anywhere in the box. With a
+    ``topography``, z = 0 is the reference level of elevations, and the model extends up to the surface, which may be
+    above or below this level.
     """
 
     x: Interval = Field(description="West and east end of the box, m.")

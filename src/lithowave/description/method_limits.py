@@ -156,7 +156,7 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
-    absorption = simulation.boundaries.resolved_absorption(simulation.solver.mesh is not None)
+    absorption = simulation.boundaries.resolved_absorption()
     used = {
         ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
         ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),

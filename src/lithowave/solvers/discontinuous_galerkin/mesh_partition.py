@@ -25,6 +25,7 @@ from lithowave.solvers.discontinuous_galerkin.meshing import (
     make_model,
     refined_at_sources,
     split_box,
+    usual_size,
 )
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, devic
             return
         model = make_model(simulation)
         rank = partition_elements(model, clusters(model), ranks.size, device, graph=True)
-        size = model.element_size or model.usual_size()
+        size = model.element_size or usual_size(model.mesh)
         for number in range(ranks.size):
             parts[number] = replace(part_of(model, np.flatnonzero(rank == number)), element_size=size)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.errors import InputError
 from lithowave.mesh.bisection import around, refined
+from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
 from lithowave.mesh.partition import Rectangle
@@ -19,7 +19,13 @@ from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.layer import CELLS, AbsorbingLayer, LayerRates, with_layer
+from lithowave.solvers.discontinuous_galerkin.layer import (
+    CELLS,
+    AbsorbingLayer,
+    LayerRates,
+    extruded_steps,
+    with_layer,
+)
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
@@ -30,8 +36,9 @@ from lithowave.solvers.elements.element_description import (
     raised_to,
     with_layer_indices,
 )
+from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
-from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
+from lithowave.solvers.elements.spread_sources import highest_frequency, of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -46,7 +53,7 @@ PART = 4096
 @dataclass(frozen=True)
 class MeshedModel:
     """Mesh, materials of its elements, the kind of its outer faces (element, local face), the size of the cubes from
-    which it was generated, m, and its absorbing layer.
+    which it was generated, m, and its absorbing layer. mesh_ends, no_layer : see `ElementPlan`.
 
     With several ranks: this rank's part, whose neighbors include elements across `shared` faces, with indices after its
     own elements; materials also contains these.
@@ -58,14 +65,12 @@ class MeshedModel:
     element_size: float | None
     shared: SharedFaces = field(default_factory=SharedFaces)
     layer: AbsorbingLayer | None = None
+    mesh_ends: Ends | None = None
+    no_layer: str = ""
 
     def layer_rates(self) -> LayerRates:
         """Return the rates of the absorbing layer in each element."""
         return LayerRates.none(self.mesh.element_count) if self.layer is None else self.layer.rates(self.mesh)
-
-    def usual_size(self) -> float:
-        """Return the edge, m, of the cube that twelve elements of typical size would fill."""
-        return float(np.cbrt(12.0 * np.median(self.mesh.volumes())))
 
     def face_neighbors(self) -> np.ndarray:
         """Return (elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
@@ -76,6 +81,11 @@ class MeshedModel:
         return found
 
 
+def usual_size(mesh: TetrahedralMesh) -> float:
+    """Return the edge, m, of the cube that twelve elements of typical size would fill."""
+    return float(np.cbrt(12.0 * np.median(mesh.volumes())))
+
+
 def make_model(simulation: Simulation) -> MeshedModel:
     """Return the mesh of a simulation with its materials.
 
@@ -84,27 +94,35 @@ def make_model(simulation: Simulation) -> MeshedModel:
     InputError : the mesh file, its groups or the domain cannot be meshed.
     """
     if simulation.solver.mesh is not None:
-        _refuse_layer(simulation)
-        return made_of(simulation, read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh").along_curve())
+        return _imported(simulation)
     box = built_box(simulation)
     return made_of(simulation, refined_at_sources(split_box(simulation, box), simulation), box)
 
 
-def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox | None = None) -> MeshedModel:
-    """Return a mesh, or a part of it, with its materials and the kinds of its outer faces. box : of a generated one."""
-    size, layer = (None, None) if box is None else (box.element_size, box.layer)
+def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> MeshedModel:
+    """Return a generated mesh, or a part of it, with its materials and the kinds of its outer faces."""
     faces = kinds_of_faces(simulation, mesh)
-    return MeshedModel(mesh, _materials(simulation, mesh), faces, size, layer=layer)
+    return MeshedModel(mesh, _materials(simulation, mesh), faces, box.element_size, layer=box.layer)
 
 
-def _refuse_layer(simulation: Simulation) -> None:
-    """Require that no absorbing layer is added to an imported mesh."""
-    if simulation.boundaries.absorption == "layer":
-        raise InputError(
-            "boundaries.absorption", "absorbing layers are not supported for an imported mesh",
-            "allowed with solver.mesh: auto, stacey",
-            "set boundaries.absorption to stacey, and place the absorbing faces farther from sources and receivers",
-        )  # fmt: skip
+def _imported(simulation: Simulation) -> MeshedModel:
+    """Return the mesh of the file with its absorbing layer, whose elements have the material of those they continue."""
+    mesh = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh")
+    materials, layer, size = _materials(simulation, mesh), None, None
+    sides, no_layer = layer_sides(simulation, mesh)
+    if sides is not None:
+        size = usual_size(mesh)
+        cells = simulation.boundaries.layer.elements, CELLS[is_matched(simulation)]
+        steps = {side: extruded_steps(edge, *cells) for side, edge in tetrahedron_sizes(mesh, sides).items()}
+        thickness = {side: float(ends[-1]) for side, ends in steps.items()}
+        layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
+        mesh, parent = extruded_tetrahedra(mesh, sides, steps)
+        materials = materials.reordered(parent)
+    mesh = mesh.along_curve()
+    return MeshedModel(
+        mesh, materials.reordered(mesh.keys_of_elements), kinds_of_faces(simulation, mesh), size, layer=layer,
+        mesh_ends=layer and layer.domain, no_layer=no_layer,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,16 +146,25 @@ def built_box(simulation: Simulation) -> BuiltBox:
     faces = layer_faces(simulation)
     if not faces:
         return BuiltBox(plan, tops, edges[0], None)
-    own = simulation.boundaries.layer
-    matched = not any(one.is_anisotropic for one in simulation.material.properties.values())
-    plan, thickness = with_layer(plan, faces, own.elements or CELLS[matched], max(edges))
+    cells = simulation.boundaries.layer.elements or CELLS[is_matched(simulation)]
+    plan, thickness = with_layer(plan, faces, cells, max(edges))
     tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
-    frequency = own.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
-    layer = AbsorbingLayer(
-        (domain.x, domain.y, domain.z), thickness, matched, simulation.material_extremes["vp_max"], own.reflection,
-        np.pi * frequency,
-    )  # fmt: skip
+    layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness, simulation.resolved_frequency or 0.0)
     return BuiltBox(plan, tops, edges[0], layer)
+
+
+def is_matched(simulation: Simulation) -> bool:
+    """Return whether the absorbing layer is perfectly matched: without anisotropic media."""
+    return not any(one.is_anisotropic for one in simulation.material.properties.values())
+
+
+def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:
+    """Return the absorbing layer with the parameters of the simulation file. highest : resolved frequency, Hz."""
+    own = simulation.boundaries.layer
+    return AbsorbingLayer(
+        domain, thickness, is_matched(simulation), simulation.material_extremes["vp_max"], own.reflection,
+        np.pi * (own.frequency or 0.5 * highest),
+    )  # fmt: skip
 
 
 def layer_faces(simulation: Simulation) -> list[str]:
@@ -232,26 +259,6 @@ def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterial
         return constant_materials(*properties)
     medium = NearestMedium.of(simulation) if simulation.solver.mesh is None else simulation.material.medium
     return sampled_materials(medium, mesh)
-
-
-@dataclass(frozen=True)
-class NearestMedium:
-    """Medium whose values outside a domain are those at the nearest point of the domain; ends of the domain, m."""
-
-    medium: Any
-    x: tuple[float, float]
-    y: tuple[float, float]
-    z: tuple[float, float]
-
-    @classmethod
-    def of(cls, simulation: Simulation) -> NearestMedium:
-        """Return the medium of a simulation."""
-        ground = simulation.domain.ground
-        return cls(simulation.material.medium, ground.x, ground.y, ground.z)
-
-    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return vp, vs and rho at points."""
-        return self.medium.sample(np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z))
 
 
 def nearest_height(domain: Any) -> Callable[..., np.ndarray]:

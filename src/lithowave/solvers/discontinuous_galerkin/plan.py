@@ -23,7 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes
+from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, usual_size
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.elements.absorption_warnings import flux_warnings
@@ -51,7 +51,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
     (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
     rates of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an
-    imported mesh. mesh_file : its path.
+    imported mesh. mesh_file : its path. mesh_ends, no_layer : see `ElementPlan`.
     """
 
     mesh: TetrahedralMesh
@@ -68,6 +68,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     domain: Any = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
+    mesh_ends: tuple[tuple[float, float], ...] | None = None
+    no_layer: str = ""
     shared: SharedFaces = field(default_factory=SharedFaces)
 
     memory: ClassVar[ModuleType] = memory
@@ -262,9 +264,9 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
     limits, neighbors = limits_and_neighbors(model, order)
-    size = model.element_size or model.usual_size()
+    size = model.element_size or usual_size(model.mesh)
     return DiscontinuousGalerkinPlan(
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
         model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
-        shared=model.shared, **more,
+        shared=model.shared, mesh_ends=model.mesh_ends, no_layer=model.no_layer, **more,
     )  # fmt: skip

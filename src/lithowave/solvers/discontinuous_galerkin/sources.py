@@ -133,7 +133,9 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     speeds = materials.slowest_speed[places.element], materials.fastest_speed[places.element]
     np.minimum.at(found, places.point, np.stack(speeds, axis=1))
     sizes = element_sizes(plan.mesh, positions, TOLERANCE, plan.ranks)
-    return np.column_stack([of_all_ranks(found, plan.ranks), sizes])
+    surrounding = np.column_stack([of_all_ranks(found, plan.ranks), sizes])
+    surrounding[plan.in_layer(positions)] = np.inf
+    return surrounding
 
 
 class Response:

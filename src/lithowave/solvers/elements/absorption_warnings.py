@@ -33,24 +33,28 @@ def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a spectral-element plan about Stacey's condition (collective call)."""
     if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
-    default = " (the default for an imported mesh)" if simulation.boundaries.absorption == "auto" else ""
-    condition = f"boundaries.absorption: stacey{default}"
-    remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
-    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
+    return _without_layer(plan, simulation, "boundaries.absorption: stacey")
 
 
 def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
     if not plan.mesh_statistics.faces["absorbing"]:
         return []
+    if plan.mesh_ends is not None:
+        return []
     if plan.mesh_statistics.layer:
         above = plan.domain.surface is not None and plan.face_kinds["z_max"] == "absorbing"
         faces = dict.fromkeys(plan.face_kinds, "free") | {"z_max": "absorbing" if above else "free"}
         condition = "boundaries.top: absorbing (above a topography by the flux at the faces, without a layer)"
         return reflection_warnings(simulation, plan.bounds, faces, condition)
-    condition = "boundaries.absorption: stacey (by the flux at the faces)"
-    remedy = "absorption: layer, or " if simulation.solver.mesh is None else ""
-    return reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
+    return _without_layer(plan, simulation, "boundaries.absorption: stacey (by the flux at the faces)")
+
+
+def _without_layer(plan: Any, simulation: Simulation, condition: str) -> list[str]:
+    """Return the warnings of a plan whose absorbing faces have no layer, and why an imported mesh has none."""
+    remedy = "" if plan.no_layer else "absorption: layer, or "
+    found = reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
+    return [plan.no_layer, *found] if plan.no_layer else found
 
 
 def reflection_warnings(

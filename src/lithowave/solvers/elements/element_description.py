@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
+KINDS = ("free", "absorbing", "rigid")
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
@@ -77,15 +78,17 @@ def element_size(simulation: Simulation, speed: float) -> float:
 
 def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
     """Return the outer faces by kind."""
-    found: dict[str, list[np.ndarray]] = {"free": [], "absorbing": [], "rigid": []}
+    found: dict[str, list[np.ndarray]] = {kind: [] for kind in KINDS}
     for name, faces in mesh.boundaries.items():
-        kind = name
-        if name == "sides":
-            kind = simulation.boundaries.sides
-        elif name not in found:
-            kind = simulation.boundaries.face(SIDE_NAMES.get(name, name))
-        found[kind].append(faces)
+        found[kind_of_boundary(simulation, name)].append(faces)
     return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
+
+
+def kind_of_boundary(simulation: Simulation, name: str) -> str:
+    """Return the boundary condition of a boundary of a mesh: the name of a face, top, bottom, sides, or a condition."""
+    if name in KINDS:
+        return name
+    return simulation.boundaries.sides if name == "sides" else simulation.boundaries.face(SIDE_NAMES.get(name, name))
 
 
 def element_properties(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray] | None:

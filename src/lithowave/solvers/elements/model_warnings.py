@@ -13,6 +13,7 @@ from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_thicknesses
 from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
     found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
     if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
-        contrasts = vertex_contrasts(material.medium, plan.mesh)
+        ends = plan.mesh_ends
+        contrasts = vertex_contrasts(NearestMedium.inside(simulation, ends) if ends else material.medium, plan.mesh)
         found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
     if simulation.domain.surface is not None:
         found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)

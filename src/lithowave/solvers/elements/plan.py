@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.mesh.extrusion import IN_PLANE
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
@@ -28,6 +29,8 @@ class ElementPlan:
     memory : module with the sizes of the arrays of the method.
     inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
+    mesh_ends : along x, y, z, m, of an imported mesh inside its absorbing layer; None for other meshes.
+    no_layer : why the default adds no layer to an imported mesh; empty for other meshes.
     """
 
     mesh: Any
@@ -35,6 +38,8 @@ class ElementPlan:
     domain: Any
     face_kinds: dict[str, str] | None
     mesh_file: str | None
+    mesh_ends: tuple[tuple[float, float], ...] | None
+    no_layer: str
 
     unit: ClassVar[str] = "elements"
     memory: ClassVar[ModuleType]
@@ -53,7 +58,19 @@ class ElementPlan:
         positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : reference coordinates
         by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
         """
-        return resolve_owners(self.locate_points(self.mesh, positions, tolerance), self.ranks, numbers)
+        found = self.locate_points(self.mesh, positions, tolerance)
+        return resolve_owners(found.rows(~self.in_layer(positions)[found.point]), self.ranks, numbers)
+
+    def in_layer(self, positions: np.ndarray) -> np.ndarray:
+        """Return True for each of positions (points, 3), m, beyond the ends of an imported mesh that has a layer.
+
+        In a generated mesh, positions outside the domain were rejected by the validation.
+        """
+        if self.mesh_ends is None:
+            return np.zeros(len(positions), bool)
+        low, high = np.transpose(self.mesh_ends)
+        tolerance = IN_PLANE * (high - low).max()
+        return ((positions < low - tolerance) | (positions > high + tolerance)).any(axis=1)
 
     @property
     def tolerance(self) -> float:

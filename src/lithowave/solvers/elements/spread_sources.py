@@ -116,7 +116,7 @@ def spread_sources(
     here = surroundings(positions)
     slowest, _, size = here.T
     distances = recorded_distances(simulation, top, np.where(np.isfinite(size), size, 0.0))
-    wavelength = slowest / _frequency(simulation)
+    wavelength = slowest / highest_frequency(simulation)
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
     spread &= np.array([forces or one.force is None for one in simulation.acquisition.sources], bool)
@@ -138,8 +138,8 @@ def spread_sources(
     return _by_source(found)
 
 
-def _frequency(simulation: Simulation) -> float:
-    """Return the frequency, Hz, of the shortest relevant wavelength."""
+def highest_frequency(simulation: Simulation) -> float:
+    """Return the frequency, Hz, of the shortest relevant wavelength: of the simulation file, or of its sources."""
     every = [one.time_function.maximum_frequency() for one in simulation.acquisition.sources]
     return simulation.resolved_frequency or max(every, default=1.0)
 

@@ -57,13 +57,22 @@ from lithowave.solvers.spectral_element.geometry import gll_positions
 
 POWER = 0.6  # damping is inversely proportional to this power of the distance from the outer side
 KAPPA_POWER = 2  # kappa - 1 increases with this power of the depth
-SHIFT = 0.5  # of alpha, over pi times the frequency of the layer
-MAX_DAMPING, CORNER = 20.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
-FRICTION, MAX_EPSILON = 0.12, 0.25
+MAX_DAMPING, CORNER = 10.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
+FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS = 9  # memory variables of a point of an element per active axis
 SIDES = ("min", "max")
-LAYER_ELEMENTS = 1  # default thickness
+LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
+
+
+def usual_elements(degree: int) -> int:
+    """Return the default thickness of the layer, in elements of this degree."""
+    return 2 if degree <= LOW_DEGREE else 1
+
+
+def frequency_shift(degree: int) -> float:
+    """Return alpha over pi times the frequency of the layer."""
+    return 1.0 if degree <= LOW_DEGREE else 0.5
 
 
 @dataclass(frozen=True)
@@ -72,12 +81,12 @@ class AbsorbingLayer:
 
     domain : ends along x, y, z, m. thickness : beyond each face, m (0: none), as x_min, x_max, y_min, ... elements :
     thickness in elements. reflection : theoretical reflection of the fastest wave at normal incidence. kappa : maximum
-    of the real stretching. frequency : f of alpha = pi f / 2, Hz.
+    of the real stretching. frequency : f of alpha, Hz (`frequency_shift`).
     """
 
     domain: tuple[tuple[float, float], ...]
     thickness: dict[str, float]
-    elements: int = LAYER_ELEMENTS
+    elements: int = 1
     reflection: float = 1e-4
     kappa: float = 1.0
     frequency: float = 1.0
@@ -187,6 +196,7 @@ class Stretching:
     def filters(self, elements: np.ndarray) -> np.ndarray:
         """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3)."""
         positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
+        shift = frequency_shift(self.degree) * math.pi * layer.frequency
         found = np.zeros((*positions.shape, 3))
         found[..., 0] = 1.0
         for face in layer.sides:
@@ -194,7 +204,7 @@ class Stretching:
             depth, axis = layer.beyond(positions[own], face), FACES.index(face) // 2
             kappa = 1 + (layer.kappa - 1) * depth**KAPPA_POWER
             damping = kappa * self.damping.at(face, depth)
-            found[own, ..., axis, :] = coefficients(kappa, damping, SHIFT * math.pi * layer.frequency, self.time_step)
+            found[own, ..., axis, :] = coefficients(kappa, damping, shift, self.time_step)
         return found
 
     def friction(self, elements: np.ndarray) -> np.ndarray:

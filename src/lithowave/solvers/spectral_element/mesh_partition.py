@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Time of the damping of a point over that of an element of degree 4, in single precision on one CPU core.
 DAMPED_POINT = 1 / 600
 LAYER_WORK = 1.5  # additional time of an element in an absorbing layer, per active axis
+ACTIVE_AXES = np.array([mask.bit_count() for mask in range(8)])
 
 
 def column_windows(
@@ -38,10 +39,15 @@ def column_windows(
     return bisect_grid(1.0 + sides[0][:, None] + sides[1], parts)
 
 
-def element_parts(mesh: HexahedralMesh, absorbing: np.ndarray, parts: int, degree: int) -> np.ndarray:
+def element_parts(
+    mesh: HexahedralMesh, absorbing: np.ndarray, layer: AbsorbingLayer | None, parts: int, degree: int
+) -> np.ndarray:
     """Return the part (m,) of each element of an imported mesh. absorbing : faces (f, 2), element and local face."""
     weights = np.ones(mesh.element_count)
-    np.add.at(weights, absorbing[:, 0], (degree + 1) ** 2 * DAMPED_POINT)
+    if layer is None:
+        np.add.at(weights, absorbing[:, 0], (degree + 1) ** 2 * DAMPED_POINT)
+    else:
+        weights += LAYER_WORK * ACTIVE_AXES[layer.masks(mesh.vertices, mesh.elements)]
     return partition_graph(face_neighbors(number_faces(mesh.elements)[0]), weights, parts)
 
 

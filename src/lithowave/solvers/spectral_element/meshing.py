@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.description.domain import FACES
 from lithowave.errors import InputError
+from lithowave.mesh.extrusion import extruded_hexahedra, hexahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
@@ -22,7 +23,9 @@ from lithowave.solvers.elements.element_description import (
     raised_to,
     with_layer_indices,
 )
-from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer
+from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
+from lithowave.solvers.elements.spread_sources import highest_frequency
+from lithowave.solvers.spectral_element.absorbing_layer import SIDES, AbsorbingLayer, usual_elements
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -36,7 +39,8 @@ if TYPE_CHECKING:
 class MeshedModel:
     """Mesh, materials of its elements, the kind of its outer faces (element, local face), and the layer.
 
-    element_size : m, along the surface, of the global mesh; None: the median of the elements.
+    element_size : m, along the surface, of the global mesh; None: the median of the elements. mesh_ends, no_layer : see
+    `ElementPlan`.
     """
 
     mesh: HexahedralMesh
@@ -44,6 +48,8 @@ class MeshedModel:
     faces: dict[str, np.ndarray]
     layer: AbsorbingLayer | None
     element_size: float | None
+    mesh_ends: Ends | None = None
+    no_layer: str = ""
 
 
 def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
@@ -66,34 +72,47 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
 
 
 def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
-    """Read the file on the root and distribute the mesh."""
-    if simulation.boundaries.absorption == "layer" and "absorbing" in simulation.boundaries.faces.values():
-        raise InputError(
-            "boundaries.absorption", "absorbing layers are not supported for an imported mesh",
-            "allowed with solver.mesh: stacey", "set boundaries.absorption to stacey, or include the layer in the mesh",
-        )  # fmt: skip
+    """Read the file and add the layer on the root, and distribute the mesh."""
     grouped = simulation.material.kind == "groups"
 
-    def read() -> tuple[HexahedralMesh | None, np.ndarray | None, float]:
+    def read() -> tuple[HexahedralMesh | None, np.ndarray | None, tuple]:
         if not ranks.is_root:
-            return None, None, 0.0
+            return None, None, ()
         mesh = read_hexahedral_mesh(simulation.solver.mesh, "solver.mesh")
         if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
             mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
+        size = typical_size(mesh)
+        mesh, layer, no_layer = _with_layer(simulation, mesh)
         if ranks.size == 1:
-            return mesh, None, typical_size(mesh)
+            return mesh, None, (size, layer, no_layer)
         absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
-        return mesh, element_parts(mesh, absorbing, ranks.size, simulation.solver.degree), typical_size(mesh)
+        part = element_parts(mesh, absorbing, layer, ranks.size, simulation.solver.degree)
+        return mesh, part, (size, layer, no_layer)
 
-    mesh, part, size = collective_call(ranks, read)
+    mesh, part, facts = collective_call(ranks, read)
     if ranks.size > 1:
         mesh = scatter_mesh(mesh, part, ranks)
-    mesh, size = mesh.local(), ranks.broadcast(size)
+    size, layer, no_layer = ranks.broadcast(facts)
+    mesh, ends = mesh.local(), layer and layer.domain
     if grouped:
         materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
     else:
-        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
-    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), None, size)
+        medium = None if ends is None else NearestMedium.inside(simulation, ends)
+        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh, medium)), ranks)
+    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, size, ends, no_layer)
+
+
+def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[HexahedralMesh, AbsorbingLayer | None, str]:
+    """Return an imported mesh with its layer of elements as large as those beside it; see `layer_sides`."""
+    sides, no_layer = layer_sides(simulation, mesh)
+    if sides is None:
+        return mesh, None, no_layer
+    count = layer_elements(simulation)
+    sizes = hexahedron_sizes(mesh, sides)
+    steps = {side: size * np.arange(1, count + 1) for side, size in sizes.items()}
+    thickness = dict.fromkeys(FACES, 0.0) | {side: count * size for side, size in sizes.items()}
+    layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
+    return extruded_hexahedra(mesh, sides, steps)[0], layer, ""
 
 
 def typical_size(mesh: HexahedralMesh) -> float:
@@ -131,7 +150,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
     even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
     box = refined_at_sources(even, simulation, tops, edges)
     requested = simulation.boundaries.resolved_absorption()
-    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
+    count = layer_elements(simulation) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
         counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
@@ -145,6 +164,11 @@ def built_box(simulation: Simulation) -> BuiltBox:
             box, tops = _with_slabs(box, tops, face, count, size)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, tops, layer, edges[0])
+
+
+def layer_elements(simulation: Simulation) -> int:
+    """Return the thickness of the layer in elements."""
+    return simulation.boundaries.layer.elements or usual_elements(simulation.solver.degree)
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:
@@ -162,18 +186,17 @@ def _with_slabs(box: BoxPlan, tops: list[float], face: str, count: int, size: fl
 
 
 def make_layer(
-    simulation: Simulation, domain: tuple[tuple[float, float], ...], thickness: dict[str, float]
+    simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float | None = None
 ) -> AbsorbingLayer:
-    """Return the absorbing layer with the parameters of the simulation file."""
+    """Return the absorbing layer with the parameters of the simulation file. highest : frequency, Hz, of the waves."""
     given = simulation.boundaries.layer
-    frequency = given.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
+    frequency = given.frequency or 0.5 * (highest or simulation.resolved_frequency or 0.0)
     if not frequency and any(thickness.values()):
         raise InputError(
             "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
-    elements = given.elements or LAYER_ELEMENTS
-    return AbsorbingLayer(domain, thickness, elements, given.reflection, given.kappa, frequency)
+    return AbsorbingLayer(domain, thickness, layer_elements(simulation), given.reflection, given.kappa, frequency)
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
@@ -203,7 +226,8 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 
-def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials:
+def _materials(simulation: Simulation, mesh: HexahedralMesh, medium: Any = None) -> ElementMaterials:
+    """Return the materials of a mesh. medium : that is sampled at points; None: of the simulation."""
     properties = element_properties(simulation, mesh)
     if properties is not None:
         return materials_of(*properties)
@@ -217,4 +241,5 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh) -> ElementMaterials
         return places + 1e-6 * (centre - places)
 
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
-    return sampled_materials(simulation.material.medium, positions, mesh.element_count, degree + 1, dtype)
+    sampled = medium or simulation.material.medium
+    return sampled_materials(sampled, positions, mesh.element_count, degree + 1, dtype)

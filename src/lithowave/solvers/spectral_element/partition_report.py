@@ -10,14 +10,13 @@ from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.spectral_element.elements import is_affine
-from lithowave.solvers.spectral_element.mesh_partition import DAMPED_POINT, LAYER_WORK, element_parts
+from lithowave.solvers.spectral_element.mesh_partition import ACTIVE_AXES, DAMPED_POINT, LAYER_WORK, element_parts
 from lithowave.solvers.spectral_element.meshing import window_of_elements
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-ACTIVE_AXES = np.array([mask.bit_count() for mask in range(8)])
 # Time of a trilinear and of a triquadratic element with moduli at each point, relative to a parallelepiped of one
 # material, in single precision at degree 4.
 CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
@@ -52,7 +51,8 @@ def _parts(simulation: Simulation, plan: SpectralElementPlan, count: int) -> np.
         return window_of_elements(simulation, plan.mesh, count)
     order = np.argsort(plan.mesh.numbers_in_whole)  # the order of the file, in which a run partitions the mesh
     mesh, part = plan.mesh.reordered(order), np.empty(plan.element_count, np.int64)
-    part[order] = element_parts(mesh, kinds_of_faces(simulation, mesh)["absorbing"], count, plan.degree)
+    absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
+    part[order] = element_parts(mesh, absorbing, plan.layer, count, plan.degree)
     return part
 
 

@@ -56,7 +56,7 @@ class SpectralElementPlan(ElementPlan):
     layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
-    its path.
+    its path. mesh_ends, no_layer : see `ElementPlan`.
     """
 
     mesh: HexahedralMesh
@@ -82,6 +82,8 @@ class SpectralElementPlan(ElementPlan):
     domain: Any = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
+    mesh_ends: tuple[tuple[float, float], ...] | None = None
+    no_layer: str = ""
 
     memory: ClassVar[ModuleType] = memory
     inside_tolerance: ClassVar[float] = TOLERANCE
@@ -346,7 +348,8 @@ def make_plan(
         masks, damping, statistics,
         schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
-        surface_spacing=(model.element_size or typical_size(mesh)) / degree, **more,
+        surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
+        no_layer=model.no_layer, **more,
     )  # fmt: skip
 
 

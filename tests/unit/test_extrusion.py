@@ -1,0 +1,173 @@
+"""Layers of elements outside meshes: extruded sides, edges and corners, boundaries, and sides that are not plane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jittered_boxes import jittered
+from lithowave.errors import InputError
+from lithowave.mesh.extrusion import (
+    extruded_hexahedra,
+    extruded_tetrahedra,
+    hexahedron_sizes,
+    plane_sides,
+    tetrahedron_sizes,
+)
+from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, curved
+from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.mesh.mesh_checks import check_mesh
+from lithowave.mesh.numbering import FACES
+from lithowave.mesh.shapes import jacobians, lattice_slopes
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from tetrahedra_plans import check_conforming
+
+BELOW = ("x_min", "x_max", "y_min", "y_max", "z_min")
+STEPS = np.array([1.0, 2.5])
+
+
+def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 0.3 * np.sin(x) * np.cos(0.7 * y)
+
+
+def box(top: Any = 0.0) -> HexahedralMesh:
+    return layered_box((0, 4), (0, 3), [top, -1.0, -2.0], [(1, 1), (1, 1)])
+
+
+def absorbing(mesh: Any, names: tuple[str, ...] = BELOW) -> dict[str, bool]:
+    return {name: name in names for name in mesh.boundaries}
+
+
+def extruded(mesh: Any, names: tuple[str, ...] = BELOW) -> tuple[Any, np.ndarray]:
+    sides = plane_sides(mesh, absorbing(mesh, names))
+    assert sides.used == [name for name in BELOW if name in names]
+    extrude = extruded_hexahedra if isinstance(mesh, HexahedralMesh) else extruded_tetrahedra
+    return extrude(mesh, sides, dict.fromkeys(sides.used, STEPS))
+
+
+def centers(mesh: Any) -> np.ndarray:
+    found = mesh.vertices[mesh.elements].mean(axis=1)
+    return found[np.lexsort(found.round(6).T)]
+
+
+def outer_area(mesh: HexahedralMesh, name: str) -> np.ndarray:
+    """Area (3,) of a boundary as seen along x, y and z."""
+    faces = mesh.boundaries[name]
+    a, b, c, d = np.moveaxis(mesh.vertices[mesh.elements[faces[:, :1], FACES[faces[:, 1]]]], 1, 0)
+    return np.abs(0.5 * np.cross(c - a, d - b)).sum(axis=0)
+
+
+def test_a_box_becomes_the_larger_box() -> None:
+    """The elements and boundaries are those of a generated box with the same lines; edges and corners are filled."""
+    mesh = replace(box(), ids=np.arange(100, 124))
+    found, parent = extruded(mesh)
+    check_jacobians(found)
+    exterior = check_mesh(replace(found, ids=None), "mesh").exterior
+    assert sum(len(faces) for faces in found.boundaries.values()) == len(exterior)
+    lines = [-2.5, -1, 0, 1, 2, 3, 4, 5, 6.5], [-2.5, -1, 0, 1, 2, 3, 4, 5.5], [-4.5, -3, -2, -1, 0]
+    middles = np.meshgrid(*(0.5 * (np.array(one[1:]) + np.array(one[:-1])) for one in lines), indexing="ij")
+    expected = np.stack([one.ravel() for one in middles], axis=1)
+    np.testing.assert_allclose(centers(found), expected[np.lexsort(expected.round(6).T)], atol=1e-12)
+    for name, area in (("x_min", 8 * 4.5), ("y_max", 9 * 4.5), ("z_min", 72.0), ("z_max", 72.0)):
+        assert outer_area(found, name)["xyz".index(name[0])] == pytest.approx(area)
+    np.testing.assert_array_equal(found.elements[:24], mesh.elements)
+    np.testing.assert_array_equal(parent[:24], np.arange(24))
+    np.testing.assert_array_equal(found.materials, mesh.materials[parent])
+    np.testing.assert_array_equal(found.ids, 100 + parent)
+    # Each element continues the nearest one of the mesh.
+    inside = np.clip(found.vertices[found.elements].mean(axis=1), [0.1, 0.1, -1.9], [3.9, 2.9, -0.1])
+    assert (np.abs(inside - mesh.vertices[mesh.elements[parent]].mean(axis=1)) < 0.51).all()
+
+
+@pytest.mark.parametrize("nodes", [8, 27])
+def test_the_surface_continues_with_its_height_at_the_side(nodes: int) -> None:
+    """Curved elements: their sides remain in their planes, and the layer has the curves of the sides."""
+    mesh = box(hill)
+    if nodes == 27:
+        mesh = curved(box(), lambda x, y, z: (0.0, 0.0, (2.0 + z) / 2.0 * hill(x, y)))
+    found, _ = extruded(mesh)
+    volume = jacobians(np.ascontiguousarray(found.vertices.T), found.node_indices, lattice_slopes(3, nodes))
+    assert volume.min() > 0
+    assert check_mesh(found, "mesh").exterior.shape[0] == sum(len(faces) for faces in found.boundaries.values())
+    top = found.boundaries["z_max"]
+    assert len(top) == 8 * 7
+    positions = found.vertices[found.node_indices[top[:, 0]]].reshape(-1, 3)
+    surface = hill(np.clip(positions[:, 0], 0, 4), np.clip(positions[:, 1], 0, 3))
+    on_top = np.abs(positions[:, 2] - surface) < 1e-12
+    assert on_top.reshape(len(top), nodes).sum(axis=1).min() >= (4 if nodes == 8 else 9)
+
+
+def test_only_some_sides() -> None:
+    """The layer of one side ends at the planes of the others, whose boundaries continue."""
+    found, _ = extruded(box(), ("x_max", "z_min"))
+    low, high = found.vertices.min(axis=0), found.vertices.max(axis=0)
+    np.testing.assert_allclose([low, high], [[0, 0, -4.5], [6.5, 3, 0]])
+    assert outer_area(found, "x_min")[0] == pytest.approx(3 * 4.5)
+    assert outer_area(found, "y_min")[1] == pytest.approx(6.5 * 4.5)
+    assert len(found.boundaries["x_min"]) == 3 * 4
+
+
+def test_one_surface_of_several_sides() -> None:
+    """A file may have one surface for all absorbing sides: the layer is the same."""
+    mesh = box()
+    joined = np.concatenate([mesh.boundaries[name] for name in BELOW])
+    named = replace(mesh, boundaries={"absorbing": joined, "free": mesh.boundaries["z_max"]})
+    sides = plane_sides(named, {"absorbing": True, "free": False})
+    assert sides.used == list(BELOW)
+    found, _ = extruded_hexahedra(named, sides, dict.fromkeys(BELOW, STEPS))
+    expected, _ = extruded(mesh)
+    np.testing.assert_allclose(centers(found), centers(expected))
+    assert len(found.boundaries["free"]) == len(expected.boundaries["z_max"])
+    assert hexahedron_sizes(named, sides) == pytest.approx(dict.fromkeys(BELOW, 1.0))
+
+
+@pytest.mark.parametrize("names", [BELOW, ("y_min", "z_min")])
+def test_tetrahedra_are_conforming(names: tuple[str, ...]) -> None:
+    """Prisms share faces with their neighbors for any order of the vertices, and fill the layer."""
+    mesh = jittered(split_hexahedra(box(hill), "twelve"), 0.2)
+    mesh = mesh.renamed(np.random.default_rng(2).permutation(len(mesh.vertices)))
+    found, parent = extruded(mesh, names)
+    check_conforming(found)
+    np.testing.assert_array_equal(found.materials, mesh.materials[parent])
+    solid, _ = extruded(box(hill), names)
+    sizes = jacobians(np.ascontiguousarray(solid.vertices.T), solid.elements, lattice_slopes(3, 8))
+    weights = np.array([1, 4, 1]) / 3.0  # Simpson's rule along each axis
+    volume = np.einsum("k,j,i->kji", weights, weights, weights).ravel() @ sizes
+    # The surface of straight tetrahedra differs from that of trilinear hexahedra.
+    assert found.volumes().sum() == pytest.approx(volume.sum(), rel=2e-3)
+    flat = jittered(split_hexahedra(box(), "twelve"), 0.2)
+    assert extruded(flat)[0].volumes().sum() == pytest.approx(9 * 8 * 4.5, rel=1e-12)
+    for name in mesh.boundaries:
+        assert len(found.boundaries[name]) >= len(mesh.boundaries[name])
+    heights = found.vertices[found.elements[found.boundaries["z_max"][:, 0]]][:, :, 2].max()
+    assert heights == pytest.approx(mesh.vertices[:, 2].max())
+
+
+def test_elements_of_a_prism_continue_the_element_behind_it() -> None:
+    mesh = split_hexahedra(box(), "five")
+    found, parent = extruded(mesh, ("x_max",))
+    added = found.vertices[found.elements[mesh.element_count :]].mean(axis=1)
+    behind = mesh.vertices[mesh.elements[parent[mesh.element_count :]]]
+    low, high = behind.min(axis=1), behind.max(axis=1)
+    assert ((added[:, 1:] > low[:, 1:]) & (added[:, 1:] < high[:, 1:])).all() and (high[:, 0] == 4).all()
+
+
+def test_the_size_of_tetrahedra_is_that_of_the_cubes_they_fill() -> None:
+    mesh = split_hexahedra(box(), "twelve")
+    assert tetrahedron_sizes(mesh, plane_sides(mesh, absorbing(mesh))) == pytest.approx(dict.fromkeys(BELOW, 1.0))
+
+
+@pytest.mark.parametrize("split", [lambda mesh: mesh, split_hexahedra])
+def test_sides_that_are_not_plane_are_named(split: Any) -> None:
+    mesh = split(box())
+    tilted = replace(mesh, vertices=mesh.vertices + 0.1 * mesh.vertices[:, [2, 0, 0]] * [1, 0, 0])
+    with pytest.raises(InputError, match=r"in the surface 'x_min' around x = .* in no plane of its bounding box"):
+        plane_sides(tilted, absorbing(tilted))
+    assert plane_sides(tilted, absorbing(tilted, ("y_min", "z_min"))).used == ["y_min", "z_min"]
+    bottom = mesh.boundaries["z_min"]
+    parted = replace(mesh, boundaries={**mesh.boundaries, "z_min": bottom[1:], "rigid": bottom[:1]})
+    with pytest.raises(InputError, match=r"only a part of the side z_min .* is in the surface 'rigid'"):
+        plane_sides(parted, absorbing(parted))
