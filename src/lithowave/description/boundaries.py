@@ -29,8 +29,8 @@ class AbsorbingLayer(DescriptionModel):
     )
     elements: Count | None = Field(
         default=None,
-        description="Thickness of each layer in elements (spectral_element; null: 1, at degrees 2 and 3: 2), or in "
-        "cells of tetrahedra (discontinuous_galerkin; null: 2, or 3 with anisotropic media, and one more in the same thickness around an "
+        description="Thickness of each layer in elements (spectral_element; null: 2), or in cells of tetrahedra "
+        "(discontinuous_galerkin; null: 2, or 3 with anisotropic media, and one more in the same thickness around an "
         "imported mesh).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]

@@ -39,7 +39,7 @@ boundaries:                              # each: free | absorbing | rigid
   absorption: auto                       # auto | layer | stacey (elements; reflects)
   layer:                                 # absorbing layers: perfectly matched
     cells: 10                            # thickness in grid cells
-    # elements: null                     # thickness in elements; null: 1 or 2, with discontinuous_galerkin 2 or 3
+    # elements: null                     # thickness in elements; null: 2, tetrahedra 2 or 3
     reflection: 1.0e-4                   # theoretical reflection at normal incidence
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency

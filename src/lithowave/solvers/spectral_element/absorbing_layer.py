@@ -62,12 +62,8 @@ FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS = 9  # memory variables of a point of an element per active axis
 SIDES = ("min", "max")
+LAYER_ELEMENTS = 2  # default thickness
 LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
-
-
-def usual_elements(degree: int) -> int:
-    """Return the default thickness of the layer, in elements of this degree."""
-    return 2 if degree <= LOW_DEGREE else 1
 
 
 def frequency_shift(degree: int) -> float:
@@ -86,7 +82,7 @@ class AbsorbingLayer:
 
     domain: tuple[tuple[float, float], ...]
     thickness: dict[str, float]
-    elements: int = 1
+    elements: int = LAYER_ELEMENTS
     reflection: float = 1e-4
     kappa: float = 1.0
     frequency: float = 1.0

@@ -25,7 +25,7 @@ from lithowave.solvers.elements.element_description import (
 )
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.spread_sources import highest_frequency
-from lithowave.solvers.spectral_element.absorbing_layer import SIDES, AbsorbingLayer, usual_elements
+from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -107,7 +107,7 @@ def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[Hexahedra
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is None:
         return mesh, None, no_layer
-    count = layer_elements(simulation)
+    count = simulation.boundaries.layer.elements or LAYER_ELEMENTS
     sizes = hexahedron_sizes(mesh, sides)
     steps = {side: size * np.arange(1, count + 1) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: count * size for side, size in sizes.items()}
@@ -150,7 +150,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
     even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
     box = refined_at_sources(even, simulation, tops, edges)
     requested = simulation.boundaries.resolved_absorption()
-    count = layer_elements(simulation) if requested == "layer" else 0
+    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
         counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
@@ -164,11 +164,6 @@ def built_box(simulation: Simulation) -> BuiltBox:
             box, tops = _with_slabs(box, tops, face, count, size)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, tops, layer, edges[0])
-
-
-def layer_elements(simulation: Simulation) -> int:
-    """Return the thickness of the layer in elements."""
-    return simulation.boundaries.layer.elements or usual_elements(simulation.solver.degree)
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:
@@ -196,7 +191,8 @@ def make_layer(
             "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
-    return AbsorbingLayer(domain, thickness, layer_elements(simulation), given.reflection, given.kappa, frequency)
+    elements = given.elements or LAYER_ELEMENTS
+    return AbsorbingLayer(domain, thickness, elements, given.reflection, given.kappa, frequency)
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
