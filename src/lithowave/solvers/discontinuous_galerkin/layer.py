@@ -48,6 +48,7 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 GROWTH = 2.5  # of the cells of the layer, from one to the next outwards
 CELLS = {True: 2, False: 3}  # across a layer that is perfectly matched, or damped
+SPREAD: float | None = None
 DAMPING = 1.0  # integral of s along the normal over the velocity of the fastest wave
 # Smallest alpha over the largest d: in a thin box of vp / vs = 4 with a free surface, waves grew with 0.12 and 0.16,
 # and did not with 0.28.
@@ -74,12 +75,12 @@ class LayerRates:
         zero = np.zeros(count)
         return cls(np.zeros(count, bool), np.zeros((count, 3)), zero, zero)
 
-    def numbers(self, elements: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Return gains along x, y, z, decay and damping (n, 5) of some elements with time steps (n,), s."""
+    def numbers(self, elements: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return gains along x, y, z (n, 3), and decay and damping (n, 2), of some elements with time steps (n,), s."""
         kappa = self.decay[elements] * steps
         mean = np.divide(np.expm1(kappa), kappa, out=np.ones_like(kappa), where=kappa > 0)
         gains = self.stretching[elements] * (mean * steps)[:, None]
-        return np.column_stack([gains, np.exp(-kappa), np.exp(-self.damping[elements] * steps)])
+        return gains, np.exp(-np.column_stack([kappa, self.damping[elements] * steps]))
 
 
 @dataclass(frozen=True)
@@ -117,11 +118,13 @@ class AbsorbingLayer:
         """Return the rates of the elements of a mesh, from their centers."""
         depth, thickness = self.depths(mesh.element_vertices().mean(axis=1))
         inside = (depth > 0.0).any(axis=1)
-        if not self.matched:
+        if not self.matched and SPREAD is None:
             damping = (3.0 * DAMPING * self.speed / thickness * depth**2).sum(axis=1)
             return LayerRates(inside, np.zeros_like(depth), np.zeros(len(depth)), damping)
         rate = 0.5 * math.log(1.0 / self.reflection) * self.speed
         stretching = np.where(depth > 0.0, rate / thickness, 0.0)
+        if not self.matched:
+            stretching = (1 - SPREAD) * stretching + SPREAD * stretching.sum(axis=1, keepdims=True)
         strongest = rate / min(self.thickness.values())
         shift = max(self.shift, LEAST_SHIFT * strongest)
         decay = np.where(inside, stretching.max(axis=1, initial=0.0) + shift, 0.0)

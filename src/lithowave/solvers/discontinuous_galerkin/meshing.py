@@ -18,6 +18,7 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.common.layer_warnings import backward_media
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import CELLS, AbsorbingLayer, LayerRates, with_layer
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
@@ -129,7 +130,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
     if not faces:
         return BuiltBox(plan, tops, edges[0], None)
     own = simulation.boundaries.layer
-    matched = not any(one.is_anisotropic for one in simulation.material.properties.values())
+    matched = not list(backward_media(simulation, layer_axes(simulation)))
     plan, thickness = with_layer(plan, faces, own.elements or CELLS[matched], max(edges))
     tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
     frequency = own.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
@@ -146,6 +147,11 @@ def layer_faces(simulation: Simulation) -> list[str]:
     if boundaries.resolved_absorption() != "layer":
         return []
     return [name for name, kind in boundaries.faces.items() if kind == "absorbing" and (flat or name != "z_max")]
+
+
+def layer_axes(simulation: Simulation) -> list[int]:
+    """Return the axes along which the box has absorbing layers; of a generated mesh."""
+    return sorted({"xyz".index(face[0]) for face in layer_faces(simulation)})
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
