@@ -73,8 +73,8 @@ def test_rates_are_constant_in_the_layer_of_a_face() -> None:
 
 
 def test_cells_grow_outwards_to_a_thickness() -> None:
-    np.testing.assert_allclose(outward_steps(2.0, 2), [5.0, 17.5])
-    found = np.diff(outward_steps(2.0, 4, 7.5), prepend=0.0)
+    np.testing.assert_allclose(outward_steps(2.0, 2, 2.5), [5.0, 17.5])
+    found = np.diff(outward_steps(2.0, 4, 2.5, 7.5), prepend=0.0)
     assert found.sum() == pytest.approx(7.5) and np.ptp(found[1:] / found[:-1]) < 1e-9
 
 

@@ -20,7 +20,7 @@ from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.common.layer_warnings import backward_media
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.layer import CELLS, AbsorbingLayer, LayerRates, with_layer
+from lithowave.solvers.discontinuous_galerkin.layer import CELLS, GROWTH, AbsorbingLayer, LayerRates, with_layer
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
@@ -131,7 +131,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
         return BuiltBox(plan, tops, edges[0], None)
     own = simulation.boundaries.layer
     matched = not list(backward_media(simulation, layer_axes(simulation)))
-    plan, thickness = with_layer(plan, faces, own.elements or CELLS[matched], max(edges))
+    plan, thickness = with_layer(plan, faces, own.elements or CELLS[matched], GROWTH[matched], max(edges))
     tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
     frequency = own.frequency or 0.5 * (simulation.resolved_frequency or 0.0)
     layer = AbsorbingLayer(
