@@ -117,6 +117,7 @@ def test_steps_of_absorbing_layers(device: str, anisotropic: float) -> None:
     compare_layers(ANISOTROPIC_ORDER if anisotropic else ORDER, "double", device, anisotropic)
 
 
+@pytest.mark.slow
 def test_layers_of_isotropic_media_described_by_moduli() -> None:
     """The laws of anisotropic media, with gains, are those of isotropic ones if their moduli are."""
     plan = layered_plan(ANISOTROPIC_ORDER, "double")

@@ -131,11 +131,11 @@ ANISOTROPIC = {
 
 
 def test_waves_leave_layers_of_anisotropic_media() -> None:
-    """Of all kinds in one box, 3,000 steps: measured 1."""
+    """Of three kinds in one box: measured 1.0e-3 of the largest velocity after 1,500 steps, 2.8e-5 after 3,000."""
     layers = [{"top": -450.0 * n, **ANISOTROPIC[name]} for n, name in enumerate(ANISOTROPIC)]
     found = speeds(thin_box((900, 450, -1350), {"layers": layers}), 3_000)
-    assert found[-1] < 1e-4
-    assert found[-10:].max() < 0.01 * found[:40].max()
+    assert found[len(found) // 2 :].max() < 2e-3
+    assert found[-1] < 6e-5
 
 
 @pytest.mark.slow
