@@ -82,7 +82,14 @@ ANISOTROPIC = {
 }  # fmt: skip
 
 
-LAYERED_ANISOTROPIC = {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10}
+# One source next to a side, whose waves are in the absorbing layer after a few steps.
+LAYERED_ANISOTROPIC = {
+    "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
+    "sources": [
+        *LAYERS["sources"],
+        {"position": [-590, 20, -650], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
+    ],
+}  # fmt: skip
 
 
 def simulation(**changes: Any) -> lw.Simulation:
