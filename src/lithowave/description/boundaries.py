@@ -21,7 +21,8 @@ class AbsorbingLayer(DescriptionModel):
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
     ``elements`` elements, unsplit, with a damping that increases towards the outer side. Discontinuous Galerkin
     uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as the one before, with ``reflection``
-    and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
+    and ``frequency``; models with anisotropic media in which waves would grow there are damped instead, and use
+    ``elements`` only.
     """
 
     cells: Count = Field(
@@ -30,7 +31,7 @@ class AbsorbingLayer(DescriptionModel):
     elements: Count | None = Field(
         default=None,
         description="Thickness of each layer in elements (spectral_element; null: 2), or in cells of tetrahedra "
-        "(discontinuous_galerkin; null: 2, or 3 with anisotropic media, and one more in the same thickness around an "
+        "(discontinuous_galerkin; null: 2, or 4 where waves would grow, and one more in the same thickness around an "
         "imported mesh).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
