@@ -45,6 +45,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.mesh.extrusion import outward_steps
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 
@@ -158,22 +159,6 @@ def with_layer(
         interfaces.insert(0, interfaces[0] + thickness["z_max"])
         slabs.insert(0, [Slab("even", float(height)) for height in heights[::-1]])
     return BoxPlan(x, y, interfaces, slabs, plan.unit), thickness
-
-
-def outward_steps(edge: float, cells: int, growth: float, total: float | None = None) -> np.ndarray:
-    """Return the distances (cells,), m, at which the cells of a layer end, next to cells with this edge.
-
-    Each cell is `growth` times as wide as the one before; with a `total` thickness, the growth is adapted to it.
-    """
-    numbers = np.arange(1, cells + 1)
-    if total is None:
-        return edge * np.cumsum(growth**numbers)
-    low, high = 0.0, growth * cells
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if edge * (middle**numbers).sum() < total else (low, middle)
-    steps = edge * np.cumsum(low**numbers)
-    return total / steps[-1] * steps
 
 
 def extruded_steps(edge: float, cells: int | None, usual: int, growth: float) -> np.ndarray:
