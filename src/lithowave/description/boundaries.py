@@ -19,10 +19,10 @@ class AbsorbingLayer(DescriptionModel):
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
-    ``elements`` elements, each 1.5 times as wide as the one before, unsplit, with a damping that increases towards the
-    outer side. Discontinuous Galerkin uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as
-    the one before, with ``reflection`` and ``frequency``; models with anisotropic media in which waves would grow there
-    are damped instead, and use ``elements`` only.
+    ``elements`` elements, which become wider outwards, unsplit, with a damping that increases towards the outer side.
+    Discontinuous Galerkin uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as the one
+    before, with ``reflection`` and ``frequency``; models with anisotropic media in which waves would grow there are
+    damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.description.domain import FACES
 from lithowave.errors import InputError
-from lithowave.mesh.extrusion import extruded_hexahedra, hexahedron_sizes, outward_steps
+from lithowave.mesh.extrusion import extruded_hexahedra, hexahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
@@ -25,7 +25,7 @@ from lithowave.solvers.elements.element_description import (
 )
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.spread_sources import highest_frequency
-from lithowave.solvers.spectral_element.absorbing_layer import GROWTH, LAYER_ELEMENTS, SIDES, AbsorbingLayer
+from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -109,7 +109,7 @@ def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[Hexahedra
         return mesh, None, no_layer
     count = simulation.boundaries.layer.elements or LAYER_ELEMENTS
     sizes = hexahedron_sizes(mesh, sides)
-    steps = {side: outward_steps(size, count, GROWTH) for side, size in sizes.items()}
+    steps = {side: layer_steps(size, count) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
     layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
     return extruded_hexahedra(mesh, sides, steps)[0], layer, ""
@@ -155,16 +155,16 @@ def built_box(simulation: Simulation) -> BuiltBox:
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
         together = -(-count // box.unit) * box.unit
         lines = getattr(box, axis)
-        usual = outward_steps(size, count, GROWTH) if count else np.zeros(0)
+        usual = layer_steps(size, count) if count else np.zeros(0)
         if together > count:
-            usual = outward_steps(size, together, GROWTH, max(float(usual[-1]), together * size))
+            usual = layer_steps(size, together, max(float(usual[-1]), together * size))
         steps = [usual if _absorbs(simulation, f"{axis}_{side}") else np.zeros(0) for side in SIDES]
         below, above = lines[0] - steps[0][::-1], lines[-1] + steps[1]
         box = replace(box, **{axis: np.concatenate([below, lines, above])})
         thickness |= {f"{axis}_{side}": float(ends.max(initial=0.0)) for side, ends in zip(SIDES, steps, strict=True)}
     for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
         if _absorbs(simulation, face) and count:
-            box, tops, thickness[face] = _with_slabs(box, tops, face, outward_steps(size, count, GROWTH))
+            box, tops, thickness[face] = _with_slabs(box, tops, face, layer_steps(size, count))
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, tops, layer, edges[0])
 
