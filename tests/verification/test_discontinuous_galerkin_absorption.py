@@ -130,6 +130,7 @@ ANISOTROPIC = {
 }
 
 
+@pytest.mark.slow
 def test_waves_leave_layers_of_anisotropic_media() -> None:
     """Of three kinds in one box: measured 1.0e-3 of the largest velocity after 1,500 steps, 2.8e-5 after 3,000."""
     layers = [{"top": -450.0 * n, **ANISOTROPIC[name]} for n, name in enumerate(ANISOTROPIC)]
