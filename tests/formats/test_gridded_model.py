@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.description.media import GriddedMedium
+from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.errors import InputError
 from lithowave.readers.classic_netcdf import read_classic_netcdf
 from lithowave.readers.gridded_model import GriddedModel, read_gridded_model

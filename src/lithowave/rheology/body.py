@@ -40,8 +40,8 @@ class RelaxationBody:
     """Mechanisms with common rates and weights Y_j as functions of 1/Q0, fitted to a law of Q in a band.
 
     The table contains the strengths a_j of the mechanisms relative to the relaxed modulus, M = M_R (1 + sum_j a_j i w /
-    (w_j + i w)), and is interpolated linearly in 1/Q0. The weights Y_j = a_j / (1 + sum_k a_k) are therefore positive with
-    a sum below 1 for every Q0. `fit_body` creates the table.
+    (w_j + i w)), and is interpolated linearly in 1/Q0. The weights Y_j = a_j / (1 + sum_k a_k) are therefore positive
+    with a sum below 1 for every Q0. `fit_body` creates the table.
 
     Attributes
     ----------

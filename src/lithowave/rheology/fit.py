@@ -6,8 +6,8 @@ A generalized Zener body with relaxation rates w_j and strengths a_j > 0 has, in
     1/Q(w) = sum_j a_j w w_j / (w^2 + w_j^2)  /  (1 + sum_j a_j w^2 / (w^2 + w_j^2)).
 
 The fit minimizes the p-norm of ln(Q_fit / Q_target) over frequencies in the band for p = 2, 4, 8, ..., so that the last
-norm is close to the maximum. Its unknowns are ln a_j and, if the rates are free, ln w_j: strengths are positive, and the
-body is stable, without constraints (cf. the positive weights of Blanc et al. 2016, GJI 205, 427-439).
+norm is close to the maximum. Its unknowns are ln a_j and, if the rates are free, ln w_j: strengths are positive, and
+the body is stable, without constraints (cf. the positive weights of Blanc et al. 2016, GJI 205, 427-439).
 """
 
 from __future__ import annotations
