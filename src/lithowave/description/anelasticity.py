@@ -157,9 +157,7 @@ class Anelasticity:
         return type(part)(stiffness=moduli, rho=rho, **more)
 
 
-def make_anelasticity(
-    material: Material, domain: DomainExtent, max_frequency: float | None
-) -> Anelasticity | None:
+def make_anelasticity(material: Material, domain: DomainExtent, max_frequency: float | None) -> Anelasticity | None:
     """Return the attenuation of a material in a domain; None if it is elastic there.
 
     Parameters

@@ -102,9 +102,7 @@ class RelaxationBody:
     def dispersion(self, inverse_quality: ArrayLike) -> np.ndarray:
         """Return the relative increase of the phase velocity c = 1 / Re(M^-1/2) from the lowest to the highest
         frequency of the band."""
-        low, high = (
-            1.0 / (self.modulus_ratio(2.0 * np.pi * end, inverse_quality) ** -0.5).real for end in self.band
-        )
+        low, high = (1.0 / (self.modulus_ratio(2.0 * np.pi * end, inverse_quality) ** -0.5).real for end in self.band)
         return high / low - 1.0
 
     def _interpolated(self, table: np.ndarray, inverse: np.ndarray) -> np.ndarray:

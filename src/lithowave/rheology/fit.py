@@ -116,9 +116,7 @@ def _minimize(
     return unknowns[:, count:], unknowns[:, :count]
 
 
-def _newton_step(
-    rest: np.ndarray, slopes: np.ndarray, scale: np.ndarray, norm: int, damping: np.ndarray
-) -> np.ndarray:
+def _newton_step(rest: np.ndarray, slopes: np.ndarray, scale: np.ndarray, norm: int, damping: np.ndarray) -> np.ndarray:
     """Return the damped step (b, m) that reduces sum |rest|^norm, without second derivatives of the residuals."""
     weights = (np.abs(rest) / scale) ** (norm - 2)
     weighted = (slopes * weights[..., None]).swapaxes(1, 2)

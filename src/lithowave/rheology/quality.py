@@ -33,13 +33,11 @@ class QualityLaw:
         return self.exponent * np.maximum(octaves, 0.0)
 
 
-def inverse_bulk_quality(
-    inverse_qp: ArrayLike, inverse_qs: ArrayLike, vp: ArrayLike, vs: ArrayLike
-) -> np.ndarray:
+def inverse_bulk_quality(inverse_qp: ArrayLike, inverse_qs: ArrayLike, vp: ArrayLike, vs: ArrayLike) -> np.ndarray:
     """Return 1/Qkappa = (1/Qp - L/Qs) / (1 - L) with L = 4/3 vs^2/vp^2; 0 where rounding makes it slightly negative.
 
-    The rule is that of weak attenuation, in which Im M_P = Im kappa + 4/3 Im mu (Dahlen & Tromp 1998, eq. 9.59).
-    Values below -1% of 1/Qp / (1 - L) remain negative; no medium has them.
+    The rule is that of weak attenuation, in which Im M_P = Im kappa + 4/3 Im mu (Anderson & Hart 1978, JGR 83(B12),
+    5869-5882). Values below -1% of 1/Qp / (1 - L) remain negative; no medium has them.
 
     Parameters
     ----------

@@ -138,8 +138,8 @@ def anelastic_moment(
 ) -> np.ndarray:
     """Return the motion from a point moment tensor M_pq m(t) in a full space.
 
-    The terms are those of Aki & Richards (2002), eq. 4.29, with the factors of `anelastic_force`: the near-field integral
-    is N, and the waves are e_P and e_S.
+    The terms are those of Aki & Richards (2002), eq. 4.29, with the factors of `anelastic_force`: the near-field
+    integral is N, and the waves are e_P and e_S.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def anelastic_moment(
 
 
 class _Path:
-    """Path from source to receiver: its geometry, and the factors of waves along it at the frequencies of a transform."""
+    """Path from source to receiver: its geometry, and factors of waves along it at the frequencies of a transform."""
 
     def __init__(
         self,
