@@ -332,3 +332,11 @@ def test_check_reports_attenuation(allowed):
     elastic = described({"homogeneous": ELASTIC}, solver={"spacing": 250})
     elastic = check_simulation(elastic, measure=False)
     assert "attenuation" not in elastic.plan and "attenuation" not in dict(elastic.lines())
+
+
+def test_a_section_has_no_quality_factors(tmp_path):
+    """Its keys are the three files; others are rejected."""
+    files = {name: str(tmp_path / name) for name in ("vp", "vs", "rho", "qp", "qs")}
+    with pytest.raises(InputError, match="unknown key 'qp'") as caught:
+        Material(section=files)
+    assert "unknown key 'qs'" in str(caught.value)

@@ -260,7 +260,7 @@ class FunctionMedium(Medium):
     _counts: set[int] = field(default_factory=set, repr=False, compare=False)
 
     def attenuates(self, box: DomainExtent) -> bool:
-        middle = (np.asarray(0.5 * sum(ends)) for ends in (box.x, box.y, box.z))
+        middle = (np.full((1, 1, 1), 0.5 * sum(ends)) for ends in (box.x, box.y, box.z))
         return len(self._evaluated(*middle)) > 3
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
