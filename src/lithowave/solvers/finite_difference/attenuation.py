@@ -1,7 +1,7 @@
 r"""Attenuation on the grid: the relaxation mechanisms that each node stores, and their fractions.
 
 A node stores either all n mechanisms of the body (*full*), with the fractions f_j = Y_j, or one mechanism of a body with
-eight (*coarse*), with f = 8 Y_j, so that each mechanism is at one node of every cube of 2 x 2 x 2 nodes (Day 1998, BSSA
+eight (*coarse*), with f of about 8 Y_j, so that each mechanism is at one node of every cube of 2 x 2 x 2 nodes (Day 1998, BSSA
 88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells have the moduli of
 the average. Stresses at half nodes have the mechanism and the fractions of the node with the same indices.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,9 +45,12 @@ a harmonic mean for some waves, which differs from the sum of the mechanisms by 
 Day 2003, BSSA 93(1), 283-300)."""
 
 LAST_CODE = 65535
+VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
+_FITTED, _ITERATIONS = 60, 8  # frequencies and iterations of the fit of fractions
+_WEAK = 1e-6  # 1/Q at which the ratio of fractions to 1/Q is that of weak attenuation
 
-Weights = Callable[[int, slice, slice], tuple[np.ndarray, np.ndarray]]
+Fractions = Callable[[int, slice, slice], tuple[np.ndarray, ...]]
 
 
 def node_mechanism(k: int, j: int, i: int) -> int:
@@ -77,15 +81,21 @@ class GridAttenuation:
         """Number of mechanisms that a node stores."""
         return 1 if self.coarse else self.body.mechanisms
 
-    @property
-    def share(self) -> int:
-        """Ratio of fractions to weights Y_j."""
-        return NODES if self.coarse else 1
+    @cached_property
+    def table(self) -> np.ndarray:
+        """Fractions divided by 1/Q, (m, n), at the nodes of the body; see `fraction`."""
+        losses = np.maximum(self.body.nodes, _WEAK)[:, None]
+        return (coarse_fractions(self.body, losses[:, 0]) if self.coarse else self.body.weights(losses[:, 0]).T) / losses
 
-    @property
+    def fraction(self, number: int, loss: np.ndarray) -> np.ndarray:
+        """Return the fraction of a mechanism for values of 1/Q."""
+        return loss * np.interp(loss, self.body.nodes, self.table[:, number])
+
+    @cached_property
     def largest(self) -> float:
         """Largest fraction, whose code is `LAST_CODE`."""
-        return self.share * float(self.body.weights(np.linspace(0.0, self.largest_loss, _SAMPLES)).max())
+        losses = np.linspace(0.0, self.largest_loss, _SAMPLES)
+        return max(float(self.fraction(number, losses).max()) for number in range(self.body.mechanisms))
 
     def relaxation(self, time_step: float, grid: Grid, halo: int) -> np.ndarray:
         """Return b (stored, 8) for the parity of indices in the padded arrays of a rank."""
@@ -107,6 +117,32 @@ class GridAttenuation:
         for row, column in np.ndindex(2, 2):
             index = (0, slice(row, None, 2), slice(column, None, 2))
             yield node_mechanism(k, j + row, i + column), index
+
+
+def coarse_fractions(body: RelaxationBody, losses: np.ndarray) -> np.ndarray:
+    r"""Return the fractions (m, 8) with which the average of eight nodes has the modulus of the body, for values of 1/Q.
+
+    To second order, the modulus of a medium whose moduli vary over short distances is less than their mean,
+
+    .. math:: M = \langle M_j \rangle - \theta\,(\langle M_j^2 \rangle - \langle M_j \rangle^2) / \langle M_j \rangle,
+
+    with theta = 6 (kappa + 2 mu) / (5 (3 kappa + 4 mu)) for mu, and kappa / (kappa + 4/3 mu) for kappa, if the variation
+    is isotropic; both are about 1/2 in rocks. The fractions are those of the least-squares fit of this modulus in the
+    band of the body; without variance, they are 8 Y_j. Graves & Day (2003) correct the same effect, with a harmonic mean.
+    """
+    omega = 2.0 * np.pi * np.geomspace(*body.band, _FITTED)[:, None]
+    steps = body.rates / (body.rates + 1j * omega)
+    found = NODES * body.weights(losses).T
+    for fractions, weights in zip(found, body.weights(losses).T, strict=True):
+        target = steps @ weights
+        for _ in range(_ITERATIONS):
+            parts = steps * fractions
+            mean = parts.mean(axis=1)
+            rest = target - mean - VARIANCE_WEIGHT * ((parts**2).mean(axis=1) - mean**2)
+            slopes = steps / NODES * (1.0 + 2.0 * VARIANCE_WEIGHT * (parts - mean[:, None]))
+            rows = [np.concatenate([part.real, part.imag]) for part in (slopes / np.abs(target)[:, None], rest / np.abs(target))]
+            fractions += np.linalg.lstsq(*rows, rcond=None)[0]
+    return found
 
 
 def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
@@ -161,15 +197,15 @@ def code_planes(
     ------
     InputError : a quality factor is below the smallest one that the examination of the model has found.
     """
-    unit = attenuation.largest / (LAST_CODE * attenuation.share)
+    unit = attenuation.largest / LAST_CODE
     place = [grid.coordinates(axis, halo) for axis in range(3)]
-    weights_at = _uniform(attenuation) if simulation is None else _of_material(attenuation, simulation, grid, place)
+    fractions_at = _uniform(attenuation) if simulation is None else _of_material(attenuation, simulation, grid, place)
     i, j, k = (first - halo for first in grid.first)
     for plane, z in enumerate(place[2]):
-        weights = weights_at(float(z))
+        fractions = fractions_at(float(z))
         codes = np.empty((attenuation.stored, place[1].size, place[0].size), np.uint32)
         for number, index in attenuation.pattern(k + plane, j, i):
-            bulk, shear = (np.rint(np.asarray(values) / unit) for values in weights(number, *index[1:]))
+            bulk, shear = (np.rint(np.asarray(values) / unit) for values in fractions(number, *index[1:]))
             if max(bulk.max(initial=0), shear.max(initial=0)) > LAST_CODE:
                 raise InputError(
                     "material",
@@ -181,47 +217,34 @@ def code_planes(
         yield codes
 
 
-def _uniform(attenuation: GridAttenuation) -> Callable[[float], Weights]:
-    values = attenuation.body.weights(attenuation.largest_loss)
+def _uniform(attenuation: GridAttenuation) -> Callable[[float], Fractions]:
+    values = [attenuation.fraction(number, attenuation.largest_loss) for number in range(attenuation.body.mechanisms)]
     return lambda _z: lambda number, _rows, _columns: (values[number], values[number])
 
 
 def _of_material(
     attenuation: GridAttenuation, simulation: Simulation, grid: Grid, place: Sequence[np.ndarray]
-) -> Callable[[float], Weights]:
-    """Return the weights Y of a plane as a function of mechanism, rows and columns."""
+) -> Callable[[float], Fractions]:
+    """Return the fractions of a plane as a function of mechanism, rows and columns."""
     anelasticity, domain = attenuation.anelasticity, simulation.domain
     assert anelasticity is not None
     if isinstance(anelasticity.source.medium, LayeredMedium):
-        return lambda z: _layer_weights(anelasticity, float(np.clip(z, *domain.z)), grid.spacing, domain.z)
+        return lambda z: _of_layers(attenuation, anelasticity, z, grid.spacing, domain.z)
     x, y = (np.clip(values, *ends) for values, ends in zip(place[:2], (domain.x, domain.y), strict=True))
-    body = attenuation.body
-    total = body.table.sum(axis=1)
 
-    def at(z: float) -> Weights:
+    def at(z: float) -> Fractions:
         losses = anelasticity.inverse_quality(x, y[:, None], np.clip(z, *domain.z))
-
-        def weights(number: int, rows: slice, columns: slice) -> tuple[np.ndarray, np.ndarray]:
-            found = []
-            for loss in losses:
-                part = loss[rows, columns]
-                strength, sum_of_all = (
-                    part * np.interp(part, body.nodes, values) for values in (body.table[:, number], total)
-                )
-                found.append(strength / (1.0 + sum_of_all))
-            return found[0], found[1]
-
-        return weights
+        return lambda number, rows, columns: tuple(attenuation.fraction(number, loss[rows, columns]) for loss in losses)
 
     return at
 
 
-def _layer_weights(
-    anelasticity: Anelasticity, z: float, spacing: float, limits: tuple[float, float]
-) -> Weights:
-    """Return the weights of a cell of layers: means over its height with the weights Y / M_U, divided by that of 1 / M_U.
+def _of_layers(
+    attenuation: GridAttenuation, anelasticity: Anelasticity, z: float, spacing: float, limits: tuple[float, float]
+) -> Fractions:
+    """Return the fractions of a cell of layers: means over its height with weights f / M_U, divided by that of 1 / M_U.
 
-    To first order in Y, they are those of the harmonic mean of the complex moduli.
+    To first order in f, they are those of the harmonic mean of the complex moduli.
     """
     medium, unrelaxed = anelasticity.source.medium, anelasticity.material.medium
     assert isinstance(medium, LayeredMedium) and isinstance(unrelaxed, LayeredMedium)
@@ -229,8 +252,8 @@ def _layer_weights(
     tops = np.array((np.inf, *medium.tops[1:], -np.inf))
     heights = np.clip(np.minimum(high, tops[:-1]) - np.maximum(low, tops[1:]), 0.0, None)
     moduli = elastic_moduli(*(np.array(values) for values in (unrelaxed.vp, unrelaxed.vs, unrelaxed.rho)))[:2]
-    found = []
-    for modulus, losses in zip(moduli, np.array(medium.losses).T, strict=True):
-        share = heights / modulus
-        found.append(anelasticity.body.weights(losses) @ (share / share.sum()))
-    return lambda number, _rows, _columns: (found[0][number], found[1][number])
+    shares = [heights / modulus / (heights / modulus).sum() for modulus in moduli]
+    losses = np.array(medium.losses).T
+    return lambda number, _rows, _columns: tuple(
+        attenuation.fraction(number, loss) @ share for loss, share in zip(losses, shares, strict=True)
+    )
