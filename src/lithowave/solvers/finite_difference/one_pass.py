@@ -39,18 +39,12 @@ class PassShape:
         }  # fmt: skip
 
 
-# By law: more material leaves room for fewer rows or slots, and memory variables for fewer threads.
+# By law: more material leaves room for fewer rows or slots.
 SHAPES = {
     "isotropic": PassShape(32, 22, 2, 3, 4),
     "transverse": PassShape(32, 20, 2, 3, 4),
     "orthorhombic": PassShape(32, 22, 2, 2, 4),
 }
-ATTENUATING_SHAPES = SHAPES | {"isotropic": PassShape(32, 20, 2, 3, 4)}
-
-
-def pass_shape(law: LawFields) -> PassShape:
-    """Return the tile of the pass for a law."""
-    return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
 
 
 class OnePass:
@@ -60,7 +54,7 @@ class OnePass:
         self, backend: Any, order: int, scales: Scales, law: LawFields, shape: PassShape | None = None
     ) -> None:
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
-        self.shape = shape or pass_shape(law)
+        self.shape = shape or SHAPES[law.name]
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
