@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.solvers.finite_difference.attenuation import node_mechanism
+from lithowave.solvers.finite_difference.attenuation import choose_attenuation, node_mechanism
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from verification_tools import make, record
+from lithowave.verification.anelastic import anelastic_moment
+from slow_variants import slow_except
+from verification_tools import make, record, relative_l2, velocities
 
 VP, VS, RHO, SPACING, NODES, POINTS = 4000.0, 2200.0, 2500.0, 100.0, 44, 12
 HALF_SPAN = 6  # nodes on either side of the middle where waves are measured
@@ -133,3 +135,133 @@ def wave_errors(kind: str, axis: int, mode: str, qp: float = 40.0, qs: float = 2
         solver.advance(number)
     found = wave.measured(steps * plan.schedule.time_step)
     return np.abs([found.real / wave.s.real - 1, found.imag / wave.s.imag - 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "axis", "mode"),
+    slow_except(
+        [("P", 0, "full"), ("S", 2, "full"), ("S", 1, "coarse")],
+        itertools.product("PS", range(3), ("full", "coarse")),
+    ),
+)
+def test_decay_and_speed_of_plane_waves(kind: str, axis: int, mode: str) -> None:
+    """Qp = 40, Qs = 20, 12 points per wavelength, half the largest time step; a coarse grid has other small errors."""
+    decay, frequency = wave_errors(kind, axis, mode)
+    record(f"finite_difference_attenuation_{mode}_{kind}_{axis}", decay_error=decay, speed_error=frequency)
+    assert decay <= (0.002 if mode == "full" else 0.05)
+    assert frequency <= (0.001 if mode == "full" else 0.002)
+
+
+def test_attenuation_is_of_second_order_in_time() -> None:
+    coarse, fine = (wave_errors("P", 0, "full", safety=safety) for safety in (0.8, 0.4))
+    assert np.all(coarse / fine > 3.5) and np.all(coarse / fine < 4.5)
+
+
+# --- sources
+
+RECEIVERS = np.array([[640.0, 310.0, -200.0], [-520.0, 500.0, 330.0], [100.0, -810.0, 420.0]])
+MOMENT = dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), (1.3e15, -7e14, 2.1e15, 4e14, -1.6e15, 9e14), strict=True))
+SIGMA = 0.16
+PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
+
+
+@pytest.mark.parametrize("mode", slow_except(["coarse"], ["coarse", "full"]))
+def test_moment_tensor_in_a_full_space(mode: str) -> None:
+    """Order 4 and 10 points per wavelength at the frequency where the spectrum of the moment rate is 5%; Qs = 20."""
+    frequency = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * SIGMA)
+    spacing = VS / frequency / 10
+    described = lw.Simulation(
+        domain={axis: [-1300.0, 1300.0] for axis in "xyz"},
+        boundaries={"top": "absorbing"},
+        material={
+            "homogeneous": {"vp": VP, "vs": VS, "rho": RHO, "qp": 40, "qs": 20},
+            "attenuation": {"band": [frequency / 50, frequency], "reference_frequency": 1.0},
+        },
+        sources=[{"position": [31.0, -17.0, 23.0], "moment_tensor": MOMENT, "time_function": PULSE}],
+        receivers=[{"name": f"R{n}", "position": list(place)} for n, place in enumerate(RECEIVERS)],
+        duration=12 * SIGMA + 0.6,
+        solver={"order": 4, "spacing": spacing, "max_frequency": frequency, "memory_variables": mode},
+        output={"sampling_interval": 0.02},
+    )
+    time, computed = velocities(described)
+    found = choose_attenuation(described).anelasticity
+    medium, body = found.material.homogeneous, found.body
+    losses = found.source.homogeneous.inverse_quality
+    mu = RHO * medium.vs**2
+    kappa = RHO * medium.vp**2 - 4 / 3 * mu
+
+    def shear(omega: np.ndarray) -> np.ndarray:
+        return mu * body.modulus_ratio(omega, losses[1])
+
+    def pressure(omega: np.ndarray) -> np.ndarray:
+        return kappa * body.modulus_ratio(omega, losses[0]) + 4 / 3 * shear(omega)
+
+    source = described.point_sources()[0]
+    exact = np.stack([
+        anelastic_moment(
+            place, source.position, source.moment, source.time_function, time, pressure, shear, RHO, "velocity"
+        )
+        for place in RECEIVERS
+    ])  # fmt: skip
+    error = relative_l2(computed, exact)
+    record(f"finite_difference_attenuation_full_space_{mode}", relative_l2=error)
+    assert error <= 0.015
+
+
+# --- stability
+
+
+def noisy_box(mode: str, quality: float, top: str, sides: str, shape: int) -> FiniteDifferenceSolver:
+    """A box with a free or rigid top, random velocities, and a soft layer that attenuates most."""
+    spacing, extent = 50.0, 50.0 * (shape - 1)
+    described = lw.Simulation(
+        domain={"x": [0.0, extent], "y": [0.0, extent], "z": [-extent, 0.0]},
+        boundaries={"top": top, "sides": sides, "bottom": sides, "layer": {"cells": 6}},
+        material={
+            "layers": [
+                {"top": 0, "vp": 2000, "vs": 1000, "rho": 2000, "qp": 2 * quality, "qs": quality},
+                {"top": -370, "vp": 5000, "vs": 2900, "rho": 2700, "qp": 4 * quality, "qs": 3 * quality},
+            ],
+            "attenuation": {"band": [0.05, 5.0]},
+        },
+        sources=[],
+        receivers=[],
+        duration=1000.0,
+        solver={"spacing": spacing, "order": 4, "memory_variables": mode, "safety": 1.0},
+        compute={"precision": "double", "backend": "cpu"},
+    )
+    plan, solver = make(described)
+    generator, halo = np.random.default_rng(3), plan.halo
+    for name in VELOCITIES:
+        solver.fields_by_name[name][(slice(halo + 1, -halo - 2),) * 3] = generator.standard_normal(
+            tuple(n - 3 for n in plan.grid.shape[::-1])
+        )
+    solver.step.finish_velocity(solver.fields_by_name, solver.step.regions.velocity)
+    return solver
+
+
+def kinetic_energy(solver: FiniteDifferenceSolver) -> float:
+    return sum(float(np.sum(solver.fields_by_name[name] ** 2)) for name in VELOCITIES)
+
+
+def peaks(solver: FiniteDifferenceSolver, windows: int, steps: int) -> np.ndarray:
+    """The largest kinetic energy in each of several windows of steps."""
+    return np.array([
+        max([(solver.advance(0), kinetic_energy(solver))[1] for _ in range(steps)]) for _ in range(windows)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "quality"), [("full", 10.0), ("coarse", 20.0)])
+def test_energy_of_a_closed_box_decays(mode: str, quality: float) -> None:
+    """Rigid sides, free top, random motion at all wavelengths, and the largest time step."""
+    found = peaks(noisy_box(mode, quality, "free", "rigid", 20), 8, 100)
+    assert np.all(np.diff(found) < 0)
+    assert found[-1] < 0.5 * found[0]
+
+
+@pytest.mark.parametrize(("mode", "quality"), slow_except([], [("full", 10.0), ("coarse", 20.0)]))
+def test_absorbing_layers_are_stable_with_attenuation(mode: str, quality: float) -> None:
+    """20,000 steps with a free surface and layers on five sides."""
+    found = peaks(noisy_box(mode, quality, "free", "absorbing", 14), 20, 1000)
+    assert np.all(np.diff(found) <= 1e-12 * found[0])
+    assert found[-1] < 1e-6 * found[0]
