@@ -93,7 +93,7 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
 def fill_mechanisms(solvers: list[FiniteDifferenceSolver], generator: np.random.Generator) -> None:
     """The same random memory variables and fractions in all of them."""
     shape = solvers[0].plan.memory_shape()
-    codes = generator.integers(0, 2**32, shape, np.uint32)
+    codes = generator.integers(0, 2**32, shape, np.uint32) & np.uint32(0x7FFFFFFF)
     values = {name: 1e6 * generator.standard_normal(shape) for name in solvers[0].plan.law_fields.memory}
     for solver in solvers:
         solver.backend.assign(solver.material.fractions, codes)

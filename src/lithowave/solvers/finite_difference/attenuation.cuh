@@ -19,12 +19,16 @@ struct Memory {
     const real* before[STRESSES];
     real* after[STRESSES];
     const unsigned* codes;
-    const real* part;  // b = 2 x / (1 + x), (MEMORIES, 8)
+    const real* part;  // b = 2 x / (1 + x), (MEMORIES, 16)
     long long grid, plane, pitch;
     real unit;
 
     __device__ __forceinline__ Fractions fractions(unsigned code) const {
-        return {unit * static_cast<real>(code & 0xffffu), unit * static_cast<real>(code >> 16)};
+        return {unit * static_cast<real>(code & 0x7fffu), unit * static_cast<real>(code >> 16)};
+    }
+    // Return b of mechanism m at a node; bit 15 of the code selects the common rate of absorbing layers.
+    __device__ __forceinline__ real relaxing_part(int m, int here, unsigned code) const {
+        return __ldg(part + 16 * m + here + (code >> 12 & 8));
     }
     // Return 4 k + 2 j + i, the parities of the indices of element p.
     __device__ __forceinline__ int node(long long p) const {
@@ -36,9 +40,10 @@ struct Memory {
         const int here = node(p);
         const real mean = (t[0] + t[1] + t[2]) / 3, whole[3] = {t[0], t[1], t[2]};
         for (int m = 0; m < MEMORIES; m++) {
-            const Fractions f = fractions(codes[p + m * grid]);
+            const unsigned code = codes[p + m * grid];
+            const Fractions f = fractions(code);
             for (int n = 0; n < 3; n++) {
-                const real gain = part[8 * m + here] * f.normal(whole[n], mean);
+                const real gain = relaxing_part(m, here, code) * f.normal(whole[n], mean);
                 after[n][p + m * grid] += gain;
                 t[n] -= gain / 2;
             }
@@ -49,7 +54,8 @@ struct Memory {
         const int here = node(p);
         real change = t;
         for (int m = 0; m < MEMORIES; m++) {
-            const real gain = part[8 * m + here] * (fractions(codes[p + m * grid]).mu * t);
+            const unsigned code = codes[p + m * grid];
+            const real gain = relaxing_part(m, here, code) * (fractions(code).mu * t);
             after[n][p + m * grid] += gain;
             change -= gain / 2;
         }
@@ -60,8 +66,10 @@ struct Memory {
         const int here = node(p);
         const real mean = (t[0] + t[1] + t[2]) / 3;
         real response = t[2];
-        for (int m = 0; m < MEMORIES; m++)
-            response -= part[8 * m + here] / 2 * fractions(codes[p + m * grid]).normal(t[2], mean);
+        for (int m = 0; m < MEMORIES; m++) {
+            const unsigned code = codes[p + m * grid];
+            response -= relaxing_part(m, here, code) / 2 * fractions(code).normal(t[2], mean);
+        }
         return response;
     }
 };
@@ -70,7 +78,7 @@ struct Memory {
 // of them would occupy too many registers, and are read and written when they are advanced.
 struct Mechanisms {
     static constexpr bool EARLY = MEMORIES == 1;
-    real r[STRESSES], part;
+    real r[STRESSES];
     unsigned code;
     place_t place;
     int node;
@@ -85,7 +93,6 @@ struct Mechanisms {
 #pragma unroll
         for (int n = 0; n < STRESSES; n++) r[n] = active ? __ldcs(memory.before[n] + p) : real(0);
         code = active ? __ldcs(memory.codes + p) : 0;
-        part = __ldg(memory.part + 8 * m + node);
     }
     __device__ __forceinline__ void write(const Memory& memory, int m) const {
         const place_t p = place + m * static_cast<place_t>(memory.grid);
@@ -102,6 +109,7 @@ struct Mechanisms {
         for (int m = 0; m < MEMORIES; m++) {
             if (!EARLY) read(memory, m);
             const Fractions f = memory.fractions(code);
+            const real part = memory.relaxing_part(m, node, code);
 #pragma unroll
             for (int n = 0; n < STRESSES; n++) {
                 const real gain = part * ((n < 3 ? f.normal(t[n], mean) : f.mu * t[n]) - r[n]);

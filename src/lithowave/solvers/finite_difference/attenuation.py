@@ -5,12 +5,17 @@ eight (*coarse*), with f of about 8 Y_j, so that each mechanism is at one node o
 88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells have the moduli of
 the average. Stresses at half nodes have the mechanism and the fractions of the node with the same indices.
 
+Absorbing layers are unstable in a medium whose moduli vary from node to node. In the coarse mode, their nodes therefore
+store one mechanism with a common rate, whose modulus is close to that of the body at the upper end of its band.
+
 In kernels, the argument `law` of a medium with attenuation is the tuple of
 
 =============  =======================================================================================================
 memory         six arrays of memory variables; the grids of the mechanisms are one above the other
-fractions      32-bit codes with the same layout: f_kappa / unit in the lower 16 bits, f_mu / unit in the upper ones
-b              2 x / (1 + x) with x = w dt / 2: (mechanisms, 8) by the parity 4 k + 2 j + i of the indices
+fractions      32-bit codes with the same layout: f_kappa / unit in the lowest 15 bits, f_mu / unit from bit 16 on; bit 15
+               is set where the mechanism has the common rate of the absorbing layers
+b              2 x / (1 + x) with x = w dt / 2: (mechanisms, 16), first by the parity 4 k + 2 j + i of the indices, then
+               eight times that of the common rate
 unit           of the codes
 moduli         arrays of the law, unrelaxed
 grids          the first plane of each mechanism
@@ -44,7 +49,8 @@ SMALLEST_COARSE_QUALITY = 20.0
 a harmonic mean for some waves, which differs from the sum of the mechanisms by an amount of the order 1/Q^2 (Graves &
 Day 2003, BSSA 93(1), 283-300)."""
 
-LAST_CODE = 65535
+LAST_CODE = 32767
+COMMON_RATE = np.uint32(1 << 15)
 VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
 _FITTED, _ITERATIONS = 60, 8  # frequencies and iterations of the fit of fractions
@@ -85,26 +91,45 @@ class GridAttenuation:
     def table(self) -> np.ndarray:
         """Fractions divided by 1/Q, (m, n), at the nodes of the body; see `fraction`."""
         losses = np.maximum(self.body.nodes, _WEAK)[:, None]
-        return (coarse_fractions(self.body, losses[:, 0]) if self.coarse else self.body.weights(losses[:, 0]).T) / losses
+        weights = self.body.weights(losses[:, 0]).T
+        if not self.coarse:
+            return weights / losses
+        found = coarse_fractions(self.body, weights)
+        return np.concatenate([found, common_fractions(self.body, weights, self.common_rate)[:, None]], axis=1) / losses
+
+    @cached_property
+    def common_rate(self) -> float:
+        """Rate of the mechanism of absorbing layers in the coarse mode, rad/s: that of the closest modulus."""
+        weights = self.body.weights(np.array([self.largest_loss])).T
+        rates = np.geomspace(*self.body.band, _SAMPLES) * np.pi
+
+        def rest(rate: float) -> float:
+            omega = _upper_band(self.body)
+            fraction = common_fractions(self.body, weights, rate)
+            return float(np.abs(relaxation(omega, self.body.rates, weights[0]) - fraction * rate / (rate + 1j * omega)).max())
+
+        return min(rates, key=rest)
 
     def fraction(self, number: int, loss: np.ndarray) -> np.ndarray:
-        """Return the fraction of a mechanism for values of 1/Q."""
+        """Return the fraction of a mechanism for values of 1/Q; the last number is that of absorbing layers."""
         return loss * np.interp(loss, self.body.nodes, self.table[:, number])
 
     @cached_property
     def largest(self) -> float:
         """Largest fraction, whose code is `LAST_CODE`."""
         losses = np.linspace(0.0, self.largest_loss, _SAMPLES)
-        return max(float(self.fraction(number, losses).max()) for number in range(self.body.mechanisms))
+        return max(float(self.fraction(number, losses).max()) for number in range(self.table.shape[1]))
 
     def relaxation(self, time_step: float, grid: Grid, halo: int) -> np.ndarray:
-        """Return b (stored, 8) for the parity of indices in the padded arrays of a rank."""
-        half = 0.5 * time_step * self.body.rates
+        """Return b (stored, 16), with the parity of indices in the padded arrays of a rank."""
+        rates = np.append(self.body.rates, self.common_rate) if self.coarse else self.body.rates
+        half = 0.5 * time_step * rates
         part = 2.0 * half / (1.0 + half)
         if not self.coarse:
-            return np.repeat(part[:, None], NODES, axis=1)
+            return np.repeat(part[:, None], 2 * NODES, axis=1)
         i, j, k = (first - halo for first in grid.first)
-        return part[[[node_mechanism(k + z, j + y, i + x) for z, y, x in np.ndindex(2, 2, 2)]]]
+        mechanisms = [node_mechanism(k + z, j + y, i + x) for z, y, x in np.ndindex(2, 2, 2)]
+        return part[[mechanisms + [NODES] * NODES]]
 
     def pattern(self, k: int, j: int, i: int) -> Iterator[tuple[int, tuple]]:
         """Yield each mechanism of a plane and the index of its nodes in an array (stored, rows, columns).
@@ -119,8 +144,28 @@ class GridAttenuation:
             yield node_mechanism(k, j + row, i + column), index
 
 
-def coarse_fractions(body: RelaxationBody, losses: np.ndarray) -> np.ndarray:
-    r"""Return the fractions (m, 8) with which the average of eight nodes has the modulus of the body, for values of 1/Q.
+def relaxation(omega: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return sum_j Y_j w_j / (w_j + i w), the part by which the modulus is less than the unrelaxed one."""
+    return (weights * rates / (rates + 1j * omega[:, None])).sum(axis=1)
+
+
+def _upper_band(body: RelaxationBody) -> np.ndarray:
+    return 2.0 * np.pi * np.geomspace(max(body.band[0], 0.1 * body.band[1]), body.band[1], _FITTED)
+
+
+def common_fractions(body: RelaxationBody, weights: np.ndarray, rate: float) -> np.ndarray:
+    """Return the fractions (m,) of one mechanism with the modulus that is closest to those of weights Y (m, n).
+
+    It is the least-squares fit in the upper decade of the band, where most of the energy of the waves is expected.
+    """
+    omega = _upper_band(body)
+    step = rate / (rate + 1j * omega)
+    targets = np.stack([relaxation(omega, body.rates, one) for one in weights])
+    return (targets * step.conj()).real.sum(axis=1) / (np.abs(step) ** 2).sum()
+
+
+def coarse_fractions(body: RelaxationBody, weights: np.ndarray) -> np.ndarray:
+    r"""Return the fractions (m, 8) with which the average of eight nodes has the modulus of weights Y (m, 8).
 
     To second order, the modulus of a medium whose moduli vary over short distances is less than their mean,
 
@@ -132,15 +177,16 @@ def coarse_fractions(body: RelaxationBody, losses: np.ndarray) -> np.ndarray:
     """
     omega = 2.0 * np.pi * np.geomspace(*body.band, _FITTED)[:, None]
     steps = body.rates / (body.rates + 1j * omega)
-    found = NODES * body.weights(losses).T
-    for fractions, weights in zip(found, body.weights(losses).T, strict=True):
-        target = steps @ weights
+    found = NODES * weights
+    for fractions, given in zip(found, weights, strict=True):
+        target = steps @ given
         for _ in range(_ITERATIONS):
             parts = steps * fractions
             mean = parts.mean(axis=1)
             rest = target - mean - VARIANCE_WEIGHT * ((parts**2).mean(axis=1) - mean**2)
             slopes = steps / NODES * (1.0 + 2.0 * VARIANCE_WEIGHT * (parts - mean[:, None]))
-            rows = [np.concatenate([part.real, part.imag]) for part in (slopes / np.abs(target)[:, None], rest / np.abs(target))]
+            size = np.abs(target)
+            rows = [np.concatenate([part.real, part.imag]) for part in (slopes / size[:, None], rest / size)]
             fractions += np.linalg.lstsq(*rows, rcond=None)[0]
     return found
 
@@ -197,28 +243,45 @@ def code_planes(
     ------
     InputError : a quality factor is below the smallest one that the examination of the model has found.
     """
-    unit = attenuation.largest / LAST_CODE
     place = [grid.coordinates(axis, halo) for axis in range(3)]
     fractions_at = _uniform(attenuation) if simulation is None else _of_material(attenuation, simulation, grid, place)
     i, j, k = (first - halo for first in grid.first)
+    outside = [_outside(grid, axis, halo) for axis in range(3)]
+    everywhere = (0, slice(None), slice(None))
     for plane, z in enumerate(place[2]):
         fractions = fractions_at(float(z))
         codes = np.empty((attenuation.stored, place[1].size, place[0].size), np.uint32)
         for number, index in attenuation.pattern(k + plane, j, i):
-            bulk, shear = (np.rint(np.asarray(values) / unit) for values in fractions(number, *index[1:]))
-            if max(bulk.max(initial=0), shear.max(initial=0)) > LAST_CODE:
-                raise InputError(
-                    "material",
-                    f"a quality factor near z = {z:g} m is below {1.0 / attenuation.largest_loss:.4g}",
-                    "the smallest value that the examination of the model has found",
-                    "use a smoother function, or a gridded model",
-                )
-            codes[index] = bulk.astype(np.uint32) | shear.astype(np.uint32) << np.uint32(16)
+            codes[index] = _encode(attenuation, fractions(number, *index[1:]), z)
+        if attenuation.coarse:
+            in_layer = outside[2][plane] | outside[1][:, None] | outside[0]
+            common = _encode(attenuation, fractions(NODES, *everywhere[1:]), z) | COMMON_RATE
+            codes[0] = np.where(in_layer, common, codes[0])
         yield codes
 
 
+def _outside(grid: Grid, axis: int, halo: int) -> np.ndarray:
+    """Return True for the nodes along an axis, the halo included, that are in absorbing layers."""
+    numbers, inside = grid.first[axis] + np.arange(-halo, grid.shape[axis] + halo), grid.whole.interior(axis)
+    return (numbers < inside.start) | (numbers >= inside.stop)
+
+
+def _encode(attenuation: GridAttenuation, fractions: Sequence[np.ndarray], z: float) -> np.ndarray:
+    unit = attenuation.largest / LAST_CODE
+    bulk, shear = (np.rint(np.asarray(values) / unit) for values in fractions)
+    if max(bulk.max(initial=0), shear.max(initial=0)) > LAST_CODE:
+        raise InputError(
+            "material",
+            f"a quality factor near z = {z:g} m is below {1.0 / attenuation.largest_loss:.4g}",
+            "the smallest value that the examination of the model has found",
+            "use a smoother function, or a gridded model",
+        )
+    return bulk.astype(np.uint32) | shear.astype(np.uint32) << np.uint32(16)
+
+
 def _uniform(attenuation: GridAttenuation) -> Callable[[float], Fractions]:
-    values = [attenuation.fraction(number, attenuation.largest_loss) for number in range(attenuation.body.mechanisms)]
+    count = attenuation.table.shape[1]
+    values = [attenuation.fraction(number, np.array(attenuation.largest_loss)) for number in range(count)]
     return lambda _z: lambda number, _rows, _columns: (values[number], values[number])
 
 

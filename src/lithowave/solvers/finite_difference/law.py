@@ -38,7 +38,7 @@ X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))  # unit ste
 
 MODULI = {name: len(law.moduli) for name, law in LAWS.items()}
 ATTENUATING = 8  # arrays in addition to the moduli: memory variables, fractions and b
-LOW_BITS = np.uint32(0xFFFF)
+FRACTION_BITS, COMMON_RATE = np.uint32(0x7FFF), np.uint32(0x8000)
 
 
 def of_law(
@@ -199,15 +199,16 @@ moduli_and_grids = chosen_row(
 def fractions_at(codes, unit, k, j, i):
     """Return f_kappa and f_mu of a mechanism from the lower and the upper half of its code."""
     code = codes[k, j, i]
-    return unit * np.float32(np.int32(code & LOW_BITS)), unit * np.float32(np.int32(code >> np.uint32(16)))
+    return unit * np.float32(np.int32(code & FRACTION_BITS)), unit * np.float32(np.int32(code >> np.uint32(16)))
 
 
 @exact_row
-def relaxing_part(table, number, k, j, i):
-    """Return b of a mechanism at a node; the table contains its values for nodes with even and odd indices."""
+def relaxing_part(codes, plane, table, number, k, j, i):
+    """Return b of a mechanism at a node: the common one, or that for nodes with these even and odd indices."""
     first = U(4) * (k & U(1)) + U(2) * (j & U(1))
-    even, odd = table[number, first], table[number, first + U(1)]
-    return odd if i & U(1) else even
+    even, odd, common = table[number, first], table[number, first + U(1)], table[number, U(8)]
+    own = odd if i & U(1) else even
+    return common if codes[plane, j, i] & COMMON_RATE else own
 
 
 @exact_row
@@ -239,7 +240,7 @@ def attenuating(lose: Callable) -> tuple[Callable, Callable]:
         for number in range(U(len(grids))):
             plane = k + grids[number]
             f_kappa, f_mu = fractions_at(codes, unit, plane, j, i)
-            part = relaxing_part(table, number, k, j, i)
+            part = relaxing_part(codes, plane, table, number, k, j, i)
             common = (f_kappa - f_mu) * mean
             xx -= lose(rxx, plane, j, i, part, multiply_add(f_mu, txx, common))
             yy -= lose(ryy, plane, j, i, part, multiply_add(f_mu, tyy, common))
@@ -257,7 +258,7 @@ def attenuating(lose: Callable) -> tuple[Callable, Callable]:
         for number in range(U(len(grids))):
             plane = k + grids[number]
             _, f_mu = fractions_at(codes, unit, plane, j, i)
-            part = relaxing_part(table, number, k, j, i)
+            part = relaxing_part(codes, plane, table, number, k, j, i)
             if a[0] + b[0] == U(0):
                 change -= lose(rxy, plane, j, i, part, f_mu * increment)
             elif a[1] + b[1] == U(0):
@@ -277,8 +278,9 @@ def _attenuating_release(szz, law, k, j, i, ratio):
     mean = szz.dtype.type(1.0 / 3.0) * (txx + tyy + tzz)
     response = tzz
     for number in range(U(len(grids))):
-        f_kappa, f_mu = fractions_at(codes, unit, k + grids[number], j, i)
-        half = szz.dtype.type(0.5) * relaxing_part(table, number, k, j, i)
+        plane = k + grids[number]
+        f_kappa, f_mu = fractions_at(codes, unit, plane, j, i)
+        half = szz.dtype.type(0.5) * relaxing_part(codes, plane, table, number, k, j, i)
         response -= half * multiply_add(f_mu, tzz, (f_kappa - f_mu) * mean)
     return -szz[k, j, i] / response
 
