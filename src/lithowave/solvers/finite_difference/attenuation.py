@@ -53,6 +53,7 @@ LAST_CODE = 32767
 COMMON_RATE = np.uint32(1 << 15)
 VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
+_SMOOTHING = 0.1  # weight of the relative change of fractions: neighboring mechanisms have similar effects
 _FITTED, _ITERATIONS = 60, 8  # frequencies and iterations of the fit of fractions
 _WEAK = 1e-6  # 1/Q at which the ratio of fractions to 1/Q is that of weak attenuation
 
@@ -101,7 +102,7 @@ class GridAttenuation:
     def common_rate(self) -> float:
         """Rate of the mechanism of absorbing layers in the coarse mode, rad/s: that of the closest modulus."""
         weights = self.body.weights(np.array([self.largest_loss])).T
-        rates = np.geomspace(*self.body.band, _SAMPLES) * np.pi
+        rates = 2.0 * np.pi * np.geomspace(*self.body.band, _SAMPLES)
 
         def rest(rate: float) -> float:
             omega = _upper_band(self.body)
@@ -187,6 +188,8 @@ def coarse_fractions(body: RelaxationBody, weights: np.ndarray) -> np.ndarray:
             slopes = steps / NODES * (1.0 + 2.0 * VARIANCE_WEIGHT * (parts - mean[:, None]))
             size = np.abs(target)
             rows = [np.concatenate([part.real, part.imag]) for part in (slopes / size[:, None], rest / size)]
+            rows[0] = np.concatenate([rows[0], np.diag(_SMOOTHING / (NODES * given))])
+            rows[1] = np.concatenate([rows[1], _SMOOTHING * (1.0 - fractions / (NODES * given))])
             fractions += np.linalg.lstsq(*rows, rcond=None)[0]
     return found
 

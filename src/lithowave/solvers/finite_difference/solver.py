@@ -98,7 +98,7 @@ class FiniteDifferenceSolver:
             ratios = surface_ratios(elastic, plan.extremes, self.grid, plan.law_fields)
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
-        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, plan.law_fields.coarse)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
         """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""
