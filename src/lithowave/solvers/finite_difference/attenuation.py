@@ -40,6 +40,7 @@ from lithowave.rheology.quality import QualityLaw
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 
 NODES = 8
 """Nodes of a cube, and mechanisms of the body in the coarse mode."""
@@ -52,6 +53,7 @@ Day 2003, BSSA 93(1), 283-300)."""
 LAST_CODE = 32767
 COMMON_RATE = np.uint32(1 << 15)
 VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
+_SHORTER_STEP = 0.1  # relative excess of the unrelaxed vp from which on there is a warning
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
 _SMOOTHING = 0.1  # weight of the relative change of fractions: neighboring mechanisms have similar effects
 _FITTED, _ITERATIONS = 60, 8  # frequencies and iterations of the fit of fractions
@@ -218,6 +220,26 @@ def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
             "one mechanism per node represents eight, and its modulus would be negative at low frequencies",
         )
     return found
+
+
+def attenuation_warnings(plan: FiniteDifferencePlan, simulation: Simulation) -> Iterator[str]:
+    """Yield warnings about a coarse grid with strong attenuation, and about a time step that is much shorter."""
+    found = plan.attenuation
+    if found is None:
+        return
+    smallest = 1.0 / found.largest_loss
+    if found.coarse and smallest < SMALLEST_COARSE_QUALITY:
+        yield (
+            f"solver.memory_variables: coarse is inaccurate with a quality factor of {smallest:.3g}; its error was 2% "
+            f"(relative L2 norm of seismograms) with {SMALLEST_COARSE_QUALITY:g}, and grows as 1/Q^2. Use full."
+        )
+    described = simulation.material_extremes["vp_max"]
+    if plan.extremes.fastest > (1.0 + _SHORTER_STEP) * described:
+        yield (
+            f"material: attenuation shortens the time step by {1.0 - described / plan.extremes.fastest:.0%}: waves of "
+            f"high frequency have vp = {plan.extremes.fastest:.5g} m/s instead of {described:.5g} m/s. A higher "
+            "material.attenuation.reference_frequency or a narrower band reduces the difference."
+        )
 
 
 def unrelaxed_simulation(simulation: Simulation) -> Simulation:

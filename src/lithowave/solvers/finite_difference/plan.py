@@ -18,7 +18,12 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.finite_difference.attenuation import GridAttenuation, choose_attenuation, unrelaxed_simulation
+from lithowave.solvers.finite_difference.attenuation import (
+    GridAttenuation,
+    attenuation_warnings,
+    choose_attenuation,
+    unrelaxed_simulation,
+)
 from lithowave.solvers.finite_difference.choose_law import choose_law
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
@@ -242,7 +247,10 @@ class FiniteDifferencePlan:
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
-        return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
+        return [
+            *grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
+            *attenuation_warnings(self, simulation),
+        ]  # fmt: skip
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
