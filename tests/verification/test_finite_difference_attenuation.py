@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,21 +208,24 @@ def test_moment_tensor_in_a_full_space(mode: str) -> None:
     ])  # fmt: skip
     error = relative_l2(computed, exact)
     record(f"finite_difference_attenuation_full_space_{mode}", relative_l2=error)
-    assert error <= 0.015
+    assert error <= (0.001 if mode == "full" else 0.02)
 
 
 # --- stability
 
 
-def noisy_box(mode: str, quality: float, top: str, sides: str, shape: int) -> FiniteDifferenceSolver:
-    """A box with a free or rigid top, random velocities, and a soft layer that attenuates most."""
-    spacing, extent = 50.0, 50.0 * (shape - 1)
+MODES = [("full", 10.0), ("coarse", 20.0)]
+
+
+def noisy_box(mode: str, quality: float, sides: str, nodes: int, cells: int = 1) -> FiniteDifferenceSolver:
+    """A box with a free top, random velocities away from its sides, and a soft layer that attenuates most."""
+    spacing, extent = 50.0, 50.0 * (nodes - 1)
     described = lw.Simulation(
         domain={"x": [0.0, extent], "y": [0.0, extent], "z": [-extent, 0.0]},
-        boundaries={"top": top, "sides": sides, "bottom": sides, "layer": {"cells": 6}},
+        boundaries={"sides": sides, "bottom": sides, "layer": {"cells": cells}},
         material={
             "layers": [
-                {"top": 0, "vp": 2000, "vs": 1000, "rho": 2000, "qp": 2 * quality, "qs": quality},
+                {"top": 0, "vp": 3000, "vs": 1700, "rho": 2300, "qp": 2 * quality, "qs": quality},
                 {"top": -370, "vp": 5000, "vs": 2900, "rho": 2700, "qp": 4 * quality, "qs": 3 * quality},
             ],
             "attenuation": {"band": [0.05, 5.0]},
@@ -227,41 +233,60 @@ def noisy_box(mode: str, quality: float, top: str, sides: str, shape: int) -> Fi
         sources=[],
         receivers=[],
         duration=1000.0,
-        solver={"spacing": spacing, "order": 4, "memory_variables": mode, "safety": 1.0},
-        compute={"precision": "double", "backend": "cpu"},
+        solver={"spacing": spacing, "order": 4, "memory_variables": mode},
+        compute={"precision": "single", "backend": "cpu"},
     )
     plan, solver = make(described)
-    generator, halo = np.random.default_rng(3), plan.halo
+    generator, outer = np.random.default_rng(3), plan.halo + cells
+    inside = (slice(outer + 1, -outer - 2),) * 3
     for name in VELOCITIES:
-        solver.fields_by_name[name][(slice(halo + 1, -halo - 2),) * 3] = generator.standard_normal(
-            tuple(n - 3 for n in plan.grid.shape[::-1])
-        )
-    solver.step.finish_velocity(solver.fields_by_name, solver.step.regions.velocity)
+        solver.fields_by_name[name][inside] = generator.standard_normal(solver.fields_by_name[name][inside].shape)
     return solver
 
 
-def kinetic_energy(solver: FiniteDifferenceSolver) -> float:
-    return sum(float(np.sum(solver.fields_by_name[name] ** 2)) for name in VELOCITIES)
-
-
 def peaks(solver: FiniteDifferenceSolver, windows: int, steps: int) -> np.ndarray:
-    """The largest kinetic energy in each of several windows of steps."""
-    return np.array([
-        max([(solver.advance(0), kinetic_energy(solver))[1] for _ in range(steps)]) for _ in range(windows)
-    ])  # fmt: skip
+    """The largest kinetic energy in each of several windows of steps, at constant density."""
+    found = np.zeros((windows, steps))
+    for index in np.ndindex(found.shape):
+        solver.advance(0)
+        found[index] = sum(float(np.sum(solver.fields_by_name[name].astype(float) ** 2)) for name in VELOCITIES)
+    return found.max(axis=1)
 
 
-@pytest.mark.parametrize(("mode", "quality"), [("full", 10.0), ("coarse", 20.0)])
+@pytest.mark.parametrize(("mode", "quality"), MODES)
 def test_energy_of_a_closed_box_decays(mode: str, quality: float) -> None:
-    """Rigid sides, free top, random motion at all wavelengths, and the largest time step."""
-    found = peaks(noisy_box(mode, quality, "free", "rigid", 20), 8, 100)
+    """Rigid sides and random motion at all wavelengths."""
+    found = peaks(noisy_box(mode, quality, "rigid", 18), 6, 100)
     assert np.all(np.diff(found) < 0)
-    assert found[-1] < 0.5 * found[0]
+    assert found[-1] < 0.1 * found[0]
 
 
-@pytest.mark.parametrize(("mode", "quality"), slow_except([], [("full", 10.0), ("coarse", 20.0)]))
-def test_absorbing_layers_are_stable_with_attenuation(mode: str, quality: float) -> None:
-    """20,000 steps with a free surface and layers on five sides."""
-    found = peaks(noisy_box(mode, quality, "free", "absorbing", 14), 20, 1000)
-    assert np.all(np.diff(found) <= 1e-12 * found[0])
+@pytest.mark.parametrize(("mode", "quality"), MODES)
+def test_absorbing_layers_do_not_make_waves_grow(mode: str, quality: float) -> None:
+    """An interface crosses the layers; mechanisms that differ from node to node made them unstable."""
+    found = peaks(noisy_box(mode, quality, "absorbing", 14, 8), 5, 150)
+    assert np.all(np.diff(found) < 0)
+    assert found[-1] < 1e-3 * found[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "quality"), MODES)
+def test_absorbing_layers_are_stable_for_20000_steps(mode: str, quality: float) -> None:
+    found = peaks(noisy_box(mode, quality, "absorbing", 20, 10), 20, 1000)
+    assert np.all(np.diff(found) < 1e-9 * found[0])
     assert found[-1] < 1e-6 * found[0]
+
+
+# --- LOH.3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("mode", "limit"), [("full", 0.02), ("coarse", 0.03)])
+def test_loh3_on_a_device(mode: str, limit: float) -> None:
+    """The error of each receiver, to a distance of 10 km, with 10 points per wavelength."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    script = importlib.import_module("loh3_errors")
+    described = script.simulation("finite_difference", "cuda", "single", 10, memory_variables=mode, points_per_wavelength=10)
+    found, _ = script.errors(described)
+    record(f"finite_difference_loh3_{mode}", relative_l2=found.tolist(), limit=limit)
+    assert found.max() <= limit

@@ -1,6 +1,6 @@
 """Errors of the methods in LOH.3, a layer over a half space with attenuation, against the reference in `tests/data`.
 
-    python benchmarks/loh3.py [--backend cuda] [--method finite_difference ...] [--points 10] [--precision single]
+    python benchmarks/loh3_errors.py [--backend cuda] [--method finite_difference ...] [--points 10] [--precision single]
                               [--memory-variables coarse full] [--receivers 10] [--json FILE]
 
 Prints the relative L2 error of the velocity at each receiver (distances 1 to 10 km, 9 s), for a number of points per
