@@ -1,10 +1,11 @@
-"""Errors of the methods in LOH.3, a layer over a half space with attenuation, against the reference in `tests/data`.
+"""Errors of the methods in LOH.3, a layer over a half space with attenuation, against its reference solution.
 
-    python benchmarks/loh3_errors.py [--backend cuda] [--method finite_difference ...] [--points 10] [--precision single]
-                              [--memory-variables coarse full] [--receivers 10] [--json FILE]
+    python benchmarks/loh3_errors.py [--backend cuda] [--method finite_difference ...] [--points 10] [--json FILE]
+                                     [--precision single] [--memory-variables coarse full] [--receivers 10]
 
 Prints the relative L2 error of the velocity at each receiver (distances 1 to 10 km, 9 s), for a number of points per
-wavelength at 3.25 Hz, where the spectrum of the source has decreased to 5%. With fewer receivers, the domain is smaller.
+wavelength at 3.25 Hz, where the spectrum of the source has decreased to 5%. With fewer receivers, the domain is
+smaller.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import lithowave as lw
 from lithowave.verification.misfits import relative_l2
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-import loh3  # noqa: E402
+import loh3
 
 FREQUENCY = 3.25  # Hz
 MARGIN = 2000.0  # m, around source and receivers

@@ -1,4 +1,4 @@
-"""Attenuation of the finite differences: waves in homogeneous media against the complex moduli of the relaxation body."""
+"""Attenuation of the finite differences: waves against the complex moduli of the relaxation body, stability, LOH.3."""
 
 from __future__ import annotations
 
@@ -123,9 +123,8 @@ class HarmonicWave:
 
 def mechanisms(plan: Any) -> np.ndarray:
     """The mechanism of each point of the padded arrays in the coarse mode."""
-    return np.array([node_mechanism(*(n - plan.halo for n in index)) for index in np.ndindex(2, 2, 2)]).reshape(2, 2, 2)[
-        np.ix_(*(np.arange(count) % 2 for count in plan.padded_shape()))
-    ]
+    cube = [node_mechanism(*(n - plan.halo for n in index)) for index in np.ndindex(2, 2, 2)]
+    return np.reshape(cube, (2, 2, 2))[np.ix_(*(np.arange(count) % 2 for count in plan.padded_shape()))]
 
 
 def wave_errors(kind: str, axis: int, mode: str, qp: float = 40.0, qs: float = 20.0, safety: float = 0.5) -> np.ndarray:
@@ -286,7 +285,8 @@ def test_loh3_on_a_device(mode: str, limit: float) -> None:
     """The error of each receiver, to a distance of 10 km, with 10 points per wavelength."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
     script = importlib.import_module("loh3_errors")
-    described = script.simulation("finite_difference", "cuda", "single", 10, memory_variables=mode, points_per_wavelength=10)
+    solver = {"memory_variables": mode, "points_per_wavelength": 10}
+    described = script.simulation("finite_difference", "cuda", "single", 10, **solver)
     found, _ = script.errors(described)
     record(f"finite_difference_loh3_{mode}", relative_l2=found.tolist(), limit=limit)
     assert found.max() <= limit

@@ -426,7 +426,8 @@ def bench(
     }  # fmt: skip
     single = {
         "backend": backend, "threads": threads, "passes": passes, "moduli": moduli, "law": law,
-        "attenuation": attenuation, "layer_cells": layer_cells, "receivers": receivers, "deterministic": deterministic or None,
+        "attenuation": attenuation, "layer_cells": layer_cells, "receivers": receivers,
+        "deterministic": deterministic or None,
     }  # fmt: skip
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():

@@ -1,9 +1,10 @@
 r"""Attenuation on the grid: the relaxation mechanisms that each node stores, and their fractions.
 
-A node stores either all n mechanisms of the body (*full*), with the fractions f_j = Y_j, or one mechanism of a body with
-eight (*coarse*), with f of about 8 Y_j, so that each mechanism is at one node of every cube of 2 x 2 x 2 nodes (Day 1998, BSSA
-88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells have the moduli of
-the average. Stresses at half nodes have the mechanism and the fractions of the node with the same indices.
+A node stores either all n mechanisms of the body (*full*), with the fractions f_j = Y_j, or one mechanism of a body
+with eight (*coarse*), with f of about 8 Y_j, so that each mechanism is at one node of every cube of 2 x 2 x 2 nodes
+(Day 1998, BSSA 88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells have
+the moduli of the average. Stresses at half nodes have the mechanism and the fractions of the node with the same
+indices.
 
 Absorbing layers are unstable in a medium whose moduli vary from node to node. In the coarse mode, their nodes therefore
 store one mechanism with a common rate, whose modulus is close to that of the body at the upper end of its band.
@@ -12,8 +13,8 @@ In kernels, the argument `law` of a medium with attenuation is the tuple of
 
 =============  =======================================================================================================
 memory         six arrays of memory variables; the grids of the mechanisms are one above the other
-fractions      32-bit codes with the same layout: f_kappa / unit in the lowest 15 bits, f_mu / unit from bit 16 on; bit 15
-               is set where the mechanism has the common rate of the absorbing layers
+fractions      32-bit codes with the same layout: f_kappa / unit in the lowest 15 bits, f_mu / unit from bit 16 on; bit
+               15 is set where the mechanism has the common rate of the absorbing layers
 b              2 x / (1 + x) with x = w dt / 2: (mechanisms, 16), first by the parity 4 k + 2 j + i of the indices, then
                eight times that of the common rate
 unit           of the codes
@@ -109,7 +110,8 @@ class GridAttenuation:
         def rest(rate: float) -> float:
             omega = _upper_band(self.body)
             fraction = common_fractions(self.body, weights, rate)
-            return float(np.abs(relaxation(omega, self.body.rates, weights[0]) - fraction * rate / (rate + 1j * omega)).max())
+            target = relaxation(omega, self.body.rates, weights[0])
+            return float(np.abs(target - fraction * rate / (rate + 1j * omega)).max())
 
         return min(rates, key=rest)
 
@@ -172,11 +174,14 @@ def coarse_fractions(body: RelaxationBody, weights: np.ndarray) -> np.ndarray:
 
     To second order, the modulus of a medium whose moduli vary over short distances is less than their mean,
 
-    .. math:: M = \langle M_j \rangle - \theta\,(\langle M_j^2 \rangle - \langle M_j \rangle^2) / \langle M_j \rangle,
+    .. math::
+        M = \langle M_j \rangle
+          - \theta\,(\langle M_j^2 \rangle - \langle M_j \rangle^2) / \langle M_j \rangle,
 
-    with theta = 6 (kappa + 2 mu) / (5 (3 kappa + 4 mu)) for mu, and kappa / (kappa + 4/3 mu) for kappa, if the variation
-    is isotropic; both are about 1/2 in rocks. The fractions are those of the least-squares fit of this modulus in the
-    band of the body; without variance, they are 8 Y_j. Graves & Day (2003) correct the same effect, with a harmonic mean.
+    with theta = 6 (kappa + 2 mu) / (5 (3 kappa + 4 mu)) for mu, and kappa / (kappa + 4/3 mu) for kappa, if the
+    variation is isotropic; both are about 1/2 in rocks. The fractions are those of the least-squares fit of this
+    modulus in the band of the body; without variance, they are 8 Y_j. Graves & Day (2003) correct the same effect, with
+    a harmonic mean.
     """
     omega = 2.0 * np.pi * np.geomspace(*body.band, _FITTED)[:, None]
     steps = body.rates / (body.rates + 1j * omega)
@@ -262,7 +267,8 @@ def code_planes(
 ) -> Iterator[np.ndarray]:
     """Yield the codes (stored, rows, columns) of the fractions of each plane, the halo included.
 
-    Absorbing layers and the halo have the values of the nearest point of the domain. Without a simulation, Q is uniform.
+    Absorbing layers and the halo have the values of the nearest point of the domain. Without a simulation, Q is
+    uniform.
 
     Raises
     ------

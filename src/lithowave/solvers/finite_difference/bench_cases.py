@@ -86,7 +86,8 @@ def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
 @dataclass(frozen=True)
 class FiniteDifferenceTask:
     """Measurement of a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
-    compact; law: a name in `fields.LAWS`; attenuation: none, coarse or full. See `lithowave.solvers.interface.BenchTask`."""
+    compact; law: a name in `fields.LAWS`; attenuation: none, coarse or full. See
+    `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape

@@ -11,17 +11,18 @@ orthorhombic   Symmetry axes along x, y and z: c11, c22, c33, c12, c13 and c23 a
 =============  =======================================================================================================
 
 Strain rates are multiplied by the grid spacing h, and `ratio` is dt / h. `law` is the tuple of the arrays that
-`fields.LAWS` lists; their number selects the law when a kernel is compiled. The functions are linear in the strain rate:
-interior points, absorbing layers, closures and the free surface call them with the strain rate or with a change of it.
-Their CUDA versions are in `law.cuh`.
+`fields.LAWS` lists; their number selects the law when a kernel is compiled. The functions are linear in the strain
+rate: interior points, absorbing layers, closures and the free surface call them with the strain rate or with a change
+of it. Their CUDA versions are in `law.cuh`.
 
-With attenuation, `law` also contains what `attenuation` describes, and the moduli are the unrelaxed ones. With the stress increment t = dt C : e, each mechanism has memory variables r, in units of stress:
+With attenuation, `law` also contains what `attenuation` describes, and the moduli are the unrelaxed ones. With the
+stress increment t = dt C : e, each mechanism has memory variables r, in units of stress:
 
 .. math:: g = b\,[F(t) - r], \qquad \sigma \mathrel{+}= t - (r + g / 2), \qquad r \mathrel{+}= g,
 
-where F(t) is f_kappa p + f_mu (t_ii - p), p = tr(t) / 3, for normal stresses and f_mu t for shear stresses. The update of
-a step (`advance_*_stress`) does this once; every further change of the strain rate in the same step (`add_*_stress`)
-adds g = b F(t), so that the sum is that of the total strain rate.
+where F(t) is f_kappa p + f_mu (t_ii - p), p = tr(t) / 3, for normal stresses and f_mu t for shear stresses. The update
+of a step (`advance_*_stress`) does this once; every further change of the strain rate in the same step
+(`add_*_stress`) adds g = b F(t), so that the sum is that of the total strain rate.
 """
 
 from __future__ import annotations
@@ -285,8 +286,8 @@ def _attenuating_release(szz, law, k, j, i, ratio):
     return -szz[k, j, i] / response
 
 
-# Add the stresses of normal strain rates at node (k, j, i), or of twice a shear strain rate, between axes a and b; as the
-# update of a step, or as a change of its strain rates. Return the vertical strain rate that makes szz zero.
+# Add the stresses of normal strain rates at node (k, j, i), or of twice a shear strain rate, between axes a and b; as
+# the update of a step, or as a change of its strain rates. Return the vertical strain rate that makes szz zero.
 _added, _advanced = attenuating(add_loss), attenuating(advance_loss)
 advance_normal_stress = of_medium(_add_elastic_normal, _advanced[0])
 advance_shear_stress = of_medium(_add_elastic_shear, _advanced[1])

@@ -73,7 +73,8 @@ class OnePass:
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
             after = [new[name] for name in self.law.memory]
-            self._kept[key] = self._arrange(old, material, pack_law(law, self.law, self.scales, after), coefficients, box)
+            packed = pack_law(law, self.law, self.scales, after)
+            self._kept[key] = self._arrange(old, material, packed, coefficients, box)
         kept = self._kept[key]
         index = index_type(old["vx"], self.law)
         defines = {"ORDER": self.order, "INDEX": index, "COMPACT": int(bool(self.scales))}

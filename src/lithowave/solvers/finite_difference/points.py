@@ -75,7 +75,7 @@ def line_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return contiguous indices and weights that read a smooth function at `position` from its values at first .. last.
 
-    first, last : integers. balanced : True for equal sums of the weights at even and at odd indices, except near a face.
+    first, last : integers. balanced : True for equal sums of the weights at even and odd indices, except near a face.
     """
     nearest = round(position)
     if not balanced and abs(position - nearest) < 1e-9 and first <= nearest <= last:

@@ -12,10 +12,10 @@ from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.common.maxima import PartialMaxima
 from lithowave.solvers.common.programs import Launch, Programs
+from lithowave.solvers.finite_difference.attenuation import unrelaxed_simulation
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
-from lithowave.solvers.finite_difference.attenuation import unrelaxed_simulation
 from lithowave.solvers.finite_difference.fields import VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.medium import surface_ratios
@@ -98,7 +98,8 @@ class FiniteDifferenceSolver:
             ratios = surface_ratios(elastic, plan.extremes, self.grid, plan.law_fields)
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
-        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, plan.law_fields.coarse)
+        balanced = plan.law_fields.coarse
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
         """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""

@@ -119,8 +119,8 @@ class Step:
     def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
         """Return the arguments of the kernel `update_velocity`."""
         return (
-            *state_arrays(f), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layer_arguments("velocity"),
+            *state_arrays(f), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads,
+            boxes, *self._layer_arguments("velocity"),
         )  # fmt: skip
 
     def inject(self, sources: SourceList, f: Fields) -> None:
