@@ -82,7 +82,7 @@ def main() -> None:
         records.append({"method": method, "mode": mode, "points": chosen.points, "errors": found.tolist(),
                         "device": report["device"], "loop_s": report["loop_s"]})  # fmt: skip
     if chosen.json:
-        chosen.json.write_text(json.dumps(records, indent=2) + "\n")
+        chosen.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@ r"""Attenuation on the grid: the relaxation mechanisms that each node stores, an
 
 A node stores either all n mechanisms of the body (*full*), with the fractions f_j = Y_j, or one mechanism of a body
 with eight (*coarse*), with f of about 8 Y_j, so that each mechanism is at one node of every cube of 2 x 2 x 2 nodes
-(Day 1998, BSSA 88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells have
-the moduli of the average. Stresses at half nodes have the mechanism and the fractions of the node with the same
+(Day 1998, BSSA 88(4), 1051-1062; Day & Bradley 2001, BSSA 91(3), 520-531). Waves that are much longer than two cells
+have the moduli of the average. Stresses at half nodes have the mechanism and the fractions of the node with the same
 indices.
 
 Absorbing layers are unstable in a medium whose moduli vary from node to node. In the coarse mode, their nodes therefore
