@@ -155,6 +155,31 @@ def test_far_waves_decay_exponentially(wave, quality):
     assert (np.abs(np.angle(ratio / delay)) < 1.1 * near_field).all() and near_field.max() < 0.014
 
 
+@pytest.mark.parametrize(("mechanisms", "limit"), [(3, 0.011), (4, 2.6e-3), (5, 2.3e-3)])
+def test_a_fitted_body_is_close_to_constant_quality(mechanisms, limit):
+    """Seismograms at 7.5 km in the layer of LOH.3: 1.07%, 0.25% and 0.22% with a band of 0.05 to 5 Hz."""
+    layer = loh3.LAYERS[0]
+    vp, vs, rho = (np.array(float(layer[key])) for key in ("vp", "vs", "rho"))
+    body = fit_body(QualityLaw(), (0.05, 5.0), mechanisms, (1 / 69.3, 1 / 40))
+    bulk, shear = np.array(0.0), np.array(1 / 40)
+    kappa, mu = unrelaxed_moduli(vp, vs, rho, (bulk, shear), body, loh3.REFERENCE_FREQUENCY)
+
+    def s_modulus(omega):
+        return mu * body.modulus_ratio(omega, shear)
+
+    def p_modulus(omega):
+        return kappa * body.modulus_ratio(omega, bulk) + 4.0 / 3.0 * s_modulus(omega)
+
+    constant = (
+        constant_quality(rho * speed**2, layer[key], loh3.REFERENCE_FREQUENCY)
+        for key, speed in (("qp", vp), ("qs", vs))
+    )
+    place, moment, times = (6000.0, 4000.0, 2000.0), (0, 0, 0, 1e18, 0, 0), np.arange(0.0, 9.0, 0.02)
+    exact = anelastic_moment(place, np.zeros(3), moment, gaussian, times, *constant, rho, "velocity")
+    fitted = anelastic_moment(place, np.zeros(3), moment, gaussian, times, p_modulus, s_modulus, rho, "velocity")
+    assert 0.8 * limit < np.linalg.norm(fitted - exact) / np.linalg.norm(exact) < limit
+
+
 def test_plane_waves_decay_and_disperse():
     """A wave train of one frequency has the amplitude exp(-k x) and the phase velocity of its modulus."""
     modulus = moduli(quality := 25.0, quality)[1]
