@@ -324,7 +324,7 @@ def test_lines_and_summary(allowed):
 
 
 def test_check_reports_attenuation(allowed):
-    simulation = described({"homogeneous": SOLID}, solver={"spacing": 250})
+    simulation = described({"homogeneous": SOLID}, solver={"spacing": 250, "memory_variables": "full"})
     report = check_simulation(simulation, measure=False)
     assert set(simulation.anelasticity.lines()) <= set(report.lines())
     assert report.as_dict()["plan"]["attenuation"]["mechanisms"] == 3
