@@ -137,7 +137,6 @@ FEATURES = (
 
 
 WITHOUT_ATTENUATION = {
-    "finite_difference",
     "spectral_element",
     "discontinuous_galerkin",
 }

@@ -74,7 +74,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
         accuracy="order",
         default=4,
-        tuning=("order", "coefficients", "passes", "effective_medium"),
+        tuning=("order", "coefficients", "passes", "effective_medium", "memory_variables"),
         recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
         smallest=SMALLEST_POINTS_PER_WAVELENGTH,
         in_elements=False,
@@ -175,6 +175,13 @@ class Solver(DescriptionModel):
         "medium are averaged. isotropic: harmonic means, for smooth media; transverse: with a vertical symmetry axis, "
         "accurate at interfaces that are about horizontal; orthorhombic: also at vertical interfaces; auto: the first "
         "of these that the model requires.",
+    )
+    memory_variables: Literal["auto", "coarse", "full"] = Field(
+        default="auto",
+        description="Storage of attenuation on the grid (finite_difference). full: the mechanisms of "
+        "material.attenuation at every node; coarse: eight mechanisms, one at each node of every cube of 2 x 2 x 2 "
+        "nodes, which needs less memory and time; material.attenuation.mechanisms is without effect; auto: coarse if "
+        "the smallest quality factor of a bulk or shear modulus is at least 20.",
     )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step, s; null: safety times the stability limit."

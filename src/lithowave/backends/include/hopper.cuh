@@ -65,6 +65,11 @@ __device__ __forceinline__ void copy_box_once(
         : "memory");
 }
 
+// Start loading the cache line of an element into the second-level cache.
+__device__ __forceinline__ void prefetch(const void* element) {
+    asm volatile("prefetch.L2 [%0];" ::"l"(element));
+}
+
 // The dynamic shared memory of the block.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {

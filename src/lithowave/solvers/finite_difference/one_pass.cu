@@ -99,6 +99,15 @@ struct PassColumn {
     bool inside, own;  // inside the grid, of the tile itself
 };
 
+// Start loading the memory variables of a point. They are read when they are needed, because registers are scarce.
+__device__ __forceinline__ void prefetch_memory(const Law& law, place_t p) {
+#if MEMORIES
+#pragma unroll
+    for (int n = 0; n < STRESSES; n++) prefetch(law.memory.before[n] + p);
+    prefetch(law.memory.codes + p);
+#endif
+}
+
 // The warp that fills the ring (one of its threads), and waits for blocks that are late.
 __device__ __forceinline__ void feed(
     Shared& shared, const Maps& maps, const Tile& tile, unsigned& turn, unsigned* reached, int planes,
@@ -141,6 +150,10 @@ __device__ __forceinline__ void march(
 
     for (int k = first; k < last; k++, turn++, place += layout.plane) {
         const int p = k - VELOCITY_LAG, m = k - STRESS_LAG;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (columns[r].own && m + 1 >= tile.z && m + 1 < tile.z_end)
+                prefetch_memory(law, place + static_cast<place_t>(r * layout.pitch - (STRESS_LAG - 1) * layout.plane));
         shared.full[turn % STAGES].wait((turn / STAGES) & 1);
         if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
         const Slot& slot = shared.slots[turn % STAGES];
@@ -203,15 +216,18 @@ __device__ __forceinline__ void march(
                     const real* w = &shared.velocity[below][2][row][at.column];
                     const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
                     real new_xx = old_xx, new_yy = old_yy, new_zz = old_zz[r];
-                    add_normal_stress(
-                        moduli, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, new_xx, new_yy, new_zz);
-                    sxx[q] = new_xx, syy[q] = new_yy, szz[q] = new_zz;
+                    real new_xy = old_xy, new_xz = old_xz[r], new_yz = old_yz[r];
                     const real shear_xy = forward(c.y, u, BROAD) + forward(c.x, v, 1);
                     const real shear_xz = own.vx.derivative(c.z) + forward(c.x, w, 1);
                     const real shear_yz = own.vy.derivative(c.z) + forward(c.y, w, BROAD);
-                    sxy[q] = old_xy + shear_stress(moduli.compliance_xy, ratio, shear_xy);
-                    sxz[q] = old_xz[r] + shear_stress(moduli.compliance_xz, ratio, shear_xz);
-                    syz[q] = old_yz[r] + shear_stress(moduli.compliance_yz, ratio, shear_yz);
+                    MemoryPoint memory;
+                    memory.recall(law, true, q, layout.node(i, j + r, m));
+                    memory.advance_stress(
+                        moduli, law, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, shear_xy, shear_xz,
+                        shear_yz, new_xx, new_yy, new_zz, new_xy, new_xz, new_yz);
+                    sxx[q] = new_xx, syy[q] = new_yy, szz[q] = new_zz;
+                    sxy[q] = new_xy, sxz[q] = new_xz, syz[q] = new_yz;
+                    memory.store(law);
                 }
             }
         }

@@ -72,10 +72,13 @@ class OnePass:
         """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
-            self._kept[key] = self._arrange(old, material, law, coefficients, box)
+            after = [new[name] for name in self.law.memory]
+            packed = pack_law(law, self.law, self.scales, after)
+            self._kept[key] = self._arrange(old, material, packed, coefficients, box)
         kept = self._kept[key]
-        defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
-        defines |= {"LAW": self.law.number} | self.shape.defines()
+        index = index_type(old["vx"], self.law)
+        defines = {"ORDER": self.order, "INDEX": index, "COMPACT": int(bool(self.scales))}
+        defines |= self.law.defines() | self.shape.defines()
         program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
         count = kept["reached"].size
         program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
@@ -124,7 +127,7 @@ class OnePass:
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
     def _arrange(
-        self, old: dict[str, Any], material: dict[str, Any], law: Sequence[Any], coefficients: Any, box: Boxes
+        self, old: dict[str, Any], material: dict[str, Any], law: np.ndarray, coefficients: Any, box: Boxes
     ) -> dict[str, Any]:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
@@ -142,7 +145,7 @@ class OnePass:
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
             "density_scale": pack_scales(self.scales, "density"),
-            "law": pack_law(law, self.law, self.scales),
+            "law": law,
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,
