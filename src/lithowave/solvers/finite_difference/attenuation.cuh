@@ -1,6 +1,7 @@
 // Memory variables of attenuation; see law.py for the CPU version and the formulas, attenuation.py for the arrays.
 #pragma once
 
+#include "hopper.cuh"
 #include "stencil.cuh"
 
 constexpr int STRESSES = 6;  // xx, yy, zz, xy, xz, yz
@@ -74,30 +75,67 @@ struct Memory {
     }
 };
 
-// Memory variables of one point during the update of a step. A single mechanism is read long before it is needed; more
-// of them would occupy too many registers, and are read and written when they are advanced.
-struct Mechanisms {
-    static constexpr bool EARLY = MEMORIES == 1;
+// Memory variables of one mechanism at a node.
+struct Mechanism {
     real r[STRESSES];
     unsigned code;
-    place_t place;
-    int node;
-    bool active;
 
-    __device__ __forceinline__ void recall(const Memory& memory, bool active_, place_t p, int node_) {
-        place = p, node = node_, active = active_;
-        if (EARLY) read(memory, 0);
-    }
-    __device__ __forceinline__ void read(const Memory& memory, int m) {
-        const place_t p = place + m * static_cast<place_t>(memory.grid);
+    __device__ __forceinline__ void read(const Memory& memory, bool active, place_t p) {
 #pragma unroll
         for (int n = 0; n < STRESSES; n++) r[n] = active ? __ldcs(memory.before[n] + p) : real(0);
         code = active ? __ldcs(memory.codes + p) : 0;
     }
-    __device__ __forceinline__ void write(const Memory& memory, int m) const {
-        const place_t p = place + m * static_cast<place_t>(memory.grid);
+    __device__ __forceinline__ void write(const Memory& memory, place_t p) const {
 #pragma unroll
         for (int n = 0; n < STRESSES; n++) memory.after[n][p] = r[n];
+    }
+};
+
+// Copies of the memory variables of a tile in shared memory, where each thread reads only values that it has copied.
+template <int X, int Y>
+struct CopiedMechanisms {
+    alignas(128) real r[STRESSES][Y][X];
+    alignas(128) unsigned codes[Y][X];
+
+    // Start copying node p.
+    __device__ __forceinline__ void start(const Memory& memory, place_t p, int row, int column) {
+#pragma unroll
+        for (int n = 0; n < STRESSES; n++) copy_value(&r[n][row][column], memory.before[n] + p);
+        copy_value(&codes[row][column], memory.codes + p);
+    }
+    __device__ __forceinline__ Mechanism finish(int row, int column) const {
+        wait_for_values();
+        Mechanism found;
+#pragma unroll
+        for (int n = 0; n < STRESSES; n++) found.r[n] = r[n][row][column];
+        found.code = codes[row][column];
+        return found;
+    }
+};
+
+// Memory variables of one point during the update of a step. The first mechanism is read long before it is needed, and
+// each following one before the one below it is written: registers for all of them would be too many.
+struct Mechanisms {
+    Mechanism now;
+    place_t place;
+    int node;
+    bool active;
+
+    __device__ __forceinline__ place_t position(const Memory& memory, int m) const {
+        return place + m * static_cast<place_t>(memory.grid);
+    }
+    __device__ __forceinline__ void recall(const Memory& memory, bool active_, place_t p, int node_) {
+        place = p, node = node_, active = active_;
+#pragma unroll
+        for (int m = 1; m < MEMORIES; m++)
+            if (active) prefetch_mechanism(memory, position(memory, m));
+        now.read(memory, active, p);
+    }
+    // Start loading a mechanism into the second-level cache.
+    static __device__ __forceinline__ void prefetch_mechanism(const Memory& memory, place_t p) {
+#pragma unroll
+        for (int n = 0; n < STRESSES; n++) prefetch(memory.before[n] + p);
+        prefetch(memory.codes + p);
     }
     // Advance by g = b [F(t) - r], and reduce the increments t of the stresses by r + g / 2.
     __device__ __forceinline__ void advance(const Memory& memory, real (&t)[STRESSES]) {
@@ -107,22 +145,26 @@ struct Mechanisms {
         for (int n = 0; n < STRESSES; n++) change[n] = t[n];
 #pragma unroll
         for (int m = 0; m < MEMORIES; m++) {
-            if (!EARLY) read(memory, m);
-            const Fractions f = memory.fractions(code);
-            const real part = memory.relaxing_part(m, node, code);
+            Mechanism next;
+            if (m + 1 < MEMORIES) next.read(memory, active, position(memory, m + 1));
+            const Fractions f = memory.fractions(now.code);
+            const real part = memory.relaxing_part(m, node, now.code);
 #pragma unroll
             for (int n = 0; n < STRESSES; n++) {
-                const real gain = part * ((n < 3 ? f.normal(t[n], mean) : f.mu * t[n]) - r[n]);
-                change[n] -= fma(real(0.5), gain, r[n]);
-                r[n] += gain;
+                const real gain = part * ((n < 3 ? f.normal(t[n], mean) : f.mu * t[n]) - now.r[n]);
+                change[n] -= fma(real(0.5), gain, now.r[n]);
+                now.r[n] += gain;
             }
-            if (!EARLY && active) write(memory, m);
+            if (m + 1 < MEMORIES) {
+                if (active) now.write(memory, position(memory, m));
+                now = next;
+            }
         }
 #pragma unroll
         for (int n = 0; n < STRESSES; n++) t[n] = change[n];
     }
-    // Write a single mechanism.
+    // Write the last mechanism.
     __device__ __forceinline__ void store(const Memory& memory) const {
-        if (EARLY) write(memory, 0);
+        now.write(memory, position(memory, MEMORIES - 1));
     }
 };

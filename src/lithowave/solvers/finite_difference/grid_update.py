@@ -101,12 +101,13 @@ def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item:
     return how.slots * max(slot(how.inside), slot(how.edge))
 
 
-def ring_layout(precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
+def ring_layout(kernel: str, precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
     """Return the fastest layout for devices with a copy engine whose blocks fit into shared memory."""
     item = 4 if precision == "single" else 8
     material_item = 2 if compact else item
     # Memory variables need registers, as layers do.
-    for layout in tile_layouts(precision, order, layered or law.mechanisms > 0):
+    strained = law.mechanisms > 0 and kernel == "update_stress"
+    for layout in tile_layouts(precision, order, layered or strained):
         kernels = (shared_bytes(kernel, law, layout, order, item, material_item) for kernel in STATE_BOXES)
         if max(kernels) <= room_for_block(layout):
             return layout
@@ -176,7 +177,7 @@ class GridUpdate:
         layered = any(one.used for one in ranges.values())
         how = DIRECT
         if self.backend.copy_engine:
-            how = ring_layout(self.backend.precision, self.order, layered, self.law, bool(self.scales))
+            how = ring_layout(self.kernel, self.backend.precision, self.order, layered, self.law, bool(self.scales))
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),

@@ -17,10 +17,11 @@ from lithowave.solvers.finite_difference.grid_update import (
     DIRECT_FILE,
     PACKAGE,
     RING_FILE,
+    STATE_BOXES,
     GridUpdate,
     ring_layout,
 )
-from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, SHAPES, OnePass
+from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, OnePass, pass_shape
 from lithowave.solvers.finite_difference.packing import (
     Scales,
     element_strides,
@@ -54,11 +55,11 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for file in ("boundary_kernels.cu", "point_kernels.cu"):
             yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
         yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
-        for layered in (False, True)[law.mechanisms > 0 :]:  # with attenuation, both have the same layout
-            layout = ring_layout(precision, order, layered, law, bool(compact))
+        for kernel, layered in itertools.product(STATE_BOXES if law.mechanisms else ("update_stress",), (False, True)):
+            layout = ring_layout(kernel, precision, order, layered, law, bool(compact))
             yield RING_FILE, common | layout.defines(), (9, 0)
         if possible(precision, order, law):
-            yield ONE_PASS_FILE, common | SHAPES[law.name].defines(), (9, 0)
+            yield ONE_PASS_FILE, common | pass_shape(law).defines(), (9, 0)
 
 
 # --------------------------------------------------------------------------------------------- faces and points

@@ -55,6 +55,12 @@ struct MemoryPoint {
         mechanisms.recall(law.memory, active, p, node);
 #endif
     }
+#if MEMORIES == 1
+    template <int X, int Y>
+    __device__ __forceinline__ void recall(const CopiedMechanisms<X, Y>& copies, place_t p, int node, int row, int column) {
+        mechanisms = {copies.finish(row, column), p, node, true};
+    }
+#endif
     // Write the memory variables of an active point.
     __device__ __forceinline__ void store(const Law& law) const {
 #if MEMORIES

@@ -70,6 +70,9 @@ struct Slot {
 struct Shared {
     Slot slots[STAGES];
     alignas(128) real velocity[PLANES_KEPT][3][TALL][BROAD];
+#if MEMORIES
+    CopiedMechanisms<OUT_X, OUT_Y> memory;
+#endif
     alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy, kept until the stresses are finished
     Barrier full[STAGES], empty[STAGES];
     Barrier written[REACH];  // every warp has written its velocities, alternately
@@ -98,15 +101,6 @@ struct PassColumn {
     LawColumn law;
     bool inside, own;  // inside the grid, of the tile itself
 };
-
-// Start loading the memory variables of a point. They are read when they are needed, because registers are scarce.
-__device__ __forceinline__ void prefetch_memory(const Law& law, place_t p) {
-#if MEMORIES
-#pragma unroll
-    for (int n = 0; n < STRESSES; n++) prefetch(law.memory.before[n] + p);
-    prefetch(law.memory.codes + p);
-#endif
-}
 
 // The warp that fills the ring (one of its threads), and waits for blocks that are late.
 __device__ __forceinline__ void feed(
@@ -150,10 +144,14 @@ __device__ __forceinline__ void march(
 
     for (int k = first; k < last; k++, turn++, place += layout.plane) {
         const int p = k - VELOCITY_LAG, m = k - STRESS_LAG;
+#if MEMORIES
+        const bool remembering = m + 1 >= tile.z && m + 1 < tile.z_end;  // the next plane has stresses
+        const place_t next = place - static_cast<place_t>((STRESS_LAG - 1) * layout.plane);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            if (columns[r].own && m + 1 >= tile.z && m + 1 < tile.z_end)
-                prefetch_memory(law, place + static_cast<place_t>(r * layout.pitch - (STRESS_LAG - 1) * layout.plane));
+            if (columns[r].own && remembering)
+                Mechanisms::prefetch_mechanism(law.memory, next + static_cast<place_t>(r * layout.pitch));
+#endif
         shared.full[turn % STAGES].wait((turn / STAGES) & 1);
         if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
         const Slot& slot = shared.slots[turn % STAGES];
@@ -221,7 +219,9 @@ __device__ __forceinline__ void march(
                     const real shear_xz = own.vx.derivative(c.z) + forward(c.x, w, 1);
                     const real shear_yz = own.vy.derivative(c.z) + forward(c.y, w, BROAD);
                     MemoryPoint memory;
-                    memory.recall(law, true, q, layout.node(i, j + r, m));
+#if MEMORIES
+                    memory.recall(shared.memory, q, layout.node(i, j + r, m), y, x);
+#endif
                     memory.advance_stress(
                         moduli, law, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, shear_xy, shear_xz,
                         shear_yz, new_xx, new_yy, new_zz, new_xy, new_xz, new_yz);
@@ -231,6 +231,13 @@ __device__ __forceinline__ void march(
                 }
             }
         }
+#if MEMORIES
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)  // after all rows: a row would wait for the copies of the one before it
+            if (columns[r].own && remembering)
+                shared.memory.start(
+                    law.memory, next + static_cast<place_t>(r * layout.pitch), at.row + r - REACH, at.column - REACH);
+#endif
         __syncwarp();
         if (threadIdx.x % 32 == 0) shared.written[turn % REACH].arrive(), shared.empty[turn % STAGES].arrive();
     }

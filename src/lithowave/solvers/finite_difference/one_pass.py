@@ -39,12 +39,22 @@ class PassShape:
         }  # fmt: skip
 
 
-# By law: more material leaves room for fewer rows or slots.
+# By law: more material leaves room for fewer rows or slots. With attenuation, the tile also contains memory variables.
 SHAPES = {
     "isotropic": PassShape(32, 22, 2, 3, 4),
     "transverse": PassShape(32, 20, 2, 3, 4),
     "orthorhombic": PassShape(32, 22, 2, 2, 4),
 }
+ATTENUATING_SHAPES = {
+    "isotropic": PassShape(32, 20, 2, 3, 4),
+    "transverse": PassShape(32, 18, 2, 3, 4),
+    "orthorhombic": PassShape(32, 20, 2, 2, 4),
+}
+
+
+def pass_shape(law: LawFields) -> PassShape:
+    """Return the tile of the pass for a law."""
+    return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
 
 
 class OnePass:
@@ -54,7 +64,7 @@ class OnePass:
         self, backend: Any, order: int, scales: Scales, law: LawFields, shape: PassShape | None = None
     ) -> None:
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
-        self.shape = shape or SHAPES[law.name]
+        self.shape = shape or pass_shape(law)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
@@ -123,6 +133,9 @@ class OnePass:
             for name, size in self._boxes().items()
         )
         kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
+        if self.law.mechanisms:  # memory variables, and the codes of the fractions
+            tile = self.shape.columns * self.shape.rows
+            kept += aligned(len(self.law.memory) * tile) + aligned(tile)
         barriers = 8 * (2 * self.shape.slots + self.reach)
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
