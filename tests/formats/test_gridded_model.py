@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.description.media import GriddedMedium
+from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.errors import InputError
 from lithowave.readers.classic_netcdf import read_classic_netcdf
 from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
@@ -155,8 +155,8 @@ def test_two_axes_of_one_length_are_refused_without_names(tmp_path):
 
 
 def test_variables_that_are_not_used_are_named(tmp_path):
-    model = read_gridded_model(npz(tmp_path / "model.npz", qp=velocity(), Qs=velocity(), note=np.zeros(2)))
-    assert model.unused == ("qp", "Qs", "note")
+    model = read_gridded_model(npz(tmp_path / "model.npz", q_p=velocity(), Q=velocity(), note=np.zeros(2)))
+    assert model.unused == ("q_p", "Q", "note")
 
     def add(file):
         file["attenuation/qmu"] = velocity()
@@ -463,3 +463,84 @@ def test_media_of_one_kind_are_interpolated_as_ever(all_fluid):
     assert medium._mixed_cells is None
     vp, vs, _ = medium.sample(*points.T)
     assert np.unique(vp).size == 50 and (vs == 0).all() == all_fluid
+
+
+# --- quality factors
+
+
+@pytest.mark.parametrize("names", [("qp", "qs"), ("Qkappa", "QMU")])
+def test_quality_factors_are_read(tmp_path, names):
+    first, second = velocity() / 10, velocity() / 20
+    second[0, 0, 0] = np.inf
+    model = read_gridded_model(npz(tmp_path / "model.npz", z=Z[::-1], **dict(zip(names, (first, second), strict=True))))
+    assert tuple(model.quality) == tuple(name.lower() for name in names) and model.unused == ()
+    assert np.array_equal(model.quality[names[0].lower()], first[:, :, ::-1])
+    assert np.array_equal(model.quality[names[1].lower()], second[:, :, ::-1])
+
+
+def test_a_fluid_has_one_quality_factor(tmp_path):
+    model = read_gridded_model(npz(tmp_path / "model.npz", vs=np.zeros((3, 2, 4)), qp=velocity()))
+    assert tuple(model.quality) == ("qp",)
+    bulk, shear = GriddedMedium(model).inverse_quality(*(np.array([at]) for at in (0.0, -50.0, -400.0)))
+    assert bulk == [1 / 4000.0] and shear == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"qp": velocity()}, "qs: the variable is missing, while qp is given"),
+        ({"qs": velocity()}, "qp: the variable is missing, while qs is given"),
+        ({"qmu": velocity()}, "qkappa: the variable is missing, while qmu is given"),
+        ({"qp": velocity(), "qmu": velocity()}, "qmu: the file has qp, qmu; give either qp and qs, or qkappa and qmu"),
+        ({"qp": velocity((3, 2, 3)), "qs": velocity()}, r"qp: has the shape \(3, 2, 3\)"),
+        ({"qp": np.zeros(4), "qs": velocity()}, "qp: has the shape"),
+    ],
+)
+def test_incomplete_quality_factors_are_refused(tmp_path, more, words):
+    with pytest.raises(InputError, match=words):
+        read_gridded_model(npz(tmp_path / "model.npz", **more))
+
+
+def test_units_of_quality_factors(tmp_path):
+    def add(units):
+        def change(file):
+            for name in ("qp", "qs"):
+                variable = file.createVariable(name, "f4", ("z", "y", "x"))
+                variable[:], variable.units = 50.0, units
+
+        return change
+
+    assert set(read_gridded_model(netcdf(tmp_path / "a.nc", change=add("1"))).quality) == {"qp", "qs"}
+    with pytest.raises(InputError, match="qp: has the units 'km/s'"):
+        read_gridded_model(netcdf(tmp_path / "b.nc", change=add("km/s")))
+
+
+@pytest.mark.parametrize(
+    ("qp", "qs", "words"),
+    [
+        (0.0, 50.0, "qp = 0 at x = 100 m, y = 50 m, z = -300 m.*must be at least 1, or infinite"),
+        (100.0, -50.0, "qs = -50 at x = 100 m"),
+        (np.nan, 50.0, "qp = nan at x = 100 m"),
+        (300.0, 50.0, "attenuation of the bulk modulus would be negative.*qp must be at most 150"),
+        (1.0, 1e9, "the quality factor of the bulk modulus is 0.667"),
+    ],
+)
+def test_impossible_quality_factors_are_refused(tmp_path, qp, qs, words):
+    factors = {"qp": np.full((3, 2, 4), 100.0), "qs": np.full((3, 2, 4), 50.0)}
+    factors["qp"][1, 1, 1], factors["qs"][1, 1, 1] = qp, qs
+    with pytest.raises(InputError, match=words):
+        GriddedMedium(read_gridded_model(npz(tmp_path / "model.npz", **factors)))
+
+
+def test_the_inverse_of_quality_factors_is_interpolated(tmp_path):
+    """1/Qmu linearly; infinite values are elastic; values in a fluid are not used, and it is not mixed with a solid."""
+    qkappa, qmu = np.full((3, 2, 4), np.inf), np.full((3, 2, 4), 100.0)
+    qmu[0], qmu[2] = np.inf, np.nan
+    vs = velocity() / 2
+    vs[2] = 0.0
+    medium = GriddedMedium(read_gridded_model(npz(tmp_path / "model.npz", vs=vs, qkappa=qkappa, qmu=qmu)))
+    x = np.array([0.0, 25.0, 100.0, 190.0, 210.0, 300.0])
+    for y in (np.array(0.0), np.zeros(6)):  # on a product grid, and at any points
+        bulk, shear = medium.inverse_quality(x, y, np.array(-200.0))
+        assert np.array_equal(bulk, np.zeros(6))
+        np.testing.assert_allclose(shear, [0.0, 0.0025, 0.01, 0.01, 0.0, 0.0], atol=1e-17)

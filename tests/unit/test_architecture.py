@@ -143,6 +143,11 @@ def test_meshes_need_only_numpy() -> None:
     assert offenders("mesh/", DEVICES | {"lithowave.backends", "lithowave.description", "lithowave.solvers"}) == []
 
 
+def test_the_rheology_needs_only_numpy() -> None:
+    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.rheology"}
+    assert offenders("rheology/", DEVICES | others | {"scipy"}) == []
+
+
 def test_only_the_command_line_prints() -> None:
     printing = []
     for path in FILES:

@@ -39,11 +39,11 @@ def gridded(path, **more):
 def test_variables_of_a_model_that_are_not_used_are_reported(tmp_path):
     assert described(material=gridded(tmp_path / "plain.npz")).warnings() == []
     ones = np.ones((2, 3, 4))
-    [text] = described(material=gridded(tmp_path / "more.npz", qp=200 * ones, QMU=100 * ones, crust=ones)).warnings()
-    assert f"material.file: {tmp_path / 'more.npz'} has variables that are not used: qp, QMU, crust" in text
-    assert "Attenuation is not available: qp, QMU have no effect, and the run is elastic." in text
+    [text] = described(material=gridded(tmp_path / "more.npz", q_p=200 * ones, Q=100 * ones, crust=ones)).warnings()
+    assert f"material.file: {tmp_path / 'more.npz'} has variables that are not used: q_p, Q, crust" in text
+    assert "Quality factors must be named qp and qs, or qkappa and qmu: q_p, Q have no effect." in text
     [text] = described(material=gridded(tmp_path / "crust.npz", crust=ones)).warnings()
-    assert "not used: crust" in text and "Attenuation" not in text
+    assert "not used: crust" in text and "Quality" not in text
 
 
 def test_variables_of_a_topography_that_are_not_used_are_reported(tmp_path):

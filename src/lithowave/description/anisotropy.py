@@ -87,6 +87,27 @@ def aligned_moduli(stiffness: np.ndarray) -> tuple[float, ...]:
     return tuple(float(stiffness[entry]) for entry in entries)
 
 
+def voigt_moduli(stiffness: np.ndarray) -> tuple[float, float]:
+    """Return the bulk and the shear modulus, Pa, of the isotropic average of a stiffness (Voigt average).
+
+    kappa = C_iijj / 9, mu = (C_ijij - 3 kappa) / 10 with C_ijij summed over i and j.
+    """
+    normal, shear = stiffness[:3, :3], np.trace(stiffness[3:, 3:])
+    kappa = normal.sum() / 9.0
+    return float(kappa), float((np.trace(normal) + 2.0 * shear - 3.0 * kappa) / 10.0)
+
+
+def with_isotropic_change(stiffness: np.ndarray, kappa: float, mu: float) -> np.ndarray:
+    """Return a stiffness (6, 6), Pa, whose isotropic average is increased by kappa and mu.
+
+    C + kappa I I + 2 mu (deviator): the anisotropic part is unchanged.
+    """
+    changed = np.array(stiffness)
+    changed[:3, :3] += kappa + 2.0 * mu * (np.eye(3) - 1.0 / 3.0)
+    changed[3:, 3:] += mu * np.eye(3)
+    return changed
+
+
 def is_orthorhombic(stiffness: np.ndarray) -> bool:
     """True if the symmetry axes of a medium are x, y and z: no modulus couples shear strain to another strain."""
     coupled = np.array(stiffness)

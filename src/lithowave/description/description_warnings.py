@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.description.attenuation_warnings import attenuation_warnings
 from lithowave.description.input_warnings import projection_distortion, unused_variables
 from lithowave.description.method_limits import find_unused_keys
 from lithowave.description.receivers import Receiver
@@ -35,6 +36,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
             )
     sources = _labelled_sources(simulation)
     found.extend(time_function_warnings(simulation, sources))
+    found.extend(attenuation_warnings(simulation, sources))
     found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))

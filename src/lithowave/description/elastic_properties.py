@@ -1,4 +1,4 @@
-"""Wave speeds and density of one medium, isotropic or not."""
+"""Wave speeds, density and quality factors of one medium, isotropic or not."""
 
 from __future__ import annotations
 
@@ -22,12 +22,22 @@ from lithowave.description.anisotropy import (
     speed_range,
     stiffness_from_moduli,
     thomsen_stiffness,
+    voigt_moduli,
 )
 from lithowave.description.base import DescriptionModel
 from lithowave.description.media import value_problem
 from lithowave.description.plausibility import unit_question
+from lithowave.description.quality_values import WAVES, inverse_quality_of, quality_problem
 from lithowave.description.refusals import refusal, shown
-from lithowave.description.units import Direction, NonNegativeSpeed, Number, PositiveDensity, PositiveSpeed, Pressure
+from lithowave.description.units import (
+    Direction,
+    NonNegativeSpeed,
+    Number,
+    PositiveDensity,
+    PositiveSpeed,
+    Pressure,
+    QualityFactor,
+)
 
 
 def _moduli(value: Any) -> Any:
@@ -67,6 +77,9 @@ class ElasticProperties(DescriptionModel):
     """Wave speeds and density of a medium: isotropic with vp^2 > 4/3 vs^2, or with ``anisotropy``.
 
     A ``stiffness`` replaces vp and vs, which are then the maximum and the minimum phase velocity.
+
+    With ``qp`` and ``qs``, the medium attenuates waves (see ``material.attenuation``); without them it is elastic. In
+    an anisotropic medium they are those of the isotropic average of the stiffness.
     """
 
     model_config = ConfigDict(
@@ -87,6 +100,12 @@ class ElasticProperties(DescriptionModel):
         description="Instead of vp and vs: 21 moduli in Pa, the upper triangle by rows of the 6 x 6 matrix in the "
         "order xx, yy, zz, yz, xz, xy (finite_difference: with symmetry axes x, y and z).",
     )
+    qp: QualityFactor | None = Field(
+        default=None, description="Quality factor of P waves; in a solid together with qs. Default: no attenuation."
+    )
+    qs: QualityFactor | None = Field(
+        default=None, description="Quality factor of S waves; qp must be at most qs / (4/3 vs^2/vp^2)."
+    )
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -96,6 +115,7 @@ class ElasticProperties(DescriptionModel):
             slowest, fastest = self.speed_range
             # What follows, not a choice of the user: not counted among the fields that were set.
             self.__dict__.update(vp=fastest, vs=slowest)
+            self._check_quality()
             return self
         for key in ("vp", "vs"):
             if getattr(self, key) is None:
@@ -104,6 +124,7 @@ class ElasticProperties(DescriptionModel):
             self._check_stable("anisotropy")
         else:
             self._check_bulk_modulus()
+        self._check_quality()
         return self
 
     def _check_alone(self) -> None:
@@ -136,6 +157,24 @@ class ElasticProperties(DescriptionModel):
             question = unit_question("vp", self.vp)
             raise refusal(problem[0].strip(), problem[1], question or f"for this vs, vp must be above {least:.6g} m/s")
 
+    def _check_quality(self) -> None:
+        if self.qp is None and self.qs is None:
+            return
+        if self.is_fluid and self.qs is not None:
+            got = f"{self.qs:.12g} is given, but vs = 0 denotes a fluid"
+            raise refusal(got, "a fluid has the quality factor qp only", at=("qs",))
+        for key, other in (WAVES, WAVES[::-1]):
+            if getattr(self, key) is None and not self.is_fluid:
+                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        problem = quality_problem(WAVES, *self._quality_arrays, lambda _: "")
+        if problem:
+            raise refusal(*problem, at=("qp",))
+
+    @property
+    def _quality_arrays(self) -> tuple[np.ndarray | None, ...]:
+        values = (self.qp, self.qs, *self.isotropic_speeds)
+        return tuple(None if value is None else np.array([value]) for value in values)
+
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         derived = () if self.stiffness is None else ("vp", "vs")
@@ -155,6 +194,27 @@ class ElasticProperties(DescriptionModel):
     def is_fluid(self) -> bool:
         """True if there are no S waves: vs is 0."""
         return self.vs == 0.0
+
+    @property
+    def has_attenuation(self) -> bool:
+        """True if quality factors are given."""
+        return self.qp is not None
+
+    @property
+    def isotropic_speeds(self) -> tuple[float, float]:
+        """vp and vs of an isotropic medium; of an anisotropic one, those of the Voigt average of its stiffness, m/s."""
+        if not self.is_anisotropic:
+            return self.vp, self.vs
+        kappa, mu = voigt_moduli(self.stiffness_matrix())
+        return float(np.sqrt((kappa + 4.0 / 3.0 * mu) / self.rho)), float(np.sqrt(mu / self.rho))
+
+    @cached_property
+    def inverse_quality(self) -> tuple[float, float]:
+        """1/Qkappa and 1/Qmu, the inverse quality factors of the bulk and the shear modulus; 0 in an elastic medium."""
+        if not self.has_attenuation:
+            return 0.0, 0.0
+        bulk, shear = inverse_quality_of(WAVES, *self._quality_arrays)
+        return float(bulk[0]), float(shear[0])
 
     def stiffness_matrix(self) -> np.ndarray:
         """Return the stiffness (6, 6) in Pa, rows and columns xx, yy, zz, yz, xz, xy, also of an isotropic medium."""

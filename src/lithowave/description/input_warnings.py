@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lithowave.description.media import GriddedMedium
+from lithowave.description.gridded_medium import GriddedMedium
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -25,7 +25,7 @@ def unused_variables(simulation: Simulation) -> Iterator[str]:
     """Yield a warning for each model or topography file with variables that lithowave does not use."""
     medium, surface = simulation.material.medium, simulation.domain.surface
     if isinstance(medium, GriddedMedium) and medium.model.unused:
-        yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs and rho")
+        yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs, rho and quality factors")
     if surface is not None and surface.unused:
         yield _unused("domain.topography", surface.path, surface.unused, "elevation")
 
@@ -34,7 +34,7 @@ def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
     quality = [name for name in names if name.rpartition("/")[2].lower() in _ATTENUATION]
     text = f"{key}: {path} has variables that are not used: {', '.join(names)}; lithowave reads {used} and their axes."
     if quality:
-        text += f" Attenuation is not available: {', '.join(quality)} have no effect, and the run is elastic."
+        text += f" Quality factors must be named qp and qs, or qkappa and qmu: {', '.join(quality)} have no effect."
     return text
 
 

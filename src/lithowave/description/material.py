@@ -12,18 +12,13 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.anisotropy import aligned_moduli
+from lithowave.description.attenuation import Attenuation
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
-from lithowave.description.media import (
-    DomainExtent,
-    FunctionMedium,
-    GriddedMedium,
-    GroupedMedium,
-    LayeredMedium,
-    Medium,
-    Sample,
-)
+from lithowave.description.gridded_medium import GriddedMedium
+from lithowave.description.media import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
 from lithowave.description.refusals import refusal
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
@@ -49,9 +44,11 @@ class Material(DescriptionModel):
     speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
     ``allow_implausible`` is true.
 
-    ``function`` (Python only) is f(x, y, z) -> (vp, vs, rho): it takes three arrays of the same shape in m, and returns
-    arrays of this shape (or numbers) in m/s, m/s and kg/m^3. lithowave may evaluate it at points up to a few grid cells
-    outside the domain.
+    ``function`` (Python only) is f(x, y, z) -> (vp, vs, rho), or (vp, vs, rho, qp, qs) with attenuation: it takes three
+    arrays of the same shape in m, and returns arrays of this shape (or numbers) in m/s, m/s and kg/m^3. lithowave may
+    evaluate it at points up to a few grid cells outside the domain.
+
+    Media with quality factors attenuate waves. Media without them are elastic, and may be combined with others.
     """
 
     layers: list[Layer] | None = Field(
@@ -60,7 +57,8 @@ class Material(DescriptionModel):
     homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
     file: InputFile | None = Field(
         default=None,
-        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth). An .npz or plain "
+        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth); with attenuation also "
+        "qp and qs, or qkappa and qmu (infinite at elastic points). An .npz or plain "
         "HDF5 file in which two axes have the same number of points must name their order in an entry axes: "
         "[x, y, z].",
     )
@@ -76,8 +74,11 @@ class Material(DescriptionModel):
         description="true: accept densities and wave speeds outside the plausible range, for example of a scaled "
         "model.",
     )
+    attenuation: Attenuation | None = Field(
+        default=None, description="How quality factors are approximated; null: the defaults, if there are any."
+    )
     function: SkipJsonSchema[Callable[..., Any] | None] = Field(
-        default=None, description="Python only: f(x, y, z) -> (vp, vs, rho)."
+        default=None, description="Python only: f(x, y, z) -> (vp, vs, rho) or (vp, vs, rho, qp, qs)."
     )
 
     @model_validator(mode="after")
@@ -135,13 +136,14 @@ class Material(DescriptionModel):
         slowest = tuple(0.0 if part.is_fluid else part.speed_range[0] for part in parts)
         fastest = tuple(part.speed_range[1] for part in parts)
         vp, vs, rho = (tuple(getattr(part, name) for part in parts) for name in ("vp", "vs", "rho"))
+        losses = tuple(part.inverse_quality for part in parts) if any(part.has_attenuation for part in parts) else None
         if self.groups is not None:
-            return GroupedMedium(tuple(self.groups), slowest, fastest, rho)
+            return GroupedMedium(tuple(self.groups), slowest, fastest, rho, losses)
         tops = tuple(part.top if isinstance(part, Layer) else np.inf for part in parts)
         stiffness = None
         if any(part.is_anisotropic for part in parts):
             stiffness = tuple(aligned_moduli(part.stiffness_matrix()) for part in parts)
-        return LayeredMedium(tops, vp, vs, rho, slowest, fastest, stiffness)
+        return LayeredMedium(tops, vp, vs, rho, slowest, fastest, stiffness, losses)
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
@@ -151,6 +153,19 @@ class Material(DescriptionModel):
         if self.groups is not None:
             return {("groups", name): part for name, part in self.groups.items()}
         return {("layers", index): layer for index, layer in enumerate(self.layers or ())}
+
+    def anelasticity(self, domain: DomainExtent, max_frequency: float | None) -> Anelasticity | None:
+        """Return the attenuation of the material in a domain; None if it is elastic there.
+
+        Parameters
+        ----------
+        max_frequency : highest frequency that is resolved, Hz, from which the band follows if it is not given.
+
+        Raises
+        ------
+        InputError : the band is not given, and the maximum frequency is None.
+        """
+        return make_anelasticity(self, domain, max_frequency)
 
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
         """Return (vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.

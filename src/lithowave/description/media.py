@@ -1,4 +1,4 @@
-"""Elastic media as functions of position: layers, groups of a mesh, gridded values, a Python function.
+"""Media as functions of position: layers, groups of a mesh, a Python function (`gridded_medium`: gridded values).
 
 All answer the same questions, for points given by arrays that broadcast against each other (for one
 plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results of the broadcast shape.
@@ -7,18 +7,15 @@ plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from lithowave.description.quality_values import WAVES, InverseQuality, inverse_quality_of, quality_problem
 from lithowave.errors import InputError
-from lithowave.readers.gridded_model import GriddedModel
-
-Cell = tuple[np.ndarray, np.ndarray]
-"""Index of the axis point below each point, and the part of the way to the next one."""
 
 Sample = tuple[np.ndarray, np.ndarray, np.ndarray]
 """vp, vs (m/s) and rho (kg/m^3); or bulk modulus, shear modulus (Pa) and rho."""
@@ -42,7 +39,7 @@ class DomainExtent(Protocol):
 
 
 class Medium(ABC):
-    """An elastic medium."""
+    """A medium: wave speeds, density, and quality factors if it attenuates waves."""
 
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
@@ -58,6 +55,24 @@ class Medium(ABC):
 
         In an anisotropic medium vp and vs are here the fastest and the slowest phase speed.
         """
+
+    def attenuates(self, box: DomainExtent) -> bool:
+        """Return True if the medium has quality factors."""
+        return False
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> InverseQuality:
+        """Return 1/Qkappa and 1/Qmu at points; zeros where the medium is elastic."""
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        return np.zeros(shape), np.zeros(shape)
+
+    def inverse_quality_in(self, box: DomainExtent) -> InverseQuality:
+        """Return 1/Qkappa and 1/Qmu at the positions of `values_in`."""
+        (vp, _, _), _ = self.values_in(box)
+        return np.zeros(vp.shape), np.zeros(vp.shape)
+
+    def sample_all(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sample, InverseQuality]:
+        """Return the results of `sample` and `inverse_quality`."""
+        return self.sample(x, y, z), self.inverse_quality(x, y, z)
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return bulk modulus, shear modulus and rho at points."""
@@ -94,6 +109,7 @@ class LayeredMedium(Medium):
     vp, vs, rho : one value a layer.
     slowest, fastest : the extreme speeds of each layer, m/s; left out where they are vs and vp.
     stiffness : c11, c22, c33, c12, c13, c23, c44, c55 and c66 of each layer, Pa; None if all layers are isotropic.
+    losses : 1/Qkappa and 1/Qmu of each layer; None if all layers are elastic.
     """
 
     tops: tuple[float, ...]
@@ -103,6 +119,7 @@ class LayeredMedium(Medium):
     slowest: tuple[float, ...] | None = None
     fastest: tuple[float, ...] | None = None
     stiffness: tuple[tuple[float, ...], ...] | None = None
+    losses: tuple[tuple[float, float], ...] | None = None
 
     @cached_property
     def _table(self) -> Sample:
@@ -137,8 +154,27 @@ class LayeredMedium(Medium):
         averages = (1.0 / softness, 1.0 / shear_softness, density)
         return tuple(np.broadcast_to(average, shape).copy() for average in averages)  # type: ignore[return-value]
 
+    def attenuates(self, box: DomainExtent) -> bool:
+        return self.losses is not None
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> InverseQuality:
+        if self.losses is None:
+            return super().inverse_quality(x, y, z)
+        return self._spread(np.array(self.losses).T, self.layer_of(z), x, y)  # type: ignore[return-value]
+
+    def inverse_quality_in(self, box: DomainExtent) -> InverseQuality:
+        if self.losses is None:
+            return super().inverse_quality_in(box)
+        bulk, shear = np.array(self.losses)[self._inside(box)].T
+        return bulk, shear
+
+    def _inside(self, box: DomainExtent) -> list[int]:
+        """Return the indices of the layers in a box."""
+        tops = (np.inf, *self.tops[1:], -np.inf)
+        return [i for i in range(len(self.tops)) if tops[i] > box.z[0] and tops[i + 1] < box.z[1]]
+
     @staticmethod
-    def _spread(table: Sample, layer: np.ndarray, x: np.ndarray, y: np.ndarray) -> Sample:
+    def _spread(table: Iterable[np.ndarray], layer: np.ndarray, x: np.ndarray, y: np.ndarray) -> Sample:
         shape = np.broadcast_shapes(x.shape, y.shape, layer.shape)
         # Looked up for the z there are, then spread: the results are all that is allocated.
         return tuple(np.broadcast_to(values[layer], shape).copy() for values in table)  # type: ignore[return-value]
@@ -153,8 +189,7 @@ class LayeredMedium(Medium):
             )
 
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
-        tops = (np.inf, *self.tops[1:], -np.inf)
-        inside = [i for i in range(len(self.tops)) if tops[i] > box.z[0] and tops[i + 1] < box.z[1]]
+        tops, inside = (np.inf, *self.tops[1:], -np.inf), self._inside(box)
         speeds = (self.fastest or self.vp, self.slowest or self.vs, self.rho)
         vp, vs, rho = (np.array(values)[inside] for values in speeds)
 
@@ -176,12 +211,14 @@ class GroupedMedium(Medium):
     ----------
     names : of the groups. rho : one value a group.
     slowest, fastest : the extreme speeds of each group, m/s.
+    losses : 1/Qkappa and 1/Qmu of each group; None if all groups are elastic.
     """
 
     names: tuple[str, ...]
     slowest: tuple[float, ...]
     fastest: tuple[float, ...]
     rho: tuple[float, ...]
+    losses: tuple[tuple[float, float], ...] | None = None
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         raise InputError(
@@ -189,6 +226,19 @@ class GroupedMedium(Medium):
             "groups have no positions: the mesh defines the group of each point",
             "for values at points use layers, homogeneous or file",
         )
+
+    def attenuates(self, box: DomainExtent) -> bool:
+        return self.losses is not None
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> InverseQuality:
+        self.sample(x, y, z)  # raises the error
+        raise AssertionError
+
+    def inverse_quality_in(self, box: DomainExtent) -> InverseQuality:
+        if self.losses is None:
+            return super().inverse_quality_in(box)
+        bulk, shear = np.array(self.losses).T
+        return bulk, shear
 
     def validate_domain(self, box: DomainExtent) -> None:
         """Do nothing: the mesh defines the covered volume."""
@@ -199,117 +249,52 @@ class GroupedMedium(Medium):
         return values, lambda index: f"group {self.names[index]}"  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, eq=False)
-class GriddedMedium(Medium):
-    """Values on a rectilinear grid; trilinear between its points, constant beyond its edges.
-
-    In a cell that has both fluid (vs = 0) and solid points, all values are those of the nearest point: between the two
-    there is no medium.
-
-    Attributes
-    ----------
-    model : along an axis of one point its values are the same everywhere.
-    key : the key of ``material`` that it comes from.
-    """
-
-    model: GriddedModel
-    key: str = "file"
-
-    def __post_init__(self) -> None:
-        model = self.model
-
-        def place(index: tuple[int, ...]) -> str:
-            coordinates = zip(model.axes.items(), index, strict=True)
-            return "at " + ", ".join(f"{name} = {axis[i]:z.12g} m" for (name, axis), i in coordinates)
-
-        # Between the points values are as good as at them: vp > sqrt(4/3) vs is kept by linear interpolation.
-        problem = value_problem(model.vp, model.vs, model.rho, place)
-        if problem:
-            raise InputError("values", problem[0], problem[1], file=model.path)
-
-    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
-        points = (x, y, z)
-        cells = [_neighbours(p, axis) for p, axis in zip(points, self.model.axes.values(), strict=True)]
-        shape = np.broadcast_shapes(*(p.shape for p in points))
-        order = _product_order(points, len(shape))
-        arrays = (self.model.vp, self.model.vs, self.model.rho)
-        if order is None:
-            found = tuple(_at_points(values, cells) for values in arrays)
-        else:
-            flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
-            found = tuple(_on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays)
-        self._separate_fluids(found, cells, shape)
-        return found  # type: ignore[return-value]
-
-    @cached_property
-    def _mixed_cells(self) -> np.ndarray | None:
-        """Which cells have fluid and solid points; None where there is no such cell."""
-        fluid = self.model.vs == 0.0
-        if not fluid.any() or fluid.all():
-            return None
-        some = every = fluid
-        for axis, count in enumerate(fluid.shape):
-            if count > 1:
-                some = some.take(range(count - 1), axis) | some.take(range(1, count), axis)
-                every = every.take(range(count - 1), axis) & every.take(range(1, count), axis)
-        return some & ~every
-
-    def _separate_fluids(self, found: Sequence[np.ndarray], cells: Sequence[Cell], shape: tuple[int, ...]) -> None:
-        """Replace values interpolated between a fluid and a solid by those of the nearest point."""
-        mixed = self._mixed_cells
-        if mixed is None:
-            return
-        here = np.broadcast_to(mixed[tuple(index for index, _ in cells)], shape)
-        if not here.any():
-            return
-        nearest = tuple(np.broadcast_to(index + (weight > 0.5), shape)[here] for index, weight in cells)
-        for values, result in zip((self.model.vp, self.model.vs, self.model.rho), found, strict=True):
-            result[here] = values[nearest]
-
-    def validate_domain(self, box: DomainExtent) -> None:
-        for name, axis in self.model.axes.items():
-            low, high = getattr(box, name)
-            if axis.size == 1:
-                continue
-            tolerance = 1e-6 * (axis[-1] - axis[0])
-            if axis[0] > low + tolerance or axis[-1] < high - tolerance:
-                raise InputError(
-                    f"material.{self.key}",
-                    f"{self.model.path} covers {name} = {axis[0]:.12g} to {axis[-1]:.12g} m",
-                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
-                    _AXIS_HINTS[self.key](name, axis, (low, high)),
-                )
-
-    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
-        axes = self.model.axes
-        parts = tuple(_around(axis, getattr(box, name)) for name, axis in axes.items())
-        values = tuple(array[parts] for array in (self.model.vp, self.model.vs, self.model.rho))
-
-        def place(index: int) -> str:
-            where = np.unravel_index(index, values[0].shape)
-            named = zip(axes.items(), parts, where, strict=True)
-            return ", ".join(f"{name} = {axis[part][i]:.12g} m" for (name, axis), part, i in named)
-
-        return tuple(array.reshape(-1) for array in values), place  # type: ignore[return-value]
-
-
 @dataclass(frozen=True)
 class FunctionMedium(Medium):
-    """Values from a function f(x, y, z) -> (vp, vs, rho), each an array of the shape of x or a number."""
+    """Values from a function f(x, y, z) -> (vp, vs, rho) or (vp, vs, rho, qp, qs).
+
+    The values are arrays of the shape of x, or numbers.
+    """
 
     function: Callable[..., object]
+    _counts: set[int] = field(default_factory=set, repr=False, compare=False)
+
+    def attenuates(self, box: DomainExtent) -> bool:
+        middle = (np.full((1, 1, 1), 0.5 * sum(ends)) for ends in (box.x, box.y, box.z))
+        return len(self._evaluated(*middle)) > 3
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
+        return self._evaluated(x, y, z)[:3]  # type: ignore[return-value]
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> InverseQuality:
+        return self.sample_all(x, y, z)[1]
+
+    def inverse_quality_in(self, box: DomainExtent) -> InverseQuality:
+        bulk, shear = self.inverse_quality(*self._trial_points(box))
+        return bulk.reshape(-1), shear.reshape(-1)
+
+    def sample_all(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sample, InverseQuality]:
+        vp, vs, rho, *quality = self._evaluated(x, y, z)
+        losses = inverse_quality_of(WAVES, *quality, vp, vs) if quality else super().inverse_quality(x, y, z)
+        return (vp, vs, rho), losses
+
+    def _evaluated(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return vp, vs, rho and, if the function returns them, qp and qs at points."""
         points = np.broadcast_arrays(x, y, z)
         shape = points[0].shape
         try:
-            vp, vs, rho = (np.asarray(values, dtype=float) for values in self.function(*points))  # type: ignore
-            values = tuple(np.broadcast_to(array, shape).copy() for array in (vp, vs, rho))
+            found = [np.asarray(values, dtype=float) for values in self.function(*points)]  # type: ignore
+            if len(found) not in (3, 5):
+                raise ValueError(f"it returned {len(found)} values")
+            self._counts.add(len(found))
+            if len(self._counts) > 1:
+                raise ValueError("it returned 3 values for some points and 5 for others")
+            values = tuple(np.broadcast_to(array, shape).copy() for array in found)
         except Exception as error:  # a function of the user may raise any exception
             raise InputError(
                 "material.function",
                 f"failed for points of shape {shape}: {type(error).__name__}: {error}",
-                "expected f(x, y, z) -> (vp, vs, rho), arrays of the shape of x",
+                "expected f(x, y, z) -> (vp, vs, rho) or (vp, vs, rho, qp, qs), arrays of the shape of x",
             ) from error
 
         def place(index: tuple[int, ...]) -> str:
@@ -317,24 +302,32 @@ class FunctionMedium(Medium):
                 f"{name} = {p[index]:z.12g} m" for name, p in zip("xyz", points, strict=True)
             )
 
-        problem = value_problem(*values, place)
+        problem = value_problem(*values[:3], place)
+        if problem is None and len(values) > 3:
+            problem = quality_problem(WAVES, *values[3:], *values[:2], place)
         if problem:
             raise InputError("material.function", *problem)
-        return values  # type: ignore[return-value]
+        return values
 
     def validate_domain(self, box: DomainExtent) -> None:
         self.values_in(box)
 
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         """Return the values on a regular grid of trial points, which may miss the extremes."""
-        x, y, z = (np.linspace(*ends, _PROBES) for ends in (box.x, box.y, box.z))
-        values = self.sample(x[:, None, None], y[:, None], z)
+        points = self._trial_points(box)
+        values = self.sample(*points)
+        x, y, z = (axis.reshape(-1) for axis in points)
 
         def place(index: int) -> str:
             i, j, k = np.unravel_index(index, values[0].shape)
             return f"x = {x[i]:z.12g} m, y = {y[j]:z.12g} m, z = {z[k]:z.12g} m"
 
         return tuple(array.reshape(-1) for array in values), place  # type: ignore[return-value]
+
+    @staticmethod
+    def _trial_points(box: DomainExtent) -> tuple[np.ndarray, ...]:
+        x, y, z = (np.linspace(*ends, _PROBES) for ends in (box.x, box.y, box.z))
+        return x[:, None, None], y[:, None], z
 
 
 def elastic_moduli(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> Sample:
@@ -381,72 +374,3 @@ def _first(bad: np.ndarray) -> tuple[int, ...]:
 def _more(bad: np.ndarray) -> str:
     count = int(bad.sum()) - 1
     return f" (and {count} more points)" if count else ""
-
-
-def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
-    """Return the axis interval around each point; points beyond the axis are moved to its ends."""
-    if axis.size == 1:
-        return np.zeros(points.shape, dtype=int), np.zeros(points.shape)
-    inside = np.clip(points, axis[0], axis[-1])
-    index = np.clip(np.searchsorted(axis, inside, side="right") - 1, 0, axis.size - 2)
-    return index, (inside - axis[index]) / (axis[index + 1] - axis[index])
-
-
-def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
-    """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
-    result = np.zeros(np.broadcast_shapes(*(index.shape for index, _ in cells)))
-    ends = [count - 1 for count in values.shape]
-    for corner in np.ndindex(2, 2, 2):
-        (i, wx), (j, wy), (k, wz) = (
-            (np.minimum(index + side, last), weight if side else 1.0 - weight)
-            for (index, weight), side, last in zip(cells, corner, ends, strict=True)
-        )
-        result += wx * wy * wz * values[i, j, k]
-    return result
-
-
-def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
-    """Interpolate at all combinations of coordinates, axis by axis, that with the smallest result first."""
-    for axis in sorted(range(3), key=lambda axis: cells[axis][0].size / values.shape[axis]):
-        index, weight = cells[axis]
-        weight = weight.reshape([-1 if other == axis else 1 for other in range(3)])
-        above = np.minimum(index + 1, values.shape[axis] - 1)
-        values = values.take(index, axis) * (1.0 - weight) + values.take(above, axis) * weight
-    return values
-
-
-def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] | None:
-    """Return the order of x, y and z along the axes of the broadcast shape, if each has a separate axis; else None."""
-    varying = [
-        [dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points
-    ]
-    used = [axis for axes in varying for axis in axes]
-    if any(len(axes) > 1 for axes in varying) or len(set(used)) < len(used):
-        return None
-    return sorted(range(3), key=lambda number: varying[number] or [-1])
-
-
-def _around(axis: np.ndarray, ends: tuple[float, float]) -> slice:
-    """Return the points of an axis on which values between two ends depend."""
-    if axis.size == 1:
-        return slice(None)
-    first = np.clip(np.searchsorted(axis, ends[0], side="right") - 1, 0, axis.size - 2)
-    last = np.clip(np.searchsorted(axis, ends[1], side="left"), first + 1, axis.size - 1)
-    return slice(int(first), int(last) + 1)
-
-
-def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
-    """Return a hint about the probable error of an axis that does not cover the domain."""
-    if name == "z" and axis[0] >= 0.0 and ends[1] <= 0.0 and axis[-1] > 0.0:
-        return (
-            "z is positive upwards; if the file counts depth, name the axis depth or give it positive = down"
-        )
-    if 500.0 * (axis[-1] - axis[0]) <= ends[1] - ends[0]:
-        return "if the axis is in km, give it the attribute units = km"
-    return "extend the model, or make the domain smaller"
-
-
-_AXIS_HINTS: Mapping[str, Callable[[str, np.ndarray, tuple[float, float]], str]] = {
-    "file": _axis_hint,
-    "section": lambda *_: "spacing and origin of the section say where it is",
-}

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from lithowave.description.acquisition import Acquisition, resolve
+from lithowave.description.anelasticity import Anelasticity
 from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
@@ -197,6 +198,16 @@ class Simulation(DescriptionModel):
         """Minimum and maximum wave speeds and density of the model: ``vp_min``, ``vp_max``, ``slowest`` ..."""
         return self.material.extremes(self.domain.ground)
 
+    @cached_property
+    def has_attenuation(self) -> bool:
+        """True if the material has quality factors."""
+        return self.material.medium.attenuates(self.domain.ground)
+
+    @cached_property
+    def anelasticity(self) -> Anelasticity | None:
+        """The attenuation of the material: relaxation mechanisms and unrelaxed material; None if it is elastic."""
+        return self.material.anelasticity(self.domain.ground, self.resolved_frequency)
+
     @property
     def shortest_wavelength(self) -> float | None:
         """Shortest wavelength at ``solver.max_frequency``, m; None without a frequency or a valid material."""
@@ -247,7 +258,7 @@ class Simulation(DescriptionModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, without the properties that were derived from entries which may be replaced."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in ("acquisition", "material_extremes"):
+        for name in ("acquisition", "material_extremes", "has_attenuation", "anelasticity"):
             copied.__dict__.pop(name, None)
         return copied
 

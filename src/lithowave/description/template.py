@@ -64,6 +64,15 @@ material:                                # exactly one of layers, homogeneous, f
   # Anisotropy (elements), in homogeneous, layers and groups; axis: direction of the symmetry axis:
   #   anisotropy: {{epsilon: 0.1, delta: 0.05, gamma: 0.1, axis: [0, 0, 1]}}     # Thomsen; vp, vs along axis
   #   stiffness: ["54 GPa", ...]         # instead of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
+  #
+  # With attenuation, in homogeneous, layers and groups (in a file: variables qp and qs, or qkappa and qmu):
+  #   - {{top: 0, vp: 3200, vs: 1600, rho: 2300, qp: 160, qs: 80}}
+  # attenuation:                         # how they are approximated; lithowave check prints the deviation
+  #   reference_frequency: 0.26          # Hz, at which vp and vs are phase velocities; default: middle of the band
+  #   band: [0.026, 2.6]                 # Hz; default: solver.max_frequency / 100 to solver.max_frequency
+  #   mechanisms: 3                      # 1 to 8; Q deviates by about 3% with 3, 0.1% with 5
+  #   exponent: 0                        # Q grows as (f / corner_frequency)^exponent above the corner; 0: constant
+  #   corner_frequency: 1                # Hz
   # allow_implausible: false             # true: accept values outside 300 to 25,000 kg/m^3 and 30 to 30,000 m/s
 
 sources:                                 # any number of sources

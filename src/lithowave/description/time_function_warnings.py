@@ -176,11 +176,31 @@ def unresolved_velocity(source: PointSource, frequency: float) -> float:
 
     The velocity is proportional to the time derivative of the moment rate or of the force.
     """
+    frequencies, energy = _velocity_spectrum(source, frequency)
+    return float(np.sqrt(energy[frequencies > frequency].sum() / energy.sum()))
+
+
+def velocity_outside(source: PointSource, band: tuple[float, float], highest: float | None) -> float:
+    """Return the part of the far-field velocity outside a band (Hz), as a ratio of L2 norms.
+
+    Frequencies above the highest one, which the grid does not resolve, are not counted; None: all are.
+    """
+    frequencies, energy = _velocity_spectrum(source, band[1], 1.0 / band[0])
+    energy[frequencies > (np.inf if highest is None else highest * (1.0 + 1e-6))] = 0.0
+    outside = (frequencies < band[0]) | (frequencies > band[1] * (1.0 + 1e-6))
+    return float(np.sqrt(energy[outside].sum() / max(energy.sum(), np.finfo(float).tiny)))
+
+
+def _velocity_spectrum(source: PointSource, frequency: float, period: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return frequencies, Hz, and the energy density of the far-field velocity, resolved around a frequency.
+
+    period : the spectrum has at least four frequencies below its inverse, s.
+    """
     start, end = source.time_function.support(1e-6)
     margin = 1e-2 * (end - start)
     count = int(np.clip(16.0 * frequency * (end - start), *_SPECTRUM_SAMPLES))
     times = np.linspace(start - margin, end + margin, count)
+    step = times[1] - times[0]
     velocity = np.diff(_history(source)(times))
-    energy = np.abs(np.fft.rfft(velocity)) ** 2
-    frequencies = np.fft.rfftfreq(velocity.size, times[1] - times[0])
-    return float(np.sqrt(energy[frequencies > frequency].sum() / energy.sum()))
+    length = max(velocity.size, min(int(4.0 * period / step), _SPECTRUM_SAMPLES[1]))
+    return np.fft.rfftfreq(length, step), np.abs(np.fft.rfft(velocity, length)) ** 2

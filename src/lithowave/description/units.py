@@ -300,6 +300,8 @@ NonNegativeSpeed = Annotated[float, Quantity("speed", ge=0)]
 Longitude = Annotated[float, Quantity("angle", ge=-360, le=360)]
 Latitude = Annotated[float, Quantity("angle", ge=-90, le=90)]
 
+QualityFactor = Annotated[float, Quantity("number", ge=1)]
+
 Count = Annotated[int, WholeNumber(ge=1)]
 
 Position = Annotated[tuple[Length, Length, Length], NumberList(("x", "y", "z"))]
@@ -307,3 +309,4 @@ PositionOnSurface = Annotated[tuple[Length, ...], SurfacePlace(("x", "y", "z"))]
 Direction = Annotated[tuple[Number, Number, Number], NumberList(("x", "y", "z"))]
 ForceVector = Annotated[tuple[Force, Force, Force], NumberList(("East", "North", "Up"))]
 Interval = Annotated[tuple[Length, Length], NumberList(("minimum", "maximum"))]
+Band = Annotated[tuple[PositiveFrequency, PositiveFrequency], NumberList(("low", "high"))]

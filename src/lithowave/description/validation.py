@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.description.attenuation import attenuation_problems
 from lithowave.description.domain import AXES, Domain
 from lithowave.description.method_limits import find_limits
 from lithowave.description.plausibility import implausible_values
@@ -82,6 +83,7 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
         yield refused(error, ("material",))
         return
     yield from implausible_values(simulation)
+    yield from attenuation_problems(simulation)
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:

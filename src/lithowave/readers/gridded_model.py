@@ -1,6 +1,7 @@
-"""Gridded material models: vp, vs and rho on rectilinear axes, from NetCDF, HDF5 or NumPy files.
+"""Gridded material models: vp, vs, rho and quality factors on rectilinear axes, from NetCDF, HDF5 or NumPy files.
 
-The file contains the variables ``vp``, ``vs`` and ``rho`` and their axes ``x``, ``y`` and ``z`` (or ``depth``), each
+The file contains the variables ``vp``, ``vs`` and ``rho``, for attenuation also ``qp`` and ``qs`` or ``qkappa`` and
+``qmu`` (in a model of fluids only, the first of each pair), and their axes ``x``, ``y`` and ``z`` (or ``depth``), each
 axis with coordinates of the same name. The dimensions of a variable may be in any order if the file names them: NetCDF
 does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x", "y", "z"]``. Without names the order
 must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
@@ -25,6 +26,8 @@ _EXAMPLES: Mapping[Exponents, str] = {
     SPEED: "a speed such as m/s or km/s",
     DENSITY: "a density such as kg/m^3 or g/cm^3",
 }
+_QUALITY = (("qp", "qs"), ("qkappa", "qmu"))
+_PLAIN_UNITS = {"", "1", "-", "none", "dimensionless", "unitless"}
 _GEOGRAPHIC = {"lon", "longitude", "lat", "latitude"}
 
 
@@ -36,6 +39,7 @@ class GriddedModel:
 
     Attributes
     ----------
+    quality : (nx, ny, nz) quality factors by name, ``qp`` and ``qs`` or ``qkappa`` and ``qmu``; empty without them.
     units : unit of each variable as the file states it; variables without one are missing.
     unused : names of the other variables of the file.
     """
@@ -47,6 +51,7 @@ class GriddedModel:
     vp: np.ndarray
     vs: np.ndarray
     rho: np.ndarray
+    quality: Mapping[str, np.ndarray] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
 
@@ -80,9 +85,34 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
         vertical = _vertical_axis(by_name, path)
         axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
         arrays = {name: _read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
+        quality = {name: _read_property(by_name[name], name, axes, path) for name in _quality_names(by_name, path)}
+        _require_shear_quality(quality, arrays["vs"], path)
         units = {name: text for name in _PROPERTIES if (text := _units(by_name[name]))}
-        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES)])
-    return replace(_ascending(path, axes, arrays), units=units, unused=unused)
+        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
+    return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused)
+
+
+def _quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:
+    """Return the names of the quality factors in a file, of waves or of moduli."""
+    given = [tuple(name for name in pair if name in entries) for pair in _QUALITY]
+    if all(given):
+        got = f"the file has {', '.join((*given[0], *given[1]))}"
+        raise InputError(given[1][0], got, "give either qp and qs, or qkappa and qmu", file=path)
+    names = given[0] or given[1]
+    for name in names:
+        if (units := _units(entries[name])).lower() not in _PLAIN_UNITS:
+            raise InputError(name, f"has the units {units!r}", "a quality factor has no unit", file=path)
+    for bulk, shear in _QUALITY:
+        if names == (shear,):
+            raise InputError(bulk, f"the variable is missing, while {shear} is given", "give both or none", file=path)
+    return names
+
+
+def _require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray, path: Path) -> None:
+    for bulk, shear in _QUALITY:
+        if bulk in quality and shear not in quality and (vs > 0.0).any():
+            allowed = "solids have both; fluids (vs = 0) have the first one only"
+            raise InputError(shear, f"the variable is missing, while {bulk} is given", allowed, file=path)
 
 
 def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
@@ -188,16 +218,19 @@ def _read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray],
     """Return the values in SI with axes in the order of ``axes``."""
     dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
     values = _values(entry, name, path)
-    factor = _factor(entry, name, _PROPERTIES[name], path)
+    factor = _factor(entry, name, _PROPERTIES[name], path) if name in _PROPERTIES else 1.0
     if factor != 1.0:
         values *= values.dtype.type(factor)
     return values.transpose([dimensions.index(axis) for axis in axes])
 
 
-def _ascending(path: Path, axes: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> GriddedModel:
+def _ascending(
+    path: Path, axes: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], quality: Mapping[str, np.ndarray]
+) -> GriddedModel:
     flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
     x, y, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
-    model = GriddedModel(path, x, y, z, **{name: values[flips] for name, values in arrays.items()})
+    factors = {name: values[flips] for name, values in quality.items()}
+    model = GriddedModel(path, x, y, z, **{name: values[flips] for name, values in arrays.items()}, quality=factors)
     for name in arrays:
         lacking = np.isnan(getattr(model, name))
         if lacking.any():

@@ -161,6 +161,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         require_ranks(simulation, ranks)
     method = load_method(simulation.solver.method)
     backend, problems = _backend(simulation)
+    anelasticity = simulation.anelasticity
+    attenuation = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
     require_mesh_memory(simulation, backend)
     plan = method.plan(simulation, backend)
     schedule = plan.schedule
@@ -195,8 +197,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
     return CheckReport(
         title=simulation.title,
-        plan=plan.summary(),
-        plan_lines=plan.lines(),
+        plan=plan.summary() | attenuation,
+        plan_lines=plan.lines() + ([] if anelasticity is None else anelasticity.lines()),
         backend=backend.name,
         device=backend.device,
         threads=backend.facts().get("threads"),

@@ -1,0 +1,183 @@
+"""The attenuation of a material: its relaxation body, unrelaxed material, and weights at points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lithowave.description.anisotropy import with_isotropic_change
+from lithowave.description.attenuation import Attenuation
+from lithowave.description.elastic_properties import ElasticProperties
+from lithowave.description.media import DomainExtent
+from lithowave.description.quality_values import InverseQuality
+from lithowave.description.unrelaxed_medium import UnrelaxedMedium
+from lithowave.errors import InputError
+from lithowave.rheology.body import RelaxationBody, fit_body
+from lithowave.rheology.unrelaxed import unrelaxed_moduli
+
+if TYPE_CHECKING:
+    from lithowave.description.material import Material
+
+_TRIALS = 17
+"""Values of Q in the range of a model at which the deviation is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Anelasticity:
+    """Attenuation of a material, from `make_anelasticity`.
+
+    Attributes
+    ----------
+    body : relaxation mechanisms with rates common to the entire model, and weights for every Q.
+    reference_frequency : frequency, Hz, at which vp and vs of ``source`` are phase velocities.
+    inverse_qualities : smallest and largest 1/Qkappa or 1/Qmu above 0 in the domain.
+    source : the material as described.
+    """
+
+    body: RelaxationBody
+    reference_frequency: float
+    inverse_qualities: tuple[float, float]
+    source: Material
+
+    @cached_property
+    def material(self) -> Material:
+        """The unrelaxed material, which is elastic: its velocities are those of infinite frequency.
+
+        Methods discretize it as any other material, and take the limit of the time step from it.
+        """
+        source = self.source
+        changes: dict[str, Any] = {"attenuation": None}
+        for key in ("homogeneous", "layers", "groups"):
+            given = getattr(source, key)
+            if isinstance(given, ElasticProperties):
+                changes[key] = self._unrelaxed(given)
+            elif isinstance(given, list):
+                changes[key] = [self._unrelaxed(part) for part in given]
+            elif given is not None:
+                changes[key] = {name: self._unrelaxed(part) for name, part in given.items()}
+        unrelaxed = source.model_copy(update=changes)
+        unrelaxed.__dict__.pop("medium", None)
+        if not source.properties:
+            unrelaxed.__dict__["medium"] = UnrelaxedMedium(source.medium, self.body, self.reference_frequency)
+        return unrelaxed
+
+    def inverse_quality(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> InverseQuality:
+        """Return 1/Qkappa and 1/Qmu at points in m, of their broadcast shape; 0 where the material is elastic.
+
+        Raises
+        ------
+        InputError : for groups, whose positions the mesh defines; use the properties of each group.
+        """
+        points = (np.asarray(values, float) for values in (x, y, z))
+        bulk, shear = self.source.medium.inverse_quality(*points)
+        return bulk, shear
+
+    def weights(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights Y_j of the bulk and of the shear modulus at points in m, (n, ...) each.
+
+        Raises
+        ------
+        InputError : as `inverse_quality`.
+        """
+        bulk, shear = self.inverse_quality(x, y, z)
+        return self.body.weights(bulk), self.body.weights(shear)
+
+    def property_weights(self, properties: ElasticProperties) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights Y_j of the bulk and of the shear modulus of a layer or group of ``source``, (n,) each."""
+        bulk, shear = properties.inverse_quality
+        return self.body.weights(bulk), self.body.weights(shear)
+
+    @cached_property
+    def deviation(self) -> float:
+        """Largest relative deviation of Q from its law, over the band and the range of Q in the domain."""
+        return float(self.body.deviation(np.geomspace(*self.inverse_qualities, _TRIALS)).max())
+
+    @cached_property
+    def dispersion(self) -> float:
+        """Relative increase of the phase velocity over the band where Q is smallest."""
+        return float(self.body.dispersion(self.inverse_qualities[1]))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entries for `check --json` and run.json."""
+        law = self.body.law
+        return {
+            "band_hz": list(self.body.band),
+            "reference_frequency_hz": self.reference_frequency,
+            "mechanisms": self.body.mechanisms,
+            "relaxation_frequencies_hz": (self.body.rates / (2.0 * np.pi)).tolist(),
+            "exponent": law.exponent,
+            "corner_frequency_hz": law.corner_frequency if law.exponent else None,
+            "quality_min": 1.0 / self.inverse_qualities[1],
+            "quality_max": 1.0 / self.inverse_qualities[0],
+            "largest_deviation": self.deviation,
+            "velocity_dispersion": self.dispersion,
+        }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return (name, text) of the lines that `check` prints."""
+        low, high = self.body.band
+        largest, smallest = (1.0 / end for end in self.inverse_qualities)
+        values = f"{smallest:.4g}" if np.isclose(smallest, largest) else f"{smallest:.4g} to {largest:.4g}"
+        law = self.body.law
+        shape = f"as (f / {law.corner_frequency:g} Hz)^{law.exponent:g} above {law.corner_frequency:g} Hz"
+        count = self.body.mechanisms
+        return [
+            ("attenuation", f"Qkappa and Qmu of {values}, {shape if law.exponent else 'independent of frequency'}"),
+            (
+                "mechanisms",
+                f"{count}, for {low:.4g} to {high:.4g} Hz, where Q deviates by at most {100.0 * self.deviation:.2g}%",
+            ),
+            (
+                "phase velocities",
+                f"vp and vs at {self.reference_frequency:.4g} Hz; where Q is {smallest:.4g}, velocity increases by "
+                f"{100.0 * self.dispersion:.2g}% from {low:.4g} to {high:.4g} Hz",
+            ),
+        ]
+
+    def _unrelaxed(self, part: ElasticProperties) -> ElasticProperties:
+        """Return a medium of the same class with unrelaxed moduli."""
+        if not part.has_attenuation:
+            return part
+        rho, (vp, vs) = part.rho, part.isotropic_speeds
+        bulk, shear = (np.array(value) for value in part.inverse_quality)
+        speeds = np.array(vp), np.array(vs), np.array(rho)
+        found = unrelaxed_moduli(*speeds, (bulk, shear), self.body, self.reference_frequency)
+        kappa, mu = (float(value) for value in found)
+        more = {key: getattr(part, key) for key in type(part).model_fields if key not in ElasticProperties.model_fields}
+        if not part.is_anisotropic:
+            fast, slow = np.sqrt((kappa + 4.0 / 3.0 * mu) / rho), np.sqrt(mu / rho)
+            return type(part)(vp=float(fast), vs=float(slow), rho=rho, **more)
+        change = kappa - rho * (vp**2 - 4.0 / 3.0 * vs**2), mu - rho * vs**2
+        stiffness = with_isotropic_change(part.stiffness_matrix(), *change)
+        moduli = tuple(float(value) for value in stiffness[np.triu_indices(6)])
+        return type(part)(stiffness=moduli, rho=rho, **more)
+
+
+def make_anelasticity(material: Material, domain: DomainExtent, max_frequency: float | None) -> Anelasticity | None:
+    """Return the attenuation of a material in a domain; None if it is elastic there.
+
+    Parameters
+    ----------
+    max_frequency : highest frequency that is resolved, Hz, from which the band follows if it is not given.
+
+    Raises
+    ------
+    InputError : the band is not given, and the maximum frequency is None.
+    """
+    if not material.medium.attenuates(domain):
+        return None
+    losses = np.concatenate(material.medium.inverse_quality_in(domain))
+    losses = losses[losses > 0.0]
+    if not losses.size:
+        return None
+    keys = material.attenuation or Attenuation()
+    band = keys.resolved_band(max_frequency)
+    if band is None:
+        raise InputError("material.attenuation.band", "is not given", "required without solver.max_frequency")
+    ends = float(losses.min()), float(losses.max())
+    body = fit_body(keys.law, band, keys.mechanisms, ends)
+    return Anelasticity(body, keys.resolved_reference(band), ends, material)

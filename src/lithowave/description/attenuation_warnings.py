@@ -1,0 +1,73 @@
+"""Warnings about attenuation: unused keys, very low Q, a poor approximation, and sources outside its band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lithowave.description.sources import PointSource
+from lithowave.description.time_function_warnings import velocity_outside
+from lithowave.description.validation import percent
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+_LOW_QUALITY = 5.0
+"""Q below this value is rare, and often a mistake."""
+
+_DEVIATION_LIMIT = 0.1
+"""Relative deviation of Q from its law from which on there is a warning."""
+
+_OUTSIDE_LIMIT = 0.2
+"""Part of the radiated velocity outside the band from which on there is a warning."""
+
+
+def attenuation_warnings(simulation: Simulation, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+    """Yield warnings about the attenuation of the material.
+
+    Parameters
+    ----------
+    sources : label, whether it is from a file, and the source.
+    """
+    keys, found = simulation.material.attenuation, simulation.anelasticity
+    if found is None:
+        if keys is not None:
+            yield (
+                "material.attenuation: without effect, because the material has no quality factors; give qp and qs of "
+                "its media."
+            )
+        return
+    if keys is not None and keys.exponent == 0.0 and "corner_frequency" in keys.model_fields_set:
+        yield "material.attenuation.corner_frequency: without effect with exponent 0, which is a constant Q."
+    smallest = 1.0 / found.inverse_qualities[1]
+    if smallest < _LOW_QUALITY:
+        yield (
+            f"material: the smallest quality factor of a bulk or shear modulus is {smallest:.3g}; values below "
+            f"{_LOW_QUALITY:g} are unusual, and their approximation is less accurate."
+        )
+    if found.deviation > _DEVIATION_LIMIT:
+        yield (
+            f"material.attenuation: with {found.body.mechanisms} mechanisms, Q deviates by up to "
+            f"{percent(found.deviation)} from the given one between {found.body.band[0]:.4g} and "
+            f"{found.body.band[1]:.4g} Hz. Use more mechanisms or a narrower band."
+        )
+    yield from _outside_band(found.body.band, simulation.resolved_frequency, sources)
+
+
+def _outside_band(
+    band: tuple[float, float], highest: float | None, sources: list[tuple[str, bool, PointSource]]
+) -> Iterator[str]:
+    known: dict[tuple[int, bool], float] = {}
+    for _, _, source in sources:
+        key = (id(source.time_function), source.moment is not None)
+        if key not in known:  # many sources may share one function
+            known[key] = velocity_outside(source, band, highest)
+    if not known or max(known.values()) <= _OUTSIDE_LIMIT:
+        return
+    parts = [known[id(source.time_function), source.moment is not None] for _, _, source in sources]
+    worst = max(range(len(parts)), key=parts.__getitem__)
+    yield (
+        f"material.attenuation.band: {percent(parts[worst])} of the velocity radiated by {sources[worst][0]} (relative "
+        f"L2 norm) is outside the band, {band[0]:.4g} to {band[1]:.4g} Hz, where attenuation is weaker than given. "
+        "Use a band that contains the spectra of the sources."
+    )

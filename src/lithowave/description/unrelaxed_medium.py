@@ -1,0 +1,48 @@
+"""The unrelaxed medium of a medium with attenuation, which is elastic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lithowave.description.media import DomainExtent, Medium, Sample
+from lithowave.rheology.body import RelaxationBody
+from lithowave.rheology.unrelaxed import unrelaxed_moduli
+
+
+@dataclass(frozen=True, eq=False)
+class UnrelaxedMedium(Medium):
+    """The unrelaxed moduli, and the wave velocities of infinite frequency, of a gridded model or a function.
+
+    Attributes
+    ----------
+    medium : the medium with phase velocities at the reference frequency, and quality factors.
+    body : relaxation mechanisms.
+    reference_frequency : Hz.
+    """
+
+    medium: Medium
+    body: RelaxationBody
+    reference_frequency: float
+
+    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
+        return speeds(*self.moduli(x, y, z))
+
+    def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
+        (vp, vs, rho), losses = self.medium.sample_all(x, y, z)
+        return *unrelaxed_moduli(vp, vs, rho, losses, self.body, self.reference_frequency), rho
+
+    def validate_domain(self, box: DomainExtent) -> None:
+        self.medium.validate_domain(box)
+
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
+        (vp, vs, rho), place = self.medium.values_in(box)
+        losses = self.medium.inverse_quality_in(box)
+        return speeds(*unrelaxed_moduli(vp, vs, rho, losses, self.body, self.reference_frequency), rho), place
+
+
+def speeds(kappa: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> Sample:
+    """Return vp, vs and rho of bulk and shear moduli, Pa, and a density."""
+    return np.sqrt((kappa + 4.0 / 3.0 * mu) / rho), np.sqrt(mu / rho), rho

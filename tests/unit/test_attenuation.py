@@ -1,0 +1,342 @@
+"""Descriptions with attenuation: quality factors, what is refused, warnings, the unrelaxed material, and reports."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+import loh3
+from lithowave.description import method_limits
+from lithowave.description.anisotropy import voigt_moduli
+from lithowave.description.material import Material
+from lithowave.errors import InputError
+from lithowave.run.check import check_simulation
+
+DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-5000.0, 0.0))
+SOLID = {"vp": 4000, "vs": 2000, "rho": 2600, "qp": 120, "qs": 50}
+ELASTIC = {"vp": 6000, "vs": 3464, "rho": 2700}
+WATER = {"vp": 1500, "vs": 0, "rho": 1000, "qp": 300}
+VTI = {**SOLID, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08}}
+POINTS = (np.array([0.0]), np.array([0.0]), np.array([-10.0, -2000.0]))
+
+
+@pytest.fixture
+def allowed(monkeypatch):
+    """All methods support attenuation."""
+    monkeypatch.setattr(method_limits, "WITHOUT_ATTENUATION", set())
+
+
+def described(material, frequency=2.0, **changes):
+    return lw.Simulation(
+        **{
+            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-3000, 0]},
+            "material": material,
+            "sources": [
+                {
+                    "position": [0, 0, -500],
+                    "moment_tensor": {"xy": 1e15},
+                    "time_function": {"gaussian": {"sigma": 0.2, "delay": 1.2}},
+                }
+            ],
+            "receivers": [{"name": "A", "position": [0, 0, 0]}],
+            "duration": 9.0,
+            "solver": {"max_frequency": frequency},
+            **changes,
+        }
+    )
+
+
+# --- what is refused
+
+
+def test_methods_refuse_attenuation_until_they_support_it():
+    for method in sorted(method_limits.WITHOUT_ATTENUATION):
+        solver = {"method": method, "max_frequency": 2}
+        with pytest.raises(InputError, match="quality factors are given, but " + method) as caught:
+            described({"layers": [{"top": 0, **ELASTIC}, {"top": -900, **SOLID}]}, solver=solver)
+        assert caught.value.where == "material.layers[1].qp"
+    described({"layers": [{"top": 0, **ELASTIC}]})
+    with pytest.raises(InputError, match="material.function: quality factors are given"):
+        described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0, 50.0)})
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "words"),
+    [
+        ({"qs": None}, "qs", "is missing, while qp is given"),
+        ({"qp": None}, "qp", "is missing, while qs is given"),
+        ({"qs": 0}, "qs", "must be at least 1"),
+        ({"qp": -20}, "qp", "must be at least 1"),
+        ({"qs": "50 m"}, "qs", "plain number"),
+        ({"vs": 0}, "qs", "vs = 0 denotes a fluid"),
+        ({"qp": 153}, "qp", "with this qs, qp must be at most 150, which is"),
+        ({"qp": 1.0, "qs": 900.0}, "qp", "the quality factor of the bulk modulus is 0.66"),
+    ],
+)
+def test_impossible_quality_factors_are_refused(change, where, words):
+    given = {key: value for key, value in {**SOLID, **change}.items() if value is not None}
+    with pytest.raises(InputError, match=words) as caught:
+        Material(homogeneous=given)
+    assert caught.value.where.endswith(f"homogeneous.{where}")
+
+
+def test_rounded_quality_factors_have_no_bulk_attenuation():
+    for qp in (150.0, 150.3, 151.4):
+        part = Material(homogeneous={**SOLID, "qp": qp}).homogeneous
+        assert part.inverse_quality == (pytest.approx(0.0, abs=1e-17), 1 / 50)
+    assert Material(layers=loh3.LAYERS).layers[1].inverse_quality == (pytest.approx(0.0, abs=3e-6), 1 / 69.3)
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "words"),
+    [
+        ({"band": [2, 1]}, "band", "must be at least 1.5 times the first"),
+        ({"band": [0, 1]}, "band", "must be greater than 0"),
+        ({"band": [1]}, "band", "expected 2 numbers"),
+        ({"mechanisms": 9}, "mechanisms", "8"),
+        ({"mechanisms": 0}, "mechanisms", "1"),
+        ({"exponent": 1}, "exponent", "less than 1"),
+        ({"exponent": -0.1}, "exponent", "at least 0"),
+        ({"corner_frequency": 0}, "corner_frequency", "greater than 0"),
+        ({"quality": 0}, "quality", "quality"),
+    ],
+)
+def test_impossible_keys_are_refused(change, where, words):
+    with pytest.raises(InputError, match=words) as caught:
+        Material(homogeneous=SOLID, attenuation=change)
+    assert f"attenuation.{where}" in caught.value.where or where in str(caught.value)
+
+
+def test_a_reference_frequency_far_from_the_band_is_refused(allowed):
+    for frequency, fits in ((1.9e-4, False), (2.1e-4, True), (190.0, True), (210.0, False)):
+        material = {"homogeneous": SOLID, "attenuation": {"reference_frequency": frequency}}
+        if fits:
+            assert described(material).anelasticity.reference_frequency == frequency
+        else:
+            with pytest.raises(InputError, match="far outside the band, 0.02 to 2 Hz") as caught:
+                described(material)
+            assert caught.value.where == "material.attenuation.reference_frequency"
+
+
+def test_a_function_must_return_three_or_five_values(allowed):
+    with pytest.raises(InputError, match="it returned 4 values"):
+        described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0)})
+    with pytest.raises(InputError, match="3 values for some points and 5 for others"):
+        described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0, 50.0)[: 3 if x.size > 1 else 5]})
+    with pytest.raises(InputError, match="qs = -?0 at"):
+        described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0, 0.0)})
+
+
+# --- defaults and warnings
+
+
+def test_defaults_follow_from_the_maximum_frequency(allowed):
+    found = described({"homogeneous": SOLID}).anelasticity
+    assert found.body.band == (0.02, 2.0) and found.reference_frequency == pytest.approx(0.2)
+    assert found.body.mechanisms == 3 and found.body.law.exponent == 0.0
+    keys = {"band": [0.1, 3], "mechanisms": 2, "exponent": 0.5, "corner_frequency": 0.7}
+    found = described({"homogeneous": SOLID, "attenuation": keys}).anelasticity
+    assert found.body.band == (0.1, 3.0) and found.reference_frequency == pytest.approx(np.sqrt(0.3))
+    assert found.body.mechanisms == 2 and found.body.law.corner_frequency == 0.7
+    # From a spacing: the frequency that it resolves with 8 points per wavelength.
+    found = described({"homogeneous": SOLID}, solver={"spacing": 100}).anelasticity
+    assert found.body.band[1] == pytest.approx(2.5)
+
+
+def test_an_elastic_material_has_no_attenuation(allowed):
+    for material in ({"homogeneous": ELASTIC}, {"function": lambda x, y, z: (4000.0, 2000.0, 2600.0)}):
+        simulation = described(material)
+        assert simulation.anelasticity is None and simulation.warnings() == []
+    infinite = described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, np.inf, np.inf)})
+    assert infinite.anelasticity is None
+
+
+@pytest.mark.parametrize(
+    ("part", "keys", "words"),
+    [
+        (SOLID, {}, None),
+        (ELASTIC, {"mechanisms": 4}, "material.attenuation: without effect"),
+        (SOLID, {"corner_frequency": 2.0}, "corner_frequency: without effect with exponent 0"),
+        (SOLID, {"corner_frequency": 2.0, "exponent": 0.2}, None),
+        ({**SOLID, "qp": 8, "qs": 4}, {}, "smallest quality factor of a bulk or shear modulus is 4;"),
+        (SOLID, {"mechanisms": 2}, "with 2 mechanisms, Q deviates by up to 16% from"),
+        (SOLID, {"band": [0.02, 0.7]}, "of the velocity radiated by sources[0] (relative L2 norm) is outside the band"),
+        (SOLID, {"band": [0.9, 2.0]}, "is outside the band, 0.9 to 2 Hz"),
+        (SOLID, {"band": [0.1, 1.6]}, None),
+    ],
+)
+def test_warnings(allowed, part, keys, words):
+    found = described({"homogeneous": part, "attenuation": keys}).warnings()
+    assert (found == []) if words is None else len(found) == 1 and words in found[0], found
+
+
+# --- values at points, and the unrelaxed material
+
+
+def phase_velocities(anelasticity, kappa, mu, rho, losses):
+    omega = 2.0 * np.pi * anelasticity.reference_frequency
+    bulk, shear = (anelasticity.body.modulus_ratio(omega, loss) for loss in losses)
+    p_modulus = kappa * bulk + 4.0 / 3.0 * mu * shear
+    with np.errstate(divide="ignore", invalid="ignore"):  # no S waves in a fluid
+        return 1.0 / np.sqrt(rho / p_modulus).real, 1.0 / np.sqrt(rho / (mu * shear)).real
+
+
+def gridded(tmp_path, qp, qs):
+    ones = np.ones((3, 2, 4))
+    axes = {"x": np.array([-2e3, 0, 2e3]), "y": np.array([-1e3, 1e3]), "z": np.linspace(-5e3, 0, 4)}
+    vs = 1500.0 - 0.3 * axes["z"] * ones
+    np.savez(tmp_path / "model.npz", **axes, vp=1.9 * vs, vs=vs, rho=2300.0 * ones, qp=qp * ones, qs=qs * ones)
+    return {"file": tmp_path / "model.npz"}
+
+
+def smooth(x, y, z):
+    vs = np.where(z > -1000.0, 0.0, 1500.0 - 0.3 * z)
+    quality = np.where(z > -4000.0, 80.0, np.inf), np.where(z > -4000.0, 30.0 - 0.01 * z, np.inf)
+    return 2000.0 + 2.0 * vs, vs, 2400.0, *quality
+
+
+@pytest.mark.parametrize("kind", ["layers", "homogeneous", "file", "function"])
+def test_phase_velocities_at_the_reference_frequency_are_vp_and_vs(tmp_path, kind):
+    forms = {
+        "layers": {"layers": [{"top": 0, **WATER}, {"top": -100, **SOLID}, {"top": -3000, **ELASTIC}]},
+        "homogeneous": {"homogeneous": SOLID},
+        "file": gridded(tmp_path, 60.0, np.linspace(25.0, 35.0, 4)),
+        "function": {"function": smooth},
+    }
+    material = Material(**forms[kind], attenuation={"reference_frequency": 1.3, "mechanisms": 4})
+    found = material.anelasticity(DOMAIN, 5.0)
+    z = np.array([-3.0, -99.0, -500.0, -1700.0, -2999.0, -3001.0, -4500.0])
+    kappa, mu, rho = found.material.moduli(100.0, -50.0, z)
+    losses = found.inverse_quality(100.0, -50.0, z)
+    vp, vs, _ = material.sample(100.0, -50.0, z)
+    p_speed, s_speed = phase_velocities(found, kappa, mu, rho, losses)
+    solid = vs > 0.0
+    np.testing.assert_allclose(p_speed, vp, rtol=1e-13)
+    np.testing.assert_allclose(s_speed[solid], vs[solid], rtol=1e-13)
+    faster_p, faster_s, same_rho = found.material.sample(100.0, -50.0, z)
+    np.testing.assert_allclose(same_rho * faster_s**2, mu, rtol=1e-13)
+    np.testing.assert_allclose(same_rho * faster_p**2, kappa + 4 / 3 * mu, rtol=1e-13)
+    lossy = losses[1] > 0.0
+    assert lossy.any() and (faster_p[lossy] > vp[lossy]).all() and (faster_s[lossy] > vs[lossy]).all()
+    # Its extremes, from which the limit of the time step follows, are those of the unrelaxed medium.
+    extremes, elastic = found.material.extremes(DOMAIN), material.extremes(DOMAIN)
+    assert extremes["vp_max"] >= faster_p.max() * (1.0 - 1e-12) and extremes["vs_max"] >= elastic["vs_max"]
+    assert found.material.attenuation is None and found.material.anelasticity(DOMAIN, 5.0) is None
+    weights = found.weights(100.0, -50.0, z)
+    assert weights[0].shape == weights[1].shape == (4, z.size)
+    np.testing.assert_array_equal(weights[1], found.body.weights(losses[1]))
+
+
+def test_quality_factors_of_layers():
+    material = Material(layers=[{"top": 0, **WATER}, {"top": -100, **SOLID}, {"top": -3000, **ELASTIC}])
+    found = material.anelasticity(DOMAIN, 2.0)
+    bulk, shear = found.inverse_quality(*np.meshgrid(0.0, [0.0, 1.0], [-50.0, -100.0, -100.1, -3000.0]))
+    assert bulk.shape == shear.shape == (2, 1, 4)
+    solid = (1 / 120 - 1 / 150) / (1 - 1 / 3)
+    np.testing.assert_allclose(bulk[0, 0], [1 / 300, solid, solid, 0.0], rtol=1e-12)
+    np.testing.assert_allclose(shear[1, 0], [0.0, 0.02, 0.02, 0.0], rtol=1e-12)
+    assert found.inverse_qualities == (pytest.approx(solid), 0.02)
+    # Layers outside the domain do not count for the fit.
+    shallow = SimpleNamespace(x=DOMAIN.x, y=DOMAIN.y, z=(-50.0, 0.0))
+    assert material.anelasticity(shallow, 2.0).inverse_qualities == (1 / 300, 1 / 300)
+
+
+def test_averages_over_cells_use_the_unrelaxed_moduli():
+    material = Material(layers=[{"top": 0, **SOLID}, {"top": -1000, **ELASTIC}])
+    unrelaxed = material.anelasticity(DOMAIN, 2.0).material
+    mean = unrelaxed.moduli(0.0, 0.0, -1000.0, spacing=50.0)
+    above, below = (unrelaxed.moduli(0.0, 0.0, z) for z in (-900.0, -1100.0))
+    for index in (0, 1):
+        assert mean[index] == pytest.approx(2.0 / (1.0 / above[index] + 1.0 / below[index]), rel=1e-13)
+    assert below[1] == 2700.0 * 3464.0**2  # elastic layers are unchanged, bit by bit
+
+
+def test_anisotropic_media_attenuate_isotropically():
+    material = Material(layers=[{"top": 0, **VTI}, {"top": -1000, **ELASTIC}], attenuation={"reference_frequency": 1.0})
+    found = material.anelasticity(DOMAIN, 2.0)
+    part, fast = material.layers[0], found.material.layers[0]
+    kappa, mu = voigt_moduli(part.stiffness_matrix())
+    unrelaxed_kappa, unrelaxed_mu = voigt_moduli(fast.stiffness_matrix())
+    vp, vs = phase_velocities(found, unrelaxed_kappa, unrelaxed_mu, part.rho, part.inverse_quality)
+    assert part.rho * vs**2 == pytest.approx(mu, rel=1e-12)
+    assert part.rho * vp**2 == pytest.approx(kappa + 4 / 3 * mu, rel=1e-12)
+    change = fast.stiffness_matrix() - part.stiffness_matrix()
+    added = np.zeros((6, 6))
+    added[:3, :3] = unrelaxed_kappa - kappa - 2 / 3 * (unrelaxed_mu - mu)
+    added += (unrelaxed_mu - mu) * np.diag([2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(change, added, atol=1e-12 * kappa)
+    assert fast.top == 0.0 and found.material.layers[1] == material.layers[1]
+    assert found.property_weights(part)[1] == pytest.approx(found.body.weights(0.02))
+    assert found.material.medium.stiffness is not None
+
+
+def test_groups_have_weights_by_their_properties():
+    material = Material(groups={"rock": SOLID, "sea": WATER, "salt": ELASTIC})
+    found = material.anelasticity(DOMAIN, 2.0)
+    assert found.material.groups["rock"].vs > SOLID["vs"] and found.material.groups["sea"].is_fluid
+    assert found.material.groups["salt"] == material.groups["salt"]
+    assert found.property_weights(material.groups["salt"])[0].max() == 0.0
+    with pytest.raises(InputError, match="groups have no positions"):
+        found.weights(0.0, 0.0, 0.0)
+
+
+def test_the_isotropic_average_of_a_stiffness():
+    part = Material(homogeneous=ELASTIC).homogeneous
+    kappa, mu = voigt_moduli(part.stiffness_matrix())
+    assert mu == pytest.approx(2700 * 3464**2) and kappa == pytest.approx(2700 * (6000**2 - 4 / 3 * 3464**2))
+
+
+# --- files and reports
+
+
+def test_a_description_with_attenuation_survives_yaml(allowed):
+    simulation = described(loh3.material(band=[0.1, 5], mechanisms=4))
+    again = lw.Simulation.from_text(simulation.to_yaml())
+    assert again == simulation and again.material.layers[1].qp == 155.9
+    assert again.anelasticity.body is simulation.anelasticity.body
+
+
+def test_copies_have_their_own_attenuation(allowed):
+    simulation = described({"homogeneous": SOLID})
+    assert simulation.anelasticity.inverse_qualities[1] == 0.02
+    other = simulation.model_copy(update={"material": Material(homogeneous=ELASTIC)})
+    assert not other.has_attenuation and other.anelasticity is None
+
+
+def test_lines_and_summary(allowed):
+    """Q of LOH.3 is within 3% over two decades; the velocity increases by 3.7% where Q is 40."""
+    found = described(loh3.material(band=[0.1, 10.0])).anelasticity
+    assert 0.029 < found.deviation < 0.031
+    lines = dict(found.lines())
+    assert list(lines) == ["attenuation", "mechanisms", "phase velocities"]
+    assert lines["attenuation"].startswith("Qkappa and Qmu of 40 to ")
+    assert lines["attenuation"].endswith(", independent of frequency")
+    assert lines["mechanisms"] == f"3, for 0.1 to 10 Hz, where Q deviates by at most {100 * found.deviation:.2g}%"
+    words = f"vp and vs at 2.5 Hz; where Q is 40, velocity increases by {100 * found.dispersion:.2g}% from 0.1 to 10 Hz"
+    assert lines["phase velocities"] == words
+    summary = found.summary()
+    assert summary["quality_min"] == pytest.approx(40.0) and summary["band_hz"] == [0.1, 10.0]
+    assert summary["corner_frequency_hz"] is None and len(summary["relaxation_frequencies_hz"]) == 3
+    growing = described(loh3.material(exponent=0.3)).anelasticity
+    assert dict(growing.lines())["attenuation"].endswith(", as (f / 1 Hz)^0.3 above 1 Hz")
+
+
+def test_check_reports_attenuation(allowed):
+    simulation = described({"homogeneous": SOLID}, solver={"spacing": 250})
+    report = check_simulation(simulation, measure=False)
+    assert set(simulation.anelasticity.lines()) <= set(report.lines())
+    assert report.as_dict()["plan"]["attenuation"]["mechanisms"] == 3
+    elastic = described({"homogeneous": ELASTIC}, solver={"spacing": 250})
+    elastic = check_simulation(elastic, measure=False)
+    assert "attenuation" not in elastic.plan and "attenuation" not in dict(elastic.lines())
+
+
+def test_a_section_has_no_quality_factors(tmp_path):
+    """Its keys are the three files; others are rejected."""
+    files = {name: str(tmp_path / name) for name in ("vp", "vs", "rho", "qp", "qs")}
+    with pytest.raises(InputError, match="unknown key 'qp'") as caught:
+        Material(section=files)
+    assert "unknown key 'qs'" in str(caught.value)
