@@ -37,6 +37,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
+from lithowave.solvers.spectral_element.relaxation import choose_sets, point_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -53,7 +54,8 @@ class SpectralElementPlan(ElementPlan):
 
     mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
-    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. ranks :
+    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. relaxation_sets :
+    see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, no_layer : see `ElementPlan`.
@@ -69,6 +71,7 @@ class SpectralElementPlan(ElementPlan):
     layer: AbsorbingLayer | None
     layer_masks: np.ndarray
     layer_damping: LayerDamping | None
+    relaxation_sets: np.ndarray
     element_statistics: ElementStatistics
     schedule: Schedule
     ranks: Ranks = SINGLE_RANK
@@ -128,7 +131,13 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        return element_kinds(self.coefficients, self.materials, self.layer_masks)
+        carriers = point_sets(self.degree)
+        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets, carriers)
+
+    @property
+    def mechanisms(self) -> int:
+        """Relaxation mechanisms of attenuation; 0 without it."""
+        return self.materials.losses.body.mechanisms if self.materials.losses is not None else 0
 
     @property
     def damped_point_count(self) -> int:
@@ -336,6 +345,7 @@ def make_plan(
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
     limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
+    sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
@@ -345,7 +355,7 @@ def make_plan(
         limit *= math.sqrt(largest / ranks.largest(float(statistics.frequency2.max())))
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
-        masks, damping, statistics,
+        masks, damping, sets, statistics,
         schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
