@@ -31,7 +31,7 @@ from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 
 MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
@@ -124,18 +124,19 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
     return pairs(value, value), pairs(value, slope), pairs(slope, value), *lines
 
 
-def carrying_points(degree: int, carriers: tuple[int, ...]) -> tuple[np.uint64, ...]:
+def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
     """Return for each point of an element, k slowest, its index among those that carry memory variables of attenuation,
     or their number."""
-    size = len(carriers)
-    places = np.full((degree + 1,) * 3, size**3)
-    places[np.ix_(carriers, carriers, carriers)] = np.arange(size**3).reshape((size,) * 3)
-    return tuple(U(place) for place in places.ravel())
+    count = carrier_count(degree, carriers)
+    places = np.full((degree + 1) ** 3, count)
+    if carriers:
+        places[carrier_indices(degree, carriers)] = np.arange(count)
+    return tuple(U(place) for place in places)
 
 
 @lru_cache
 def make_add_forces(
-    degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: tuple[int, ...],
+    degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: int,
     precision: str,
 ) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
@@ -161,7 +162,8 @@ def make_add_forces(
     MEMORY, FILTER = U(FILTERS * axes) * P, U(3 * axes) * P
     carrying = carrying_points(degree, carriers)
     RELAXING, RELAXED = U(2 * mechanisms * LANES), U(COMPONENTS * mechanisms * LANES)
-    CARRIERS, ALL = U(len(carriers) ** 3), len(carriers) == n  # of an elastic element: 0 and False
+    count = carrier_count(degree, carriers)
+    CARRIERS, ALL = U(count), count == n**3  # of an elastic element: 0 and False
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
     @own_row

@@ -103,33 +103,23 @@ class ElementLayout:
         values = values.reshape(len(values), -1, n, n, n)
         return np.moveaxis(values[:, places], 0, 1)
 
-    def carrier_shape(self, blocks: int, components: int, size: int) -> tuple[int, ...]:
-        """Return the shape of an array of values at `size`^3 points of each element: (blocks, size^3, c, elements) on a
-        CPU, (blocks, size, elements size^2, c) on a GPU, indexed [block, k, (element, j, i), c]."""
-        if self.lanes:
-            return blocks, size, self.elements * size * size, components
-        return blocks, size**3, components, self.elements
+    def carrier_shape(self, blocks: int, points: int, components: int) -> tuple[int, ...]:
+        """Return the shape of an array of values at some points of each element: (blocks, points, c, elements) on a CPU,
+        (blocks, elements, points, c) on a GPU."""
+        return (blocks, self.elements, points, components) if self.lanes else (blocks, points, components, self.elements)
 
     def of_carriers(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Arrange values (elements, c, k, j, i) at some points of each element as in `carrier_shape`; 0 without one."""
-        blocks, (_, components, size, _, _) = self.block_count(len(slots)), values.shape
-        held = np.zeros((blocks * self.elements, *values.shape[1:]), values.dtype)
+        """Arrange values (elements, points, c) as in `carrier_shape`; 0 without an element."""
+        held = np.zeros((self.block_count(len(slots)) * self.elements, *values.shape[1:]), values.dtype)
         there = slots >= 0
         held[: len(slots)][there] = values[slots[there]]
-        held = held.reshape(blocks, self.elements, components, size, size, size)
-        order = (0, 3, 1, 4, 5, 2) if self.lanes else (0, 3, 4, 5, 2, 1)
-        return np.ascontiguousarray(held.transpose(order)).reshape(self.carrier_shape(blocks, components, size))
+        held = held.reshape(-1, self.elements, *values.shape[1:])
+        return held if self.lanes else np.ascontiguousarray(np.moveaxis(held, 1, -1))
 
     def from_carriers(self, arranged: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Return the values (elements, c, k, j, i) in the slots `places`: the inverse of `of_carriers`."""
-        blocks = len(arranged)
-        if self.lanes:
-            size, components = arranged.shape[1], arranged.shape[3]
-            values = arranged.reshape(blocks, size, self.elements, size, size, components).transpose(0, 2, 5, 1, 3, 4)
-        else:
-            size, components = round(arranged.shape[1] ** (1 / 3)), arranged.shape[2]
-            values = arranged.reshape(blocks, size, size, size, components, -1).transpose(0, 5, 4, 1, 2, 3)
-        return values.reshape(-1, components, size, size, size)[places]
+        """Return the values (elements, points, c) in the slots `places`: the inverse of `of_carriers`."""
+        held = arranged if self.lanes else np.moveaxis(arranged, -1, 1)
+        return held.reshape(-1, *held.shape[2:])[places]
 
     def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS, lame_moduli, recursion
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class ElementKind:
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : indices along an
-    axis of the points with their memory variables (see `relaxation`).
+    for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : set of the points
+    with their memory variables (see `relaxation.carrier_sets`), from 1.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
@@ -33,7 +32,7 @@ class ElementKind:
     varying: bool
     layer: int = 0
     mechanisms: int = 0
-    carriers: tuple[int, ...] = ()
+    carriers: int = 0
 
     @property
     def axes(self) -> int:
@@ -60,21 +59,19 @@ UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
 
 
 def element_kinds(
-    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray,
-    carriers: Sequence[tuple[int, ...]],
+    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
     coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : active axes of each
-    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`; carriers : the sets,
-    see `relaxation.point_sets`.
+    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`.
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     code = np.stack([sets, layers, is_affine(coefficients), materials.anisotropic[materials.number]], axis=1)
     found, place = np.unique(code, axis=0, return_inverse=True)
     kinds = []
     for number, layer, affine, anisotropic in found.tolist():
-        relaxing = (materials.losses.body.mechanisms, carriers[number - 1]) if number else ()
+        relaxing = (materials.losses.body.mechanisms, number) if number else ()
         kinds.append(ElementKind("affine" if affine else curved, bool(anisotropic), materials.varying, layer, *relaxing))
     return kinds, place.reshape(-1)
 
@@ -240,33 +237,33 @@ class ElementTables:
             return backend.zeros(0), backend.zeros(0), backend.zeros(0)
         moduli = lame_moduli(plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype)
         packed = arrangement.of_carriers(moduli, slots)
-        shape = arrangement.carrier_shape(len(packed), COMPONENTS * kind.mechanisms, len(kind.carriers))
+        shape = arrangement.carrier_shape(len(packed), moduli.shape[1], COMPONENTS * kind.mechanisms)
         steps = recursion(plan.materials.losses.body, plan.schedule.time_step)
         return backend.upload(packed), backend.zeros(shape), backend.upload(steps)
 
-    def _relaxing_groups(self, carriers: tuple[int, ...]) -> list[ElementGroup]:
+    def _relaxing_groups(self, carriers: int) -> list[ElementGroup]:
         return [group for group in self.groups if group.kind.carriers == carriers]
 
-    def relaxing_elements(self, carriers: tuple[int, ...]) -> np.ndarray:
-        """Return the global indices of the elements with memory variables of attenuation at this set of points."""
+    def relaxing_elements(self, carriers: int) -> np.ndarray:
+        """Return the global indices of the elements with memory variables of attenuation at the points of this set."""
         members = [group.members for group in self._relaxing_groups(carriers)]
         return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
 
-    def relaxation(self, carriers: tuple[int, ...]) -> np.ndarray:
-        """Return the memory variables of these elements, (elements, 6 n points) [mechanism, component, k, j, i]."""
-        columns = COMPONENTS * self.plan.mechanisms * len(carriers) ** 3
+    def relaxation(self, carriers: int) -> np.ndarray:
+        """Return the memory variables of these elements, (elements, 6 n points) [point, mechanism, component]."""
+        columns = COMPONENTS * self.plan.mechanisms * carrier_count(self.plan.degree, carriers)
         parts = [
             self.arrangement.from_carriers(self.backend.download(group.relaxation), group.places).reshape(-1, columns)
             for group in self._relaxing_groups(carriers)
         ]  # fmt: skip
         return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
 
-    def restore_relaxation(self, carriers: tuple[int, ...], values: np.ndarray) -> None:
+    def restore_relaxation(self, carriers: int, values: np.ndarray) -> None:
         """Set the memory variables from those of `relaxation`."""
-        size, first = len(carriers), 0
+        points, first = carrier_count(self.plan.degree, carriers), 0
         for group in self._relaxing_groups(carriers):
             count = len(group.members)
-            own = values[first : first + count].reshape(count, -1, size, size, size)
+            own = values[first : first + count].reshape(count, points, -1)
             slots = np.full(self.arrangement.elements * group.relaxation.shape[0], -1, np.int64)
             slots[group.places] = np.arange(count)
             self.backend.assign(group.relaxation, self.arrangement.of_carriers(own, slots))

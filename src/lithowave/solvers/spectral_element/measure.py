@@ -21,7 +21,7 @@ from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.solvers.spectral_element.relaxation import Losses, point_sets
+from lithowave.solvers.spectral_element.relaxation import Losses, carrier_sets
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 QUALITIES = (2.0, 12.0, 200.0)  # of elements with all points, with the set before, and with the smallest set
@@ -87,8 +87,7 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
     stiffness = isotropic_stiffness(np.array([lam]), np.array([mu]))
     losses = None
     if kind.mechanisms:  # Q such that the carrying points are those of the kind
-        sets = point_sets(degree)
-        quality = QUALITIES[len(sets) - 1 - sets.index(kind.carriers)]
+        quality = QUALITIES[len(carrier_sets(degree)) - kind.carriers]
         body = fit_body(QualityLaw(), (1.0, 100.0), kind.mechanisms, (1.0 / quality, 1.0 / quality))
         shape = (2, 1) if values is None else (2, *values.shape[1:])
         losses = Losses(body, np.broadcast_to(1.0 / quality, shape))

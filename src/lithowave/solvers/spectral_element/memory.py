@@ -11,7 +11,7 @@ from lithowave.solvers.elements import memory as elements
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
 
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
@@ -58,7 +58,7 @@ def state_bytes(plan: Any) -> int:
     their keys."""
     motion = (KEY + 6 * plan.value_bytes) * plan.total_points
     relaxation = sum(
-        count * (KEY + plan.value_bytes * COMPONENTS * kind.mechanisms * len(kind.carriers) ** 3)
+        count * (KEY + plan.value_bytes * COMPONENTS * kind.mechanisms * carrier_count(plan.degree, kind.carriers))
         for kind, count in members(plan) if kind.mechanisms
     )  # fmt: skip
     damped = (KEY + 3 * plan.value_bytes) * plan.damped_point_count
@@ -97,12 +97,12 @@ def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     points = (degree + 1) ** 3
     moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
     layer = (FILTERS + 3) * kind.axes * points
-    return 4 * points + value_bytes * (moduli + layer + relaxation_values(kind) + MAP_VALUES["cpu"][kind.map])
+    return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
 
 
-def relaxation_values(kind: Any) -> int:
+def relaxation_values(degree: int, kind: Any) -> int:
     """Return the number of relaxing moduli and memory variables of attenuation of one element."""
-    return (2 + COMPONENTS) * kind.mechanisms * len(kind.carriers) ** 3
+    return (2 + COMPONENTS) * kind.mechanisms * carrier_count(degree, kind.carriers)
 
 
 def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
@@ -111,7 +111,7 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
     moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
     maps = MAP_VALUES[device][kind.map] * layout.elements
     layer = (FILTERS + 3) * kind.axes * layout.block_size
-    relaxation = relaxation_values(kind) * layout.elements
+    relaxation = relaxation_values(plan.degree, kind) * layout.elements
     return order + points + plan.value_bytes * (maps + moduli + layer + relaxation)
 
 

@@ -37,7 +37,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
-from lithowave.solvers.spectral_element.relaxation import choose_sets, point_sets
+from lithowave.solvers.spectral_element.relaxation import choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -131,8 +131,7 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        carriers = point_sets(self.degree)
-        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets, carriers)
+        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets)
 
     @property
     def mechanisms(self) -> int:

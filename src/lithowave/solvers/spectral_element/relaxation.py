@@ -18,17 +18,21 @@ With the stress s = F - R of the spring and dashpot of a mechanism, whose modulu
 (s + s') (e' - e) / 2 = (1 + a) / (4 g f) (s'^2 - s^2) + (1 - a) / (4 g f) (s + s')^2. The last term, the dissipation,
 is never negative: for every time step that is stable with the unrelaxed moduli, the discrete energy does not increase.
 
-Only the points of an element whose index along each axis is in a set carry F_j (coarse-grained memory variables: Day
-1998, BSSA 88, 1051-1062; van Driel & Nissen-Meyer 2014, GJI 199, 1078-1093). Each point of the element assigns its
-moduli w J Y kappa and w J Y mu, with the quadrature weight w and the Jacobian J, to the nearest carrying point, or in
-equal parts to the two nearest, along each axis. The sum of the moduli over an element, and with it the attenuation of
-waves of any direction to first order in 1/Q, does not depend on the set. The relaxed moduli of carrying points,
-kappa - sum_j Y_j kappa and mu - sum_j Y_j mu, must be positive: the set is the smallest one with sums of Y below
-`LARGEST_RELAXATION`.
+Only some points of an element carry F_j (coarse-grained memory variables: Day 1998, BSSA 88, 1051-1062; van Driel &
+Nissen-Meyer 2014, GJI 199, 1078-1093). Each point assigns its moduli w J Y kappa and w J Y mu, with the quadrature
+weight w and the Jacobian J, to the nearest carrying point of the reference cube, or in equal parts to the nearest ones.
+The sum of the moduli over an element, and with it the attenuation of long waves to first order in 1/Q, does not depend
+on the set. To second order, strain concentrates at carrying points: a stress R there increases the strain by nu R / C,
+so that the weights y_j = Y_j C w J / (C w J of the point) act as y / (1 - nu y) with the complex y(omega). The weight of
+each mechanism is therefore divided by (1 + nu Re y)^2 at its rate, which corrects the attenuation there. nu is that of a
+periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points must be positive: the set of an
+element is the smallest one whose sums of y are below `LARGEST_RELAXATION`.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,11 +44,49 @@ from lithowave.rheology.body import RelaxationBody
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
 
+Point = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class CarrierSet:
+    """Points (k, j, i) of an element that carry memory variables, and nu of the bulk and of the shear modulus."""
+
+    points: tuple[Point, ...]
+    nu: tuple[float, float] = (0.0, 0.0)
+
+
+def mixed(pair: tuple[int, ...], single: tuple[int, ...]) -> tuple[Point, ...]:
+    """Return the points with two indices in `pair`, and one in `single`."""
+    indices = sorted((*pair, *single))
+    points = itertools.product(indices, repeat=3)
+    return tuple(point for point in points if sum(index in single for index in point) == 1)
+
+
+def cube(indices: Iterable[int]) -> tuple[Point, ...]:
+    """Return the points whose indices along each axis are in a list."""
+    return tuple(itertools.product(indices, repeat=3))
+
+
+def both(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[Point, ...]:
+    """Return the points whose indices are in two lists, but not all in the same one."""
+    return tuple(sorted((*mixed(first, second), *mixed(second, first))))
+
+
 COARSE = {
-    2: ((1,),), 3: ((1, 2),), 4: ((1, 3), (1, 2, 3)), 5: ((2, 3), (1, 2, 3, 4)), 6: ((2, 3, 4), (1, 2, 3, 4, 5)),
-    7: ((2, 3, 4, 5), (1, 2, 3, 4, 5, 6)), 8: ((2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7)),
-}  # fmt: skip
-"""Sets of carrying points by degree, smaller ones first: indices along an axis."""
+    2: (CarrierSet(mixed((1,), (0, 2))),),
+    3: (CarrierSet(cube((1, 2)), (0.228, 0.194)),),
+    4: (CarrierSet(mixed((1, 3), (2,)), (0.148, 0.090)), CarrierSet(cube((1, 2, 3)), (0.048, 0.040))),
+    5: (CarrierSet(both((2, 3), (1, 4)), (0.225, 0.191)),),
+    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.099, 0.071)),),
+    7: (CarrierSet(both((1, 3, 4, 6), (2, 5)), (0.222, 0.184)),),
+    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.094, 0.068)),),
+}
+"""Sets of carrying points by degree, smaller ones first.
+
+Those of degree 4 are the 12 points (+-a, +-a, 0), (+-a, 0, +-a), (0, +-a, +-a) with a^2 = 3/7, and the 27 inner points.
+Along each axis, the second moment of the 12 points is 2/7 (of the cube: 1/3), and the mean of cos(pi xi), which couples
+opposite waves of two elements per wavelength, is 0.02.
+"""
 
 LARGEST_RELAXATION = 0.9
 """Largest sum of the weights Y_j at a carrying point."""
@@ -66,18 +108,31 @@ class Losses:
     inverse: np.ndarray
 
 
-def point_sets(degree: int) -> tuple[tuple[int, ...], ...]:
+@lru_cache
+def carrier_sets(degree: int) -> tuple[CarrierSet, ...]:
     """Return the sets of carrying points of a degree, smaller ones first; the last one contains all points."""
-    return (*COARSE.get(degree, ()), tuple(range(degree + 1)))
+    return (*COARSE.get(degree, ()), CarrierSet(cube(range(degree + 1))))
 
 
 @lru_cache
-def shares(degree: int, carriers: tuple[int, ...]) -> np.ndarray:
-    """Return the part (carriers, points) of each point along an axis that each carrying point receives."""
-    points = gll_points(degree)
-    distance = np.abs(points[list(carriers), None] - points)
+def shares(degree: int, number: int) -> np.ndarray:
+    """Return the part (carriers, points) of each point of an element that each point of a set, from 1, receives."""
+    position = gll_points(degree)[np.array(cube(range(degree + 1)))]
+    own = gll_points(degree)[np.array(carrier_sets(degree)[number - 1].points)]
+    distance = np.linalg.norm(own[:, None] - position, axis=2)
     nearest = distance <= distance.min(axis=0) + 1e-9
     return nearest / nearest.sum(axis=0)
+
+
+def carrier_indices(degree: int, number: int) -> np.ndarray:
+    """Return the indices of the points of a set, from 1, among the points of an element, k slowest."""
+    points = np.array(carrier_sets(degree)[number - 1].points)
+    return points @ [(degree + 1) ** 2, degree + 1, 1]
+
+
+def carrier_count(degree: int, number: int) -> int:
+    """Return the number of points of a set, from 1; 0 for 0, without attenuation."""
+    return len(carrier_sets(degree)[number - 1].points) if number else 0
 
 
 def recursion(body: RelaxationBody, time_step: float) -> np.ndarray:
@@ -88,47 +143,39 @@ def recursion(body: RelaxationBody, time_step: float) -> np.ndarray:
 
 
 def carried_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, carriers: tuple[int, ...]
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the moduli Y_j kappa and Y_j mu of carrying points, (elements, n, 2, k, j, i), Pa, and the largest sum of
-    Y_j in each element, relative to the smallest stiffness of an anisotropic medium."""
-    n, losses = degree + 1, materials.losses
-    weights = gll_weights(degree)
+    """Return the moduli Y_j kappa and Y_j mu of the points of a set, (n, 2, elements, points), Pa, and the largest sum
+    of Y_j in each element, relative to the smallest stiffness of an anisotropic medium."""
+    losses, indices = materials.losses, carrier_indices(degree, number)
+    weights, rates = gll_weights(degree), losses.body.rates
     volume = determinant(jacobian_matrix(mesh.element_nodes(elements), degree))
-    volume = volume * weights[:, None, None] * weights[:, None] * weights
+    volume = (volume * weights[:, None, None] * weights[:, None] * weights).reshape(len(elements), (degree + 1) ** 3)
     inverse = losses.inverse[:, elements if materials.varying else materials.number[elements]]
-    moduli = np.stack(materials.isotropic_moduli(elements))  # [kappa or mu, element(, k, j, i)]
-    full = losses.body.weights(inverse) * moduli  # [mechanism, kappa or mu, element(, k, j, i)]
-    shape = (2, len(elements), n, n, n)
-    if not materials.varying:
-        full, moduli = full[..., None, None, None], moduli[..., None, None, None]
-    part = shares(degree, carriers)
-    carried = np.broadcast_to(full, (len(full), *shape)) * volume
-    for _ in range(3):  # contracts the third axis from the end, and appends that of carrying points
-        carried = np.tensordot(carried, part, axes=(-3, 1))
-    own = np.ix_(range(len(elements)), carriers, carriers, carriers)
-    carried /= volume[own]
-    stiffness = np.broadcast_to(moduli, shape)[(slice(None), *own)]
-    strength = (carried.sum(axis=0) / stiffness).max(axis=(0, 2, 3, 4)) * materials.softness(elements)
-    return np.moveaxis(carried, 2, 0), strength
+    stiffness = np.stack(materials.isotropic_moduli(elements)).reshape(2, len(elements), -1)
+    full = losses.body.weights(inverse.reshape(stiffness.shape)) * stiffness
+    carried = (full * volume) @ shares(degree, number).T / volume[:, indices]
+    ratio = carried / np.broadcast_to(stiffness, (2, *volume.shape))[..., indices]
+    strength = ratio.sum(axis=0).max(axis=(0, 2)) * materials.softness(elements)
+    real = np.tensordot(rates**2 / (rates**2 + rates[:, None] ** 2), ratio, axes=1)
+    nu = np.array(carrier_sets(degree)[number - 1].nu)[:, None, None]
+    return carried / (1.0 + nu * real) ** 2, strength
 
 
 def lame_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, carriers: tuple[int, ...], dtype: Any
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any
 ) -> np.ndarray:
-    """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of carrying points, (elements, 2 n, k, j, i), Pa."""
-    size, count = len(carriers), materials.losses.body.mechanisms
-    found = np.empty((len(elements), count, 2, size, size, size), dtype)
+    """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
+    found = np.empty((len(elements), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
     for first in range(0, len(elements), PART):
         some = slice(first, first + PART)
-        carried, _ = carried_moduli(mesh, materials, degree, elements[some], carriers)
-        found[some, :, 0] = carried[:, :, 0] - 2.0 / 3.0 * carried[:, :, 1]
-        found[some, :, 1] = carried[:, :, 1]
-    return found.reshape(len(elements), 2 * count, size, size, size)
+        kappa, mu = np.moveaxis(carried_moduli(mesh, materials, degree, elements[some], number)[0], (1, 0), (0, 3))
+        found[some, ..., 0], found[some, ..., 1] = kappa - 2.0 / 3.0 * mu, mu
+    return found.reshape(*found.shape[:2], -1)
 
 
 def choose_sets(mesh: Any, materials: Any, degree: int) -> np.ndarray:
-    """Return the index in `point_sets`, from 1, of the set of each element; 0 without attenuation.
+    """Return the index in `carrier_sets`, from 1, of the set of each element; 0 without attenuation.
 
     Raises
     ------
@@ -137,19 +184,19 @@ def choose_sets(mesh: Any, materials: Any, degree: int) -> np.ndarray:
     chosen = np.zeros(materials.number.size, np.int64)
     if materials.losses is None:
         return chosen
-    sets = point_sets(degree)
+    sets = carrier_sets(degree)
     for first in range(0, chosen.size, PART):
         rest = np.arange(first, min(first + PART, chosen.size))
         rest = rest[materials.attenuates(rest)]
-        for number, carriers in enumerate(sets, 1):
-            _, strength = carried_moduli(mesh, materials, degree, rest, carriers)
+        for number in range(1, len(sets) + 1):
+            if not len(rest):
+                break
+            _, strength = carried_moduli(mesh, materials, degree, rest, number)
             # With all points, the limit is that of the medium itself.
             fits = strength < (LARGEST_RELAXATION if number < len(sets) else 1.0)
             chosen[rest[fits]] = number
             rest = rest[~fits]
-            if not len(rest):
-                break
-        else:
+        if len(rest):
             raise InputError(
                 "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
                 "negative", "quality factors must be larger in a medium with strong anisotropy",

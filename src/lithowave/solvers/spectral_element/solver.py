@@ -21,7 +21,7 @@ from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.layer_memory import LayerMemory
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
-from lithowave.solvers.spectral_element.relaxation import point_sets
+from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.source_sums import add_sources
 from lithowave.solvers.spectral_element.sources import SourceList, spread_of
@@ -211,10 +211,10 @@ class SpectralElementSolver(ElementSolver):
             f"{self.plan.element_statistics.jacobian[element]:.3g} m^3"
         )
 
-    def _relaxation_sets(self) -> list[tuple[str, tuple[int, ...]]]:
+    def _carrier_sets(self) -> list[tuple[str, int]]:
         """Return the names of the arrays of a checkpoint with the memory variables of attenuation, by set of points."""
-        sets = point_sets(self.plan.degree) if self.plan.mechanisms else ()
-        return [(f"relaxation_{number}", carriers) for number, carriers in enumerate(sets, 1)]
+        sets = carrier_sets(self.plan.degree) if self.plan.mechanisms else ()
+        return [(f"relaxation_{number}", number) for number in range(1, len(sets) + 1)]
 
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -223,7 +223,7 @@ class SpectralElementSolver(ElementSolver):
         for axes, points in enumerate(self.layer_points, 1):
             places[f"layer_points_{axes}"] = RowSelection(keys[points.numbers])
             places[f"layer_elements_{axes}"] = RowSelection(self.tables.layer_elements(axes))
-        for name, carriers in self._relaxation_sets():
+        for name, carriers in self._carrier_sets():
             places[name] = RowSelection(self.tables.relaxing_elements(carriers))
         return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
@@ -243,7 +243,7 @@ class SpectralElementSolver(ElementSolver):
             name = f"layer_elements_{axes}"
             values[name] = self.tables.layer_memory(axes)
             pieces[name] = RowSelection(self.tables.layer_elements(axes))
-        for name, carriers in self._relaxation_sets():
+        for name, carriers in self._carrier_sets():
             values[name] = self.tables.relaxation(carriers)
             pieces[name] = RowSelection(self.tables.relaxing_elements(carriers))
         if self._peaks is not None:
@@ -263,7 +263,7 @@ class SpectralElementSolver(ElementSolver):
         for axes, points in enumerate(self.layer_points, 1):
             points.restore(self.backend, state[f"layer_points_{axes}"])
             self.tables.restore_layer_memory(axes, state[f"layer_elements_{axes}"])
-        for name, carriers in self._relaxation_sets():
+        for name, carriers in self._carrier_sets():
             self.tables.restore_relaxation(carriers, state[name])
         if self._peaks is not None:
             for name, columns in PEAKS.items():
