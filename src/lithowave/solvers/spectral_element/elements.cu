@@ -5,7 +5,8 @@
 // has one line of each direction (given by `lines`, so that the threads of a warp use different banks).
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
+// With attenuation (MECHANISMS > 0), the stresses of some points relax.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, MECHANISMS, CARRIERS, CARRIER_LIST, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
 // and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
@@ -13,6 +14,7 @@
 #include "laws.cuh"
 #include "layer.cuh"
 #include "map.cuh"
+#include "relaxation.cuh"
 #include "vectors.cuh"
 
 typedef Vector4<real> Point;
@@ -79,7 +81,8 @@ __device__ __forceinline__ void gather(
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
-    const unsigned short* lines, real* memory, const real* filters, int first_axis,
+    const unsigned short* lines, real* memory, const real* filters, const real* relaxing, real* relaxation,
+    const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared)
 {
     real* const maps = dynamic_shared<real>();
@@ -129,6 +132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     __syncthreads();
     if (works) {
         const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
+        const LineRelaxation mechanisms(relaxation, relaxing, recursion, own_element, place);
         const real weight = GLL.weight[i] * GLL.weight[j];
 #pragma unroll
         for (int c = 0; c < 3; c++)
@@ -151,7 +155,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             }
             const LayerPoint layer(memory, filters, (own * N + k), thread);
             layer.unstretch(gradient);
-            const Stress s = law.stress(k, gradient, weight * GLL.weight[k] * metric.inverse_jacobian);
+            const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
+            Stress s = law.stress(k, gradient, scale);
+            mechanisms.relax(k, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
             layer.stretch(row);
 #pragma unroll
