@@ -29,6 +29,8 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     curved = solver.mesh is None and simulation.domain.surface is not None
     varying = simulation.material.kind not in ("homogeneous", "layers", "groups")
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)
+    if simulation.anelasticity is not None:
+        kind = replace(kind, mechanisms=simulation.anelasticity.body.mechanisms, carriers=1)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     arrays = 2 * COMPONENTS * value_bytes * solver.degree**3 + lean_bytes(solver.degree, value_bytes, kind)
     if box is not None:

@@ -100,6 +100,11 @@ def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
 
 
+def relaxation_bytes(plan: Any) -> int:
+    """Return the bytes of the relaxing moduli and memory variables of attenuation."""
+    return sum(count * plan.value_bytes * relaxation_values(plan.degree, kind) for kind, count in members(plan))
+
+
 def relaxation_values(degree: int, kind: Any) -> int:
     """Return the number of relaxing moduli and memory variables of attenuation of one element."""
     return (2 + COMPONENTS) * kind.mechanisms * carrier_count(degree, kind.carriers)
@@ -128,7 +133,8 @@ def damped_point_count(plan: Any) -> int:
 def plan_bytes(plan: Any) -> int:
     """Return the bytes of the mesh, its point indices, maps, statistics and materials, which stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
-    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan)
+    losses = () if plan.materials.losses is None else (plan.materials.losses,)
+    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan, *losses)
 
 
 def setup_bytes(plan: Any) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
@@ -187,6 +188,7 @@ class SpectralElementPlan(ElementPlan):
             "degrees_of_freedom": 3 * whole.points,
             "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
+            "relaxing_elements": {str(points): count for points, count in whole.relaxing.items()},
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
             "time_step_limited_by": {"vp_m_s": whole.limiting_speed, "place": whole.limiting_place},
@@ -209,6 +211,7 @@ class SpectralElementPlan(ElementPlan):
             ("method", f"spectral element, degree {self.degree}"),
             ("mesh", f"{summary['element_count']:,} elements ({names}){self.origin_text()}"),
             *self._layer_lines(),
+            *self._relaxation_lines(),
             ("points", points),
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
@@ -232,6 +235,18 @@ class SpectralElementPlan(ElementPlan):
         text = f"{whole.layer_elements:,} additional elements ({share:.2g} times those of the domain)"
         size = f"{whole.layer_bytes / 1e6:,.3g} MB of memory variables and filters"
         return [("layers", f"{text}, {_range_text(thickness)} m thick, {size}")]
+
+    def _relaxation_lines(self) -> list[Line]:
+        """Return the line of `check` about the memory variables of attenuation."""
+        whole, every = self.mesh_statistics, (self.degree + 1) ** 3
+        if not whole.relaxing:
+            return []
+        parts = [
+            f"at {'all ' if points == every else ''}{points} points of {count:,} elements"
+            for points, count in whole.relaxing.items()
+        ]  # fmt: skip
+        text = f"{', '.join(parts)}, {whole.relaxation_bytes / 1e6:,.3g} MB"
+        return [("memory variables", f"{text} of {self.mechanisms} mechanisms")]
 
     def _absorption_text(self) -> str:
         text = "perfectly matched layers" if self.layer else "the Stacey condition"
@@ -308,6 +323,7 @@ def plan(
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
     solver = simulation.solver
+    refuse_stress(simulation)
     model = make_model(simulation, ranks)
 
     def schedule(limit: float) -> Schedule:
@@ -322,6 +338,26 @@ def plan(
     worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
     return made
+
+
+def refuse_stress(simulation: Simulation) -> None:
+    """Refuse records and snapshots of stress or pressure in media with attenuation.
+
+    Memory variables exist at some points of elements only, so that the stress at other points is unknown.
+    """
+    if simulation.anelasticity is None:
+        return
+    output = simulation.output
+    wanted = [f"output.{name}" for name in ("stress", "pressure") if getattr(output, name)]
+    for number, snapshots in enumerate(output.snapshots):
+        if {"stress", "pressure"} & set(snapshots.fields):
+            wanted.append(f"output.snapshots[{number}].fields")
+    if wanted:
+        raise InputError(
+            wanted[0], "stress and pressure are not available in media with attenuation with spectral_element",
+            "spectral elements have the relaxing stresses at some points only",
+            "remove it, or use a method that has stresses at all points",
+        )  # fmt: skip
 
 
 def make_plan(

@@ -25,8 +25,8 @@ The sum of the moduli over an element, and with it the attenuation of long waves
 on the set. To second order, strain concentrates at carrying points: a stress R there increases the strain by nu R / C,
 so that the weights y_j = Y_j C w J / (C w J of the point) act as y / (1 - nu y) with the complex y(omega). The weight of
 each mechanism is therefore divided by (1 + nu Re y)^2 at its rate, which corrects the attenuation there. nu is that of a
-periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points must be positive: the set of an
-element is the smallest one whose sums of y are below `LARGEST_RELAXATION`.
+periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points must be positive, and the error of the
+correction increases with y: the set of an element is the smallest one whose sums of y are below `LARGEST_RELAXATION`.
 """
 
 from __future__ import annotations
@@ -88,13 +88,16 @@ Along each axis, the second moment of the 12 points is 2/7 (of the cube: 1/3), a
 opposite waves of two elements per wavelength, is 0.02.
 """
 
-LARGEST_RELAXATION = 0.9
-"""Largest sum of the weights Y_j at a carrying point."""
+LARGEST_RELAXATION = 0.4
+"""Largest sum of the weights Y_j at a carrying point of a set with fewer than all points.
+
+In a full space with Qs = 20, where the sums at the 12 and 27 points are 0.65 and 0.34, the errors of the motion at 7
+points per wavelength were 2.2% and below 1%."""
 
 COMPONENTS = 6
 """Memory variables of a mechanism: xx, yy, zz, yz, xz, xy."""
 
-PART = 2000  # elements that are processed at a time
+PART = 500  # elements that are processed at a time
 
 
 @dataclass(frozen=True)
