@@ -24,7 +24,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_pl
 from lithowave.solvers.spectral_element.relaxation import Losses, carrier_sets
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
-QUALITIES, LOWEST_QUALITY = (200.0, 22.0), 2.0  # of elements with memory variables at sets of points, and at all
+HIGH_QUALITY, LOW_QUALITY = 200.0, 2.0  # of elements with memory variables at some points, and at all
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
 
 
@@ -87,8 +87,7 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
     stiffness = isotropic_stiffness(np.array([lam]), np.array([mu]))
     losses = None
     if kind.mechanisms:  # Q such that the carrying points are those of the kind
-        all_points = kind.carriers == len(carrier_sets(degree))
-        quality = LOWEST_QUALITY if all_points else QUALITIES[kind.carriers - 1]
+        quality = LOW_QUALITY if kind.carriers == len(carrier_sets(degree)) else HIGH_QUALITY
         body = fit_body(QualityLaw(), (1.0, 100.0), kind.mechanisms, (1.0 / quality, 1.0 / quality))
         shape = (2, 1) if values is None else (2, *values.shape[1:])
         losses = Losses(body, np.broadcast_to(1.0 / quality, shape))
