@@ -165,9 +165,7 @@ def carried_moduli(
     return carried / (1.0 + nu * real) ** 2, strength
 
 
-def lame_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any
-) -> np.ndarray:
+def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
     """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
     found = np.empty((len(elements), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
     for first in range(0, len(elements), PART):
