@@ -31,8 +31,8 @@ from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 
 MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
 

@@ -11,7 +11,8 @@ from lithowave.solvers.elements import memory as elements
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
+from lithowave.solvers.spectral_element.relaxation import carrier_count
 
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
@@ -58,7 +59,7 @@ def state_bytes(plan: Any) -> int:
     their keys."""
     motion = (KEY + 6 * plan.value_bytes) * plan.total_points
     relaxation = sum(
-        count * (KEY + plan.value_bytes * COMPONENTS * kind.mechanisms * carrier_count(plan.degree, kind.carriers))
+        count * (KEY + plan.value_bytes * STRESSES * kind.mechanisms * carrier_count(plan.degree, kind.carriers))
         for kind, count in members(plan) if kind.mechanisms
     )  # fmt: skip
     damped = (KEY + 3 * plan.value_bytes) * plan.damped_point_count
@@ -107,7 +108,7 @@ def relaxation_bytes(plan: Any) -> int:
 
 def relaxation_values(degree: int, kind: Any) -> int:
     """Return the number of relaxing moduli and memory variables of attenuation of one element."""
-    return (2 + COMPONENTS) * kind.mechanisms * carrier_count(degree, kind.carriers)
+    return (2 + STRESSES) * kind.mechanisms * carrier_count(degree, kind.carriers)
 
 
 def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
