@@ -81,7 +81,8 @@ def exact(simulation: lw.Simulation, time: np.ndarray) -> np.ndarray:
 
     return np.array([
         anelastic_moment(
-            receiver.position, source.position, TENSOR, source.time_function, time, p_modulus, s_modulus, RHO, "velocity"
+            receiver.position, source.position, TENSOR, source.time_function, time, p_modulus, s_modulus, RHO,
+            "velocity",
         )
         for receiver in simulation.receiver_list()
     ])  # fmt: skip
@@ -291,8 +292,8 @@ def test_materials_of_all_forms_have_the_same_moduli(tmp_path: Path) -> None:
     mesh = layered_box((-600, 600), (-600, 600), [0.0, -1200.0], [(600, 600)])
     sides = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max", "z_min"]}
     path = write_gmsh(tmp_path / "box.msh", mesh, ["rock"], sides)
-    axes = {"x": np.array([-700.0, 700.0]), "y": np.array([-700.0, 700.0]), "z": np.array([-1300.0, 0.0])}
-    arrays = {name: np.full((2, 2, 2), value) for name, value in medium.items()}
+    axes = {"x": np.linspace(-700, 700, 2), "y": np.linspace(-700, 700, 3), "z": np.linspace(-1300, 0, 4)}
+    arrays = {name: np.full((2, 3, 4), value) for name, value in medium.items()}
     np.savez(tmp_path / "model.npz", **axes, **arrays)
     materials = {
         "homogeneous": {"homogeneous": medium}, "groups": {"groups": {"rock": medium}},
