@@ -104,7 +104,7 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     (
         "the same with the absorbing layer",
-        "element_sides_layer", "all", percent, "≤ 1/150 of the above",
+        "element_sides_layer", "all", percent, "≤ 1/110 of the above",
     ),
     (
         "spectral elements in a closed box, strong contrast, single precision, 50,000 steps: energy drift",

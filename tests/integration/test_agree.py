@@ -102,6 +102,7 @@ def test_wrong_options_are_refused(tmp_path, monkeypatch) -> None:
     assert "unknown key 'orders'" in text and not list(tmp_path.glob("out*"))
 
 
+@pytest.mark.slow
 def test_methods_with_absorbing_layers_agree(tmp_path) -> None:
     """At the coarse resolution of this run, within 10%."""
     file = small_file(tmp_path)

@@ -82,6 +82,16 @@ ANISOTROPIC = {
 }  # fmt: skip
 
 
+# One source next to a side, whose waves are in the absorbing layer after a few steps.
+LAYERED_ANISOTROPIC = {
+    "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
+    "sources": [
+        *LAYERS["sources"],
+        {"position": [-590, 20, -650], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
+    ],
+}  # fmt: skip
+
+
 def simulation(**changes: Any) -> lw.Simulation:
     """LAYERS with changes of dotted keys, with __ for the dot."""
     made = lw.Simulation(**LAYERS)
@@ -345,8 +355,9 @@ def states_on(size: int, device: str, **changes: Any) -> np.ndarray:
             "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
             "boundaries__absorption": "stacey",
         },
+        pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow),
     ],
-    ids=["clusters", "single", "one step", "anisotropic"],
+    ids=["clusters", "single", "one step", "anisotropic", "anisotropic layers"],
 )  # fmt: skip
 def test_steps_on_several_ranks_are_the_same_to_the_bit(changes: dict[str, Any]) -> None:
     expected = states_on(1, "cpu", **changes)
@@ -377,12 +388,13 @@ def test_what_is_sent_is_what_the_report_tells() -> None:
     assert [exchange.sent[rank] for rank in range(size)] == [share.sent_values for share in report]
 
 
-def test_a_state_is_taken_up_by_another_number_of_ranks() -> None:
+@pytest.mark.parametrize("changes", [{}, pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow)])
+def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any]) -> None:
     """To the same bits, with the peaks at the surface."""
     backend = make_backend("cpu", "double", 1)
 
     def make(ranks: Ranks, exchange: Exchange) -> Solver:
-        solver = make_solver(ranks, exchange, backend, {})
+        solver = make_solver(ranks, exchange, backend, changes)
         solver.start_peaks()
         return solver
 
@@ -431,8 +443,7 @@ def test_layers_in_clusters(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_anisotropic_rock(tmp_path: Path) -> None:
-    changes = {"material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10}
-    assert compare(tmp_path, (4,), compute__precision="single", **changes) < 1e-5
+    assert compare(tmp_path, (4,), compute__precision="single", **LAYERED_ANISOTROPIC) < 1e-5
 
 
 def test_a_mesh_that_is_read(tmp_path: Path) -> None:

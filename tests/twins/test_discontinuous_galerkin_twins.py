@@ -18,7 +18,7 @@ from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, 
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
@@ -79,19 +79,24 @@ def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pyte
     compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
 
 
-def layered_plan(order: int, precision: str, matched: bool = True, mixed: bool = True) -> DiscontinuousGalerkinPlan:
+def layered_plan(
+    order: int, precision: str, anisotropic: float = 0.0, mixed: bool = True, matched: bool = True
+) -> DiscontinuousGalerkinPlan:
     """Layers beyond two faces that overlap, of solids and fluids, and three clusters or one."""
     mesh = box((3, 2, 2))
     layer = AbsorbingLayer(((0, 2), (0, 1), (-2, 0)), {"x_max": 1.0, "y_max": 0.7}, matched, 4.0, 1e-3, 0.5)
-    materials = rocks(mesh.element_count, anisotropic=0.0 if matched else 0.3)
+    materials = rocks(mesh.element_count, anisotropic=anisotropic)
     cluster = random_clusters(mesh) if mixed else None
     return small_plan(mesh, materials, order, precision, kinds=KINDS, cluster=cluster, layer=layer)
 
 
-def compare_layers(order: int, precision: str, device: str, matched: bool, mixed: bool = True) -> None:
+def compare_layers(
+    order: int, precision: str, device: str, anisotropic: float = 0.0, mixed: bool = True, matched: bool = True
+) -> None:
     """As `compare`; the memory variables also."""
-    plan = layered_plan(order, precision, matched, mixed)
-    assert {group.layer for group in make_solver(plan).tables.arrangement.groups} == {False, True}
+    plan = layered_plan(order, precision, anisotropic, mixed, matched)
+    kinds = {group.kind for group in make_solver(plan).tables.arrangement.groups}
+    assert {(False, False), (False, True)} <= kinds and ((True, True) in kinds) == (anisotropic > 0)
     states = []
     for backend in (make_backend("cpu", "double", 2), make_device(device, precision)):
         solver = make_solver(plan, backend)
@@ -107,9 +112,30 @@ def compare_layers(order: int, precision: str, device: str, matched: bool, mixed
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("matched", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_steps_of_absorbing_layers(device: str, matched: bool) -> None:
-    compare_layers(ORDER if matched else ANISOTROPIC_ORDER, "double", device, matched)
+@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
+def test_steps_of_absorbing_layers(device: str, anisotropic: float) -> None:
+    compare_layers(ANISOTROPIC_ORDER if anisotropic else ORDER, "double", device, anisotropic)
+
+
+@pytest.mark.slow
+def test_layers_of_isotropic_media_described_by_moduli() -> None:
+    """The laws of anisotropic media, with gains, are those of isotropic ones if their moduli are."""
+    plan = layered_plan(ANISOTROPIC_ORDER, "double")
+    own, every = plan.materials, np.arange(plan.element_count)
+    stiffness = own.matrix(every)[:, FROM_VOIGT][:, :, FROM_VOIGT]
+    speeds = {name: getattr(own, f"{name}_speed") * np.sqrt(own.rho) for name in ("fastest", "slowest")}
+    same = replace(plan, materials=replace(own, number=every, stiffness=stiffness, **speeds))
+    solvers = [make_solver(one) for one in (plan, same)]
+    found = [(advanced(solver, noise(plan), 3), solver.host_memory()) for solver in solvers]
+    assert np.abs(found[0][1]).max() > 0
+    for one, other in zip(*found, strict=True):
+        assert closeness(other, one) < DOUBLE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_of_damped_layers(device: str) -> None:
+    compare_layers(ANISOTROPIC_ORDER, "double", device, 0.05, matched=False)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -125,18 +151,23 @@ def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> 
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_steps_of_layers_with_little_shared_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {ORDER: (1, 1, 2, 2)}}
+@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
+def test_steps_of_layers_with_little_shared_memory(
+    device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = ANISOTROPIC_ORDER if anisotropic else ORDER
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
-    compare_layers(ORDER, "double", device, True, mixed=False)
+    compare_layers(order, "double", device, anisotropic, mixed=False)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
 @pytest.mark.parametrize("order", ORDERS)
-def test_layers_of_every_order(order: int, mixed: bool, precision: str) -> None:
-    compare_layers(order, precision, "device", True, mixed)
+def test_layers_of_every_order(order: int, anisotropic: float, mixed: bool, precision: str) -> None:
+    compare_layers(order, precision, "device", anisotropic, mixed)
 
 
 @pytest.mark.gpu
@@ -387,7 +418,7 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     kernels = vars(point_kernels) | {
         "step": element_kernels.make_step(ORDER, True, False, "double"),
         "complete": element_kernels.make_complete(ORDER, True, "double"),
-        "complete_memory": element_kernels.make_complete_memory(ORDER, "double"),
+        "complete_memory": element_kernels.make_complete_memory(ORDER, True, "double"),
     }
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments

@@ -83,9 +83,9 @@ def experiment(method: str, path: Path, absorption: str) -> lw.Simulation:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "limit"), [("spectral_element", 0.0016), ("discontinuous_galerkin", 0.006)])
+@pytest.mark.parametrize(("method", "limit"), [("spectral_element", 0.0035), ("discontinuous_galerkin", 0.0036)])
 def test_what_comes_back(tmp_path: Path, method: str, limit: float) -> None:
-    """Measured: 0.11% and 0.45%, with the distortion inside the mesh; 30% and 33% without a layer."""
+    """Measured: 0.27% and 0.28%, with the distortion inside the mesh; 30% and 33% without a layer."""
     larger = grown(method, LARGER[method])
     path = tmp_path / "larger.msh"
     if method == "spectral_element":

@@ -19,9 +19,10 @@ class AbsorbingLayer(DescriptionModel):
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
-    ``elements`` elements, unsplit, with a damping that increases towards the outer side. Discontinuous Galerkin
-    uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as the one before, with ``reflection``
-    and ``frequency``; models with anisotropic media are damped instead, and use ``elements`` only.
+    ``elements`` elements, which become wider outwards, unsplit, with a damping that increases towards the outer side.
+    Discontinuous Galerkin uses perfectly matched layers of ``elements`` cells, each 2.5 times as wide as the one
+    before, with ``reflection`` and ``frequency``; models with anisotropic media in which waves would grow there are
+    damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(
@@ -30,7 +31,7 @@ class AbsorbingLayer(DescriptionModel):
     elements: Count | None = Field(
         default=None,
         description="Thickness of each layer in elements (spectral_element; null: 2), or in cells of tetrahedra "
-        "(discontinuous_galerkin; null: 2, or 3 with anisotropic media, and one more in the same thickness around an "
+        "(discontinuous_galerkin; null: 2, or 4 where waves would grow, and one more in the same thickness around an "
         "imported mesh).",
     )
     reflection: quantity("number", gt=0, lt=1) = Field(  # type: ignore[valid-type]
@@ -43,8 +44,9 @@ class AbsorbingLayer(DescriptionModel):
     )
     frequency: PositiveFrequency | None = Field(
         default=None,
-        description="Frequency f of the shift alpha = pi f, Hz; null: half of solver.max_frequency, or, in an imported "
-        "mesh without it, half of the highest frequency of the sources.",
+        description="Frequency f of the shift alpha = pi f (spectral_element: pi f / 4 from degree 4 on), Hz; null: "
+        "half of solver.max_frequency, or, in an imported mesh without it, half of the highest frequency of the "
+        "sources.",
     )
 
 

@@ -55,6 +55,22 @@ class PlaneSides:
         return element, local
 
 
+def outward_steps(edge: float, cells: int, growth: float, total: float | None = None) -> np.ndarray:
+    """Return the distances (cells,), m, at which the cells of a layer end, next to cells with this edge.
+
+    Each cell is `growth` times as wide as the one before; with a `total` thickness, the growth is adapted to it.
+    """
+    numbers = np.arange(1, cells + 1)
+    if total is None:
+        return edge * np.cumsum(growth**numbers)
+    low, high = 0.0, growth * cells
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if edge * (middle**numbers).sum() < total else (low, middle)
+    steps = edge * np.cumsum(low**numbers)
+    return total / steps[-1] * steps
+
+
 def face_grids(count: int) -> np.ndarray:
     """Return the local nodes [face, v, u] of the faces of hexahedra with 8 or 27 nodes: u along the lower of the two
     axes in the face."""

@@ -3,9 +3,10 @@
 //
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
 // COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
-// ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor; DIRECTIONS (1 or
-// 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the work on faces whose coefficients
-// a thread reads in one pass.
+// ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on, and JUMPS, with
+// gains, of anisotropic elements; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor;
+// DIRECTIONS (1 or 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the work on faces
+// whose coefficients a thread reads in one pass.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -22,8 +23,6 @@ constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
 constexpr int TURNS = ROWS * FACES / WORKERS;
 constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
 constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
-
-#define STRETCHED (LAYER && !ANISOTROPIC)
 
 #if ANISOTROPIC
 typedef AnyFace<real> Face;
@@ -101,10 +100,16 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
-#if STRETCHED
+#if LAYER
             if constexpr (stretched) {
+#if ANISOTROPIC
+                const int matrix = JUMPS + (first_face + t.face) * 3 * QUANTITIES;
+                const real* const gains =
+                    f.elastic + (static_cast<long long>(f.place) * LAW + matrix) * LANES + t.element;
+#else
                 const real gains[3] = {
                     number_of(f, GAINS, t.element), number_of(f, GAINS + 1, t.element), number_of(f, GAINS + 2, t.element)};
+#endif
                 if (t.row < FACE)
                     numbers[i].stretched_jump(
                         jump[i][0], jump[i][1], jump[i][2], gains, shared + t.column(), FACE * COLUMN);
@@ -156,7 +161,18 @@ __device__ __forceinline__ void load_complete(
     __syncthreads();
 }
 
-#if STRETCHED
+#if ANISOTROPIC
+// Coefficients from `first` on for the quantity of this warp: see riemann.elastic_matrices.
+__device__ __forceinline__ void load_matrix(real (&matrix)[3][3], const Fields& f, int first) {
+    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+#pragma unroll
+    for (int c = 0; c < 3; c++)
+#pragma unroll
+        for (int j = 0; j < 3; j++) matrix[c][j] = number_of(f, first + quantity * 9 + c * 3 + j, lane);
+}
+#endif
+
+#if LAYER
 // Memory variables with the jumps of the step in progress.
 __device__ __forceinline__ void load_memory(
     real (&psi)[Reference::B1], const real* from, const Fields& f, int pending, real* shared)
@@ -179,26 +195,29 @@ __device__ __forceinline__ void load_memory(
     for (int r = 0; r < Reference::B1; r++) psi[r] = from[r * LANES] - psi[r];
 }
 
-// Gains of the directions of the three derivatives that this warp's quantity needs, and decay.
-__device__ __forceinline__ void load_gains(real (&gains)[4], const Fields& f) {
+#if ANISOTROPIC
+typedef real Gains[3][3];  // as the law
+
+__device__ __forceinline__ void load_gains(Gains& gains, const Fields& f) { load_matrix(gains, f, GAINS); }
+#else
+typedef real Gains[3];  // of the directions of the three derivatives that this warp's quantity needs
+
+__device__ __forceinline__ void load_gains(Gains& gains, const Fields& f) {
     const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     gains[0] = number_of(f, GAINS + (quantity == 3 ? 1 : quantity == 4 ? 2 : 0), lane);
     gains[1] = number_of(f, GAINS + (quantity == 3 ? 0 : quantity == 5 ? 2 : 1), lane);
     gains[2] = number_of(f, GAINS + (quantity == 4 ? 0 : quantity == 5 ? 1 : 2), lane);
-    gains[3] = number_of(f, GAINS + 3, lane);
 }
+#endif
 #endif
 
 // Law of the quantity of this warp: see riemann.elastic_matrices.
 __device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
+#if ANISOTROPIC
+    load_matrix(law, f, 0);
+#else
     const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + lane;
-#if ANISOTROPIC
-#pragma unroll
-    for (int c = 0; c < 3; c++)
-#pragma unroll
-        for (int j = 0; j < 3; j++) law[c][j] = numbers[(quantity * 9 + c * 3 + j) * LANES];
-#else
     // lambda and 2 mu for a normal stress, mu with the two axes exchanged for a shear stress, 1 / rho for a velocity.
     const real lambda = numbers[9 * LANES], mu = numbers[10 * LANES];
     const int along_x = quantity == 3 ? 1 : quantity == 4 ? 2 : 0;
@@ -232,13 +251,13 @@ __device__ __forceinline__ int source(int j) {
     return j == quantity - STRESSES ? j : quantity + j - STRESSES + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
 }
 
-// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1). psi, gains : in a layer, memory
-// variables that the first term updates and contains.
+// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1). psi, gains, decay : in a layer,
+// memory variables that the first term updates and contains.
 template <int level, int count>
 __device__ __forceinline__ void next_term(
     real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared
-#if STRETCHED
-    , real (&psi)[Reference::B1], const real (&gains)[4]
+#if LAYER
+    , real (&psi)[Reference::B1], const Gains& gains, real decay
 #endif
 )
 {
@@ -266,19 +285,25 @@ __device__ __forceinline__ void next_term(
 #pragma unroll
     for (int r = 0; r < COUNT; r++) {
         const int o = r * LANES;
-#if STRETCHED
+#if LAYER && !ANISOTROPIC
         if constexpr (level == 0) {
             const real x = law[0][0] * a[o] + law[1][0] * a[NEXT + o] + law[2][0] * a[2 * NEXT + o];
             const real y = law[0][1] * b[o] + law[1][1] * b[NEXT + o] + law[2][1] * b[2 * NEXT + o];
             const real z = law[0][2] * c[o] + law[1][2] * c[NEXT + o] + law[2][2] * c[2 * NEXT + o];
-            psi[r] = gains[3] * (psi[r] - (gains[0] * x + gains[1] * y + gains[2] * z));
+            psi[r] = decay * (psi[r] - (gains[0] * x + gains[1] * y + gains[2] * z));
             next[r] = x + y + z + psi[r];
             continue;
         }
 #endif
-        next[r] = law[0][0] * a[o] + law[0][1] * b[o] + law[0][2] * c[o] + law[1][0] * a[NEXT + o] +
-                  law[1][1] * b[NEXT + o] + law[1][2] * c[NEXT + o] + law[2][0] * a[2 * NEXT + o] +
-                  law[2][1] * b[2 * NEXT + o] + law[2][2] * c[2 * NEXT + o];
+        const auto product = [&](const real (&matrix)[3][3]) {
+            return matrix[0][0] * a[o] + matrix[0][1] * b[o] + matrix[0][2] * c[o] + matrix[1][0] * a[NEXT + o] +
+                   matrix[1][1] * b[NEXT + o] + matrix[1][2] * c[NEXT + o] + matrix[2][0] * a[2 * NEXT + o] +
+                   matrix[2][1] * b[2 * NEXT + o] + matrix[2][2] * c[2 * NEXT + o];
+        };
+        next[r] = product(law);
+#if LAYER && ANISOTROPIC
+        if constexpr (level == 0) psi[r] = decay * (psi[r] - product(gains)), next[r] += psi[r];
+#endif
     }
     __syncthreads();
 #else
@@ -295,9 +320,13 @@ __device__ __forceinline__ void next_term(
 #pragma unroll
         for (int r = 0; r < COUNT; r++) {
             const int o = r * LANES;
-#if STRETCHED
+#if LAYER
             if constexpr (level == 0)
+#if ANISOTROPIC
+                psi[r] -= gains[d][0] * a[o] + gains[d][1] * b[o] + gains[d][2] * c[o];
+#else
                 psi[r] -= gains[0] * law[d][0] * a[o] + gains[1] * law[d][1] * b[o] + gains[2] * law[d][2] * c[o];
+#endif
 #endif
             const real more = law[d][0] * a[o] + law[d][1] * b[o] + law[d][2] * c[o];
             sum[r] = d == 0 ? more : sum[r] + more;
@@ -307,8 +336,8 @@ __device__ __forceinline__ void next_term(
 #pragma unroll
     for (int r = 0; r < COUNT; r++) {
         next[r] = sum[r];
-#if STRETCHED
-        if constexpr (level == 0) psi[r] *= gains[3], next[r] += psi[r];
+#if LAYER
+        if constexpr (level == 0) psi[r] *= decay, next[r] += psi[r];
 #endif
     }
 #endif
@@ -320,16 +349,16 @@ template <int level, int count>
 __device__ __forceinline__ void predict(
     const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
     const real (&law)[3][3], real* to, real* shared
-#if STRETCHED
-    , real (&psi)[Reference::B1], const real (&gains)[4]
+#if LAYER
+    , real (&psi)[Reference::B1], const Gains& gains, real decay
 #endif
 )
 {
     if constexpr (level + 1 < ORDER) {
         constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
         real next[Reference::B1];
-#if STRETCHED
-        next_term<level>(next, term, law, shared, psi, gains);
+#if LAYER
+        next_term<level>(next, term, law, shared, psi, gains, decay);
 #else
         next_term<level>(next, term, law, shared);
 #endif
@@ -343,8 +372,8 @@ __device__ __forceinline__ void predict(
         }
 #pragma unroll
         for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
-#if STRETCHED
-        predict<level + 1>(next, total, mean, half, law, to, shared, psi, gains);
+#if LAYER
+        predict<level + 1>(next, total, mean, half, law, to, shared, psi, gains, decay);
 #else
         predict<level + 1>(next, total, mean, half, law, to, shared);
 #endif
@@ -446,8 +475,10 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
 #pragma unroll
     for (int k = 0; k < MODES; k++) mean[k] *= damping;
 #endif
-#if STRETCHED
-    real psi[Reference::B1], gains[4];
+#if LAYER
+    real psi[Reference::B1];
+    Gains gains;
+    const real decay = number_of(f, LAW - 2, threadIdx.x % LANES);
     real* const own_memory = memory +
         (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
     load_memory(psi, own_memory, f, pending, shared);
@@ -456,8 +487,8 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     load_law(law, f);
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
-#if STRETCHED
-    predict<0>(mean, total, mean, half, law, q, shared, psi, gains);
+#if LAYER
+    predict<0>(mean, total, mean, half, law, q, shared, psi, gains, decay);
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
 #else
@@ -494,7 +525,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
     const int* neighbor, const int* second, const int* cluster, int kind_first, const real* memory, const int* blocks,
     int tick, int pending, real* out, int out_first)
 {
-#if STRETCHED
+#if LAYER
     real* const shared = dynamic_shared<real>();
     const int block = blocks[blockIdx.x];
     const Fields f = {

@@ -119,7 +119,6 @@ def make_faces(
 ) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return functions for the contributions of faces to a block, and for its sent traces."""
     own_row = row_of("faces", order, anisotropic, layer, precision)
-    STRETCHED = layer and not anisotropic
     reference = make_reference(order)
     lanes = LANES[precision]
     width = device_layout("cpu", precision).trace_width(reference.face_count)
@@ -200,8 +199,8 @@ def make_faces(
                         jump[o] = source[slot * SLOT + c * WIDTH + m] - own[kept + o]
             jumped(jump, numbers, at + f * NUMBERS * L, trace)
             lift(f, q, b, trace)
-            if STRETCHED:
-                stretched(jump, numbers, at + f * NUMBERS * L, law, law_at, trace)
+            if layer:
+                stretched(jump, numbers, at + f * NUMBERS * L, law, law_at, f, trace)
                 lift_change(f, change, trace)
 
     @own_row
@@ -244,8 +243,8 @@ def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Cal
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
     BLOCK, LAW = MODES * Q * L, U(law_numbers(anisotropic, layer) * lanes)
-    STRETCHED, SPAN = layer and not anisotropic, LEVEL * Q * L
-    SLOPES = U(4 if STRETCHED else 3) * SPAN
+    SPAN = LEVEL * Q * L
+    SLOPES = U(4 if layer else 3) * SPAN
     FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
     predict = make_predictor(order, anisotropic, layer, precision)
     correct, send = make_faces(order, anisotropic, layer, precision)
@@ -270,7 +269,7 @@ def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Cal
                 block, count = U(n), tick >> cluster[n]
                 b, own_place = block * BLOCK, U(n - kind_first)
                 law_at, place = own_place * LAW, own_place * SPAN
-                if STRETCHED:
+                if layer:
                     for m in range(SPAN):
                         half[m] = 0
                 if pending:
@@ -278,7 +277,7 @@ def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Cal
                         q, b, block, kept, evens, odds, numbers, own_place * FACES, to, links, count, jump, trace, law,
                         law_at, half,
                     )  # fmt: skip
-                if STRETCHED:
+                if layer:
                     for n in range(SPAN):
                         past[place + n] -= half[n]
                 halves = False
@@ -330,14 +329,14 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
 
 
 @lru_cache
-def make_complete_memory(order: int, precision: str) -> Callable[..., None]:
-    """Return `complete_memory` for blocks of this order, isotropic and in an absorbing layer."""
+def make_complete_memory(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
+    """Return `complete_memory` for blocks of this order in an absorbing layer, isotropic or anisotropic."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
     BLOCK, SPAN = MODES * Q * L, U(reference.levels[1]) * Q * L
-    FACES, LAW = U(4 * FACE_NUMBERS[False] * lanes), U(law_numbers(False, True) * lanes)
-    correct, _ = make_faces(order, False, True, precision)
+    FACES, LAW = U(4 * FACE_NUMBERS[anisotropic] * lanes), U(law_numbers(anisotropic, True) * lanes)
+    correct, _ = make_faces(order, anisotropic, True, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def complete_memory(
@@ -367,13 +366,13 @@ def make_complete_memory(order: int, precision: str) -> Callable[..., None]:
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     """Return a dictionary: `step(anisotropic, mixed, layer)`, `complete(anisotropic, mixed)` and
-    `complete_memory(mixed)` return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of
-    faces (slots, 4, c)."""
+    `complete_memory(anisotropic, mixed)` return kernels; `layout` is the arrangement, and `pack_faces` arranges
+    coefficients of faces (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed, layer: make_step(order, anisotropic, layer, precision),
         "complete": lambda anisotropic, mixed: make_complete(order, anisotropic, precision),
-        "complete_memory": lambda mixed: make_complete_memory(order, precision),
+        "complete_memory": lambda anisotropic, mixed: make_complete_memory(order, anisotropic, precision),
         "layout": own,
         "pack_faces": lambda numbers: own.packed(numbers.reshape(len(numbers), -1)),
     }

@@ -14,7 +14,7 @@ from lithowave.backends.loops import U, row_of
 from lithowave.solvers.discontinuous_galerkin.element_layout import LANES
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import LAW_NUMBERS, SOURCES, law_numbers
+from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_LAW, JUMP, LAW_NUMBERS, SOURCES, law_numbers
 
 Q = U(QUANTITIES)
 VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the velocities
@@ -79,15 +79,15 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
 def make_layer(
     order: int, anisotropic: bool, layer: bool, precision: str
 ) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return functions that damp Q, and that add the memory variables to D^1; outside of absorbing layers, and for
-    memory variables of anisotropic elements, they do nothing."""
+    """Return functions that damp Q, and that add the memory variables to D^1; outside of absorbing layers, they do
+    nothing."""
     own_row = row_of("layer", order, anisotropic, layer, precision)
     reference = make_reference(order)
     L, MODES, ROWS = U(LANES[precision]), U(reference.count), U(reference.levels[1])
     W, SPAN = Q * L, ROWS * Q * L
-    GAINS, DECAY = U(LAW_NUMBERS[False]) * L, U(LAW_NUMBERS[False] + 3) * L
-    DAMPING = U(law_numbers(anisotropic, layer) - 1) * L
-    mix = make_elastic_law(False, precision)
+    GAINS = U(LAW_NUMBERS[anisotropic]) * L
+    DECAY, DAMPING = (U(law_numbers(anisotropic, layer) - n) * L for n in (2, 1))
+    mix = make_elastic_law(anisotropic, precision)
     dtype = np.dtype(np.float32 if precision == "single" else np.float64).type
     one = dtype(1)
 
@@ -106,8 +106,8 @@ def make_layer(
         pass
 
     @own_row
-    def add_memory(slopes, terms, law, at, memory, place):
-        """slopes : derivatives of Q, followed by a work array."""
+    def stretch(slopes, law, at):
+        """Write the derivatives with gains behind the derivatives of Q."""
         stretched = np.empty(U(12) * L, dtype)
         for c in range(U(3)):
             for i in range(U(3)):
@@ -118,6 +118,18 @@ def make_layer(
             stretched[n] = law[at + n]
         for r in range(ROWS):
             mix(slopes, r * W, SPAN, slopes, U(3) * SPAN + r * W, stretched, U(0), one)
+
+    @own_row
+    def stretch_any(slopes, law, at):
+        for r in range(ROWS):
+            mix(slopes, r * W, SPAN, slopes, U(3) * SPAN + r * W, law, at + GAINS, one)
+
+    gained = stretch_any if anisotropic else stretch
+
+    @own_row
+    def add_memory(slopes, terms, law, at, memory, place):
+        """slopes : derivatives of Q, followed by a work array."""
+        gained(slopes, law, at)
         for row in range(ROWS * Q):
             for w in range(L):
                 n = row * L + w
@@ -126,16 +138,16 @@ def make_layer(
 
     if not layer:
         return leave, forget
-    return damp, forget if anisotropic else add_memory
+    return damp, add_memory
 
 
 @lru_cache
 def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], ...]:
-    """Return functions for the stored and sent traces at a face, for the flux of a jump, see `riemann`, and for the
-    part of this flux of isotropic elements that counts for memory variables, see `layer`."""
+    """Return functions for the stored and sent traces at a face, for the flux of a jump, see `riemann`, and for this
+    flux with gains, for memory variables, see `layer`."""
     own_row = row_of("face laws", order, anisotropic, precision)
     L, FACE = U(LANES[precision]), U(make_reference(order).face_count)
-    PART, GAINS = FACE * L, U(LAW_NUMBERS[False]) * L
+    PART, GAINS = FACE * L, U(LAW_NUMBERS[anisotropic]) * L
 
     @own_row
     def isotropic_sides(trace, numbers, at, kept, k, sent):
@@ -212,7 +224,11 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                     )
 
     @own_row
-    def stretched_jump(jump, numbers, at, law, place, flux):
+    def any_stretched_jump(jump, numbers, at, law, place, face, flux):
+        any_jump(jump, law, place + GAINS + (U(ANISOTROPIC_LAW) + face * U(JUMP)) * L, flux)
+
+    @own_row
+    def stretched_jump(jump, numbers, at, law, place, face, flux):
         """Flux of a jump in which the contribution of each direction of the normal has the gain of this direction."""
         for m in range(FACE):
             for w in range(L):
@@ -238,5 +254,5 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                 flux[p + U(5) * L] = mu * (gy * z + gz * y)
 
     if anisotropic:
-        return any_sides, any_jump, stretched_jump
+        return any_sides, any_jump, any_stretched_jump
     return isotropic_sides, isotropic_jump, stretched_jump

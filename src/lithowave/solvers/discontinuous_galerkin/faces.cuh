@@ -79,9 +79,24 @@ struct AnyFace {
     __device__ __forceinline__ void load(const real* from) { numbers = from; }
 
     __device__ __forceinline__ void jump(real x, real y, real z, real* flux, int step) const {
+        apply<1>(numbers, x, y, z, flux, step);
+    }
+
+    // With gains: `jump` with another matrix, for memory variables, of an element among LANES.
+    __device__ __forceinline__ void stretched_jump(
+        real x, real y, real z, const real* gains, real* flux, int step) const
+    {
+        apply<LANES>(gains, x, y, z, flux, step);
+    }
+
+    // flux[q * step] : matrix (QUANTITIES, 3) times (x, y, z); apart : from entry to entry of the matrix.
+    template <int apart>
+    static __device__ __forceinline__ void apply(const real* matrix, real x, real y, real z, real* flux, int step) {
 #pragma unroll
-        for (int q = 0; q < QUANTITIES; q++)
-            flux[q * step] = numbers[3 * q] * x + numbers[3 * q + 1] * y + numbers[3 * q + 2] * z;
+        for (int q = 0; q < QUANTITIES; q++) {
+            const real* const row = matrix + 3 * q * apart;
+            flux[q * step] = row[0] * x + row[apart] * y + row[2 * apart] * z;
+        }
     }
 
     static __device__ __forceinline__ void product(

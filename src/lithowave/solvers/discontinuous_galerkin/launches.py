@@ -20,7 +20,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_cou
 from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, law_numbers
+from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_LAW, FACE_NUMBERS, LAW_NUMBERS, law_numbers
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
@@ -53,7 +53,8 @@ def defines(order: int, precision: str, anisotropic: bool, mixed: bool, layer: b
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "LAYER": int(layer),
         "BLOCKS": max(1, blocks - mixed - layer), "DIRECTIONS": directions, "FACES": faces,
         "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
-        "LAW": law_numbers(anisotropic, layer), "GAINS": LAW_NUMBERS[False], **LAYOUT,
+        "LAW": law_numbers(anisotropic, layer), "GAINS": LAW_NUMBERS[anisotropic],
+        "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, **LAYOUT,
     }  # fmt: skip
 
 
@@ -185,8 +186,8 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
         return of(anisotropic, mixed).complete
 
-    def complete_memory(mixed: bool) -> Callable[..., None]:
-        return of(False, mixed, True).complete_memory
+    def complete_memory(anisotropic: bool, mixed: bool) -> Callable[..., None]:
+        return of(anisotropic, mixed, True).complete_memory
 
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(

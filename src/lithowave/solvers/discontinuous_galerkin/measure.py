@@ -15,7 +15,7 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, single_cluster
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path, stretched
+from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import LAYER_WORK
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
@@ -94,7 +94,7 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
     """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements to all updates."""
     kind = anisotropic_path(plan)
     updates = 2.0 ** (plan.clustering.count - 1 - plan.clustering.cluster)
-    updates *= np.where(stretched(plan), LAYER_WORK, 1.0)
+    updates *= np.where(plan.layer.inside, LAYER_WORK, 1.0)
     per_step = 0.0
     for anisotropic in (False, True):
         own = float(updates[kind == anisotropic].sum())

@@ -9,7 +9,7 @@ import numpy as np
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS, law_numbers
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
@@ -18,7 +18,7 @@ COPIES = 3  # of a trace: stored by its element, and sent in steps of even and o
 
 def state_bytes(plan: Any) -> int:
     """Return the bytes of the coefficients and memory variables of all elements."""
-    modes = plan.element_count * mode_count(plan.order) + int(stretched(plan).sum()) * mode_count(plan.order - 1)
+    modes = plan.element_count * mode_count(plan.order) + int(plan.layer.inside.sum()) * mode_count(plan.order - 1)
     return plan.value_bytes * QUANTITIES * modes
 
 
@@ -50,13 +50,8 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
 def _numbers(plan: Any, anisotropic: bool, layer: bool) -> int:
     """Return the coefficients of the law, and memory variables, of an element."""
-    remembered = QUANTITIES * mode_count(plan.order - 1) if layer and not anisotropic else 0
+    remembered = QUANTITIES * mode_count(plan.order - 1) if layer else 0
     return law_numbers(anisotropic, layer) + remembered
-
-
-def stretched(plan: Any) -> np.ndarray:
-    """True for the elements with memory variables: isotropic ones, also by their neighbors, of an absorbing layer."""
-    return plan.layer.inside & ~anisotropic_path(plan)
 
 
 def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: int) -> int:
@@ -85,7 +80,8 @@ def plan_bytes(plan: Any) -> int:
 
 def setup_bytes(plan: Any) -> int:
     """Return the bytes of values of some elements, in double precision, while packed, and of all links."""
-    numbers = 4 * FACE_NUMBERS[True] + LAW_NUMBERS[True] if plan.materials.anisotropic.any() else 200
+    anisotropic, layer = plan.materials.anisotropic.any(), plan.layer.inside.any()
+    numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer) if anisotropic else 200
     links = 12 * 4 * 8 * plan.element_count
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 

@@ -36,7 +36,7 @@ Clusters = Callable[[MeshedModel], np.ndarray]
 # In updates of an isotropic element: cost of sending a trace, by the bytes that both move; of a message of any size,
 # about 15 us, at typical rates of the devices.
 TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
-LAYER_WORK = 1.6  # of an isotropic element in an absorbing layer: measured on a CPU at order 5
+LAYER_WORK = 1.6  # of an element in an absorbing layer over that of another one: measured on a CPU at order 5
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or adjacent to one: by `lithowave bench` on an H200
 
 
@@ -131,7 +131,7 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
     count = model.mesh.element_count
     slow = anisotropic[:count] | ((across >= 0) & anisotropic[across // 4]).any(axis=1)
     inside = layer_elements(model)
-    return 0.5 ** cluster[:count] * np.select([slow, inside], [ANISOTROPIC_WORK, LAYER_WORK], 1.0)
+    return 0.5 ** cluster[:count] * np.where(slow, ANISOTROPIC_WORK, 1.0) * np.where(inside, LAYER_WORK, 1.0)
 
 
 def layer_elements(model: Any) -> np.ndarray:

@@ -29,10 +29,10 @@ class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
     elements, anisotropic, fluid, layer : counts; layer : of the elements of the absorbing layer. faces : outer faces by
-    kind. quality : the values of `MEASURES`, and worst_element. worst : element with the minimum ratio of insphere
-    radius to edge. limit : element that sets the shortest time step, s. resolution : element of the domain with the
-    minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m. memory_bytes : bytes of the
-    arrays of all ranks.
+    kind. quality : the values of `MEASURES` outside of the layer, and worst_element. worst : element there with the
+    minimum ratio of insphere radius to edge. limit : element that sets the shortest time step, s. resolution : element
+    of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m.
+    memory_bytes : bytes of the arrays of all ranks.
     """
 
     elements: int
@@ -81,6 +81,8 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     # There are `order` points per edge of the cube that twelve such elements would fill.
     points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
     points[plan.layer.inside] = np.inf
+    for name, largest in MEASURES.items():  # elements of a layer are never the worst
+        measures[name][plan.layer.inside] = -np.inf if largest else np.inf
 
     def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
         element = lowest(values, keys)

@@ -18,9 +18,11 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.common.layer_warnings import backward_media
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
+    GROWTH,
     AbsorbingLayer,
     LayerRates,
     extruded_steps,
@@ -112,7 +114,8 @@ def _imported(simulation: Simulation) -> MeshedModel:
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is not None:
         size = usual_size(mesh)
-        cells = simulation.boundaries.layer.elements, CELLS[is_matched(simulation)]
+        matched = is_matched(simulation)
+        cells = simulation.boundaries.layer.elements, CELLS[matched], GROWTH[matched]
         steps = {side: extruded_steps(edge, *cells) for side, edge in tetrahedron_sizes(mesh, sides).items()}
         thickness = {side: float(ends[-1]) for side, ends in steps.items()}
         layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
@@ -146,16 +149,17 @@ def built_box(simulation: Simulation) -> BuiltBox:
     faces = layer_faces(simulation)
     if not faces:
         return BuiltBox(plan, tops, edges[0], None)
-    cells = simulation.boundaries.layer.elements or CELLS[is_matched(simulation)]
-    plan, thickness = with_layer(plan, faces, cells, max(edges))
+    matched = is_matched(simulation)
+    cells = simulation.boundaries.layer.elements or CELLS[matched]
+    plan, thickness = with_layer(plan, faces, cells, GROWTH[matched], max(edges))
     tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness, simulation.resolved_frequency or 0.0)
     return BuiltBox(plan, tops, edges[0], layer)
 
 
 def is_matched(simulation: Simulation) -> bool:
-    """Return whether the absorbing layer is perfectly matched: without anisotropic media."""
-    return not any(one.is_anisotropic for one in simulation.material.properties.values())
+    """Return whether the absorbing layer is perfectly matched: no waves of the media travel backwards in it."""
+    return not list(backward_media(simulation, layer_axes(simulation)))
 
 
 def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:
@@ -173,6 +177,13 @@ def layer_faces(simulation: Simulation) -> list[str]:
     if boundaries.resolved_absorption() != "layer":
         return []
     return [name for name, kind in boundaries.faces.items() if kind == "absorbing" and (flat or name != "z_max")]
+
+
+def layer_axes(simulation: Simulation) -> list[int]:
+    """Return the axes along which a generated mesh has absorbing layers; all axes if the mesh is imported."""
+    if simulation.solver.mesh is not None:
+        return [0, 1, 2]
+    return sorted({"xyz".index(face[0]) for face in layer_faces(simulation)})
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:

@@ -14,6 +14,7 @@ from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
 from lithowave.solvers.discontinuous_galerkin import memory
@@ -23,7 +24,7 @@ from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, usual_size
+from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, layer_axes, usual_size
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.elements.absorption_warnings import flux_warnings
@@ -202,7 +203,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
         found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
         near += receivers_at_vertices(self, simulation, found.locations)
-        return [*flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
+        damped = damped_media(simulation, layer_axes(simulation)) if self.mesh_statistics.layer else ()
+        return [*damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""

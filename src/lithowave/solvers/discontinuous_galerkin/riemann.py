@@ -40,9 +40,10 @@ FACE_NUMBERS = {False: ISOTROPIC_NUMBERS, True: ANISOTROPIC_NUMBERS}  # of isotr
 # Coefficients of an elastic law: d xi_c / d x_i (3, 3), lambda, mu, 1 / rho; or `elastic_matrices`.
 ISOTROPIC_LAW, ANISOTROPIC_LAW = 9 + 3, QUANTITIES * 9
 LAW_NUMBERS = {False: ISOTROPIC_LAW, True: ANISOTROPIC_LAW}
-# Further coefficients in an absorbing layer, see `layer`: gains along x, y, z and decay of the memory variables, unless
-# the element is anisotropic; damping.
-LAYER_NUMBERS = {False: 3 + 1 + 1, True: 1}
+JUMP = 3 * QUANTITIES  # coefficients of the flux of a jump to the nine quantities
+# Further coefficients in an absorbing layer, see `layer`: gains along x, y, z, or with these gains the law (see
+# `elastic_matrices`) and the fluxes of the jumps at the four faces; decay of the memory variables; damping.
+LAYER_NUMBERS = {False: 3 + 1 + 1, True: ANISOTROPIC_LAW + 4 * JUMP + 1 + 1}
 
 
 def law_numbers(anisotropic: bool, layer: bool) -> int:
@@ -118,24 +119,47 @@ def anisotropic_faces(
     epsilon: float,
 ) -> np.ndarray:
     """Return coefficients of the faces (n, 4, ANISOTROPIC_NUMBERS) of some elements; see `isotropic_faces`."""
-    stiffness, rho = materials.matrix(elements)[:, None], materials.rho[elements][:, None]
-    own = impedance_matrices(stiffness, rho + np.zeros_like(scale), normals)
-    inside = np.maximum(neighbors, 0)
-    around = materials.matrix(inside.ravel()).reshape(*inside.shape, 6, 6)
-    across = impedance_matrices(around, materials.rho[inside], normals)
-    across = neighbor_impedance(own, across, neighbors[..., None, None], epsilon)
-    inverse = np.linalg.pinv(own + across, rcond=1e-10, hermitian=True)
-    jump = np.concatenate([traction_matrices(stiffness, normals), own / rho[..., None, None]], axis=-2) @ inverse
+    own, across = both_impedances(materials, elements, neighbors, normals, epsilon)
     rows, columns = np.array([[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]]).T
     return np.concatenate(
         [
-            (scale[..., None, None] * jump).reshape(*scale.shape, 27),
+            jump_matrices(materials, elements, own, across, normals, scale),
             normals,
             own[..., rows, columns],
             across[..., rows, columns],
         ],
         axis=-1,
     )
+
+
+def both_impedances(
+    materials: ElementMaterials, elements: np.ndarray, neighbors: np.ndarray, normals: np.ndarray, epsilon: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Z^- and Z^+ (n, 4, 3, 3) at the faces of some elements; see `isotropic_faces`."""
+    inside = np.maximum(neighbors, 0)
+    rho = materials.rho[elements][:, None] + np.zeros(inside.shape)
+    own = impedance_matrices(materials.matrix(elements)[:, None], rho, normals)
+    around = materials.matrix(inside.ravel()).reshape(*inside.shape, 6, 6)
+    across = impedance_matrices(around, materials.rho[inside], normals)
+    return own, neighbor_impedance(own, across, neighbors[..., None, None], epsilon)
+
+
+def jump_matrices(
+    materials: ElementMaterials, elements: np.ndarray, own: np.ndarray, across: np.ndarray, normals: np.ndarray,
+    scale: np.ndarray, gains: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Return the flux of a jump w - u to the quantities (n, 4, JUMP).
+
+    own, across : Z^-, Z^+. gains : of the directions (n, 3), for memory variables; see `layer`.
+    """
+    stiffness, rho = materials.matrix(elements)[:, None], materials.rho[elements][:, None, None, None]
+    inverse = np.linalg.pinv(own + across, rcond=1e-10, hermitian=True)
+    velocity = own / rho
+    if gains is not None:
+        velocity *= (normals**2 * gains[:, None]).sum(axis=-1)[..., None, None]
+        normals = normals * gains[:, None]
+    jump = np.concatenate([traction_matrices(stiffness, normals), velocity], axis=-2) @ inverse
+    return (scale[..., None, None] * jump).reshape(*scale.shape, JUMP)
 
 
 def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradients: np.ndarray) -> np.ndarray:
@@ -150,6 +174,18 @@ def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradient
     stress = np.einsum("najl,ncl->nacj", stiffness[:, :, ROWS], gradients)
     velocity = gradients / materials.rho[elements][:, None, None]
     return np.concatenate([stress, np.repeat(velocity[:, None], 3, axis=1)], axis=1)
+
+
+def stretched_laws(
+    materials: ElementMaterials, elements: np.ndarray, neighbors: np.ndarray, normals: np.ndarray, scale: np.ndarray,
+    epsilon: float, gradients: np.ndarray, gains: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return `elastic_matrices` and the four `jump_matrices` of elements (n, ANISOTROPIC_LAW + 4 JUMP) with gains of
+    the directions (n, 3); see `isotropic_faces` and `elastic_matrices` for the other parameters."""
+    impedances = both_impedances(materials, elements, neighbors, normals, epsilon)
+    law = elastic_matrices(materials, elements, gradients * gains[:, None])
+    jumps = jump_matrices(materials, elements, *impedances, normals, scale, gains)
+    return np.column_stack([law.reshape(-1, ANISOTROPIC_LAW), jumps.reshape(-1, 4 * JUMP)])
 
 
 SOURCES = np.concatenate([np.tile(np.arange(STRESSES, QUANTITIES), (STRESSES, 1)), ROWS])

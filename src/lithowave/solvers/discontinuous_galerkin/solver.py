@@ -14,7 +14,6 @@ from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
-from lithowave.solvers.discontinuous_galerkin.memory import stretched
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.samples import TetrahedralSamples
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
@@ -242,9 +241,9 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         found = np.zeros((self.plan.element_count, QUANTITIES, modes), self.backend.dtype)
         tick = self._parity * self.plan.clustering.ticks
         for group in tables.arrangement.groups:
-            if group.kind != (False, True):
+            if not group.layer:
                 continue
-            complete, fields = self.kernels.complete_memory(group.mixed), self._fields(group)
+            complete, fields = self.kernels.complete_memory(group.anisotropic, group.mixed), self._fields(group)
             for first in range(group.first, group.end, CHUNK):
                 blocks = np.arange(first, min(group.end, first + CHUNK))
                 out = self.backend.zeros(layout.coefficients(len(blocks), modes))
@@ -252,17 +251,18 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 complete(*fields, tables.kinds[group.kind].memory, chosen, tick, int(self._pending), out, 0)
                 slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
                 found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
-        return found[stretched(self.plan)]
+        return found[self.plan.layer.inside]
 
     def set_memory(self, values: np.ndarray) -> None:
         """Set the memory variables (elements with memory variables, quantities, functions)."""
         every = np.zeros((self.plan.element_count, *values.shape[1:]), self.backend.dtype)
-        every[stretched(self.plan)] = values
-        kind, lanes = self.tables.kinds.get((False, True)), self.kernels.layout.lanes
-        if kind is not None:
-            some = slice(kind.first * lanes, (kind.first + len(kind.memory)) * lanes)
-            own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
-            self.backend.assign(kind.memory, own)
+        every[self.plan.layer.inside] = values
+        lanes = self.kernels.layout.lanes
+        for (_, layer), kind in self.tables.kinds.items():
+            if layer:
+                some = slice(kind.first * lanes, (kind.first + len(kind.memory)) * lanes)
+                own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
+                self.backend.assign(kind.memory, own)
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
@@ -277,7 +277,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         """See `lithowave.solvers.interface.Solver`."""
         peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
         keys = self.plan.mesh.keys_of_elements
-        return {"coefficients": RowSelection(keys), "memory": RowSelection(keys[stretched(self.plan)]), **peaks}
+        return {"coefficients": RowSelection(keys), "memory": RowSelection(keys[self.plan.layer.inside]), **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""

@@ -19,11 +19,11 @@ from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.riemann import (
     FACE_NUMBERS,
-    LAYER_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
     law_numbers,
+    stretched_laws,
 )
 
 PART = 1 << 16  # elements whose coefficients are computed at a time
@@ -32,7 +32,7 @@ PART = 1 << 16  # elements whose coefficients are computed at a time
 @dataclass(frozen=True)
 class BlockTables:
     """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
-    variables of isotropic elements of an absorbing layer; else empty."""
+    variables of elements of an absorbing layer; else empty."""
 
     first: int
     elastic: Any
@@ -93,7 +93,7 @@ class ElementTables:
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
         shape: tuple[int, ...] = (1,)
-        if layer and not anisotropic:
+        if layer:
             shape = self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1))
         return BlockTables(first, elastic, faces, backend.zeros(shape))
 
@@ -109,18 +109,19 @@ class ElementTables:
         gradients = geometry.along_directions() * steps[:, None, None]
         make_faces = anisotropic_faces if anisotropic else isotropic_faces
         epsilon = np.finfo(self.backend.dtype).eps
-        scale = geometry.lifts * steps[:, None]
-        faces[there] = make_faces(
-            plan.materials, elements, plan.face_neighbors[elements], geometry.normals, scale, epsilon
-        )
+        neighbors = plan.face_neighbors[elements]
+        of_faces = plan.materials, elements, neighbors, geometry.normals, geometry.lifts * steps[:, None], epsilon
+        faces[there] = make_faces(*of_faces)
         if anisotropic:
             numbers = elastic_matrices(plan.materials, elements, gradients).reshape(len(elements), -1)
         else:
             moduli = (plan.materials.lam, plan.materials.mu, 1.0 / plan.materials.rho)
             numbers = np.column_stack([gradients.reshape(-1, 9), *(values[elements] for values in moduli)])
         if layer:
-            of_layer = plan.layer.numbers(elements, steps)
-            numbers = np.column_stack([numbers, of_layer[:, -LAYER_NUMBERS[anisotropic] :]])
+            gains, rest = plan.layer.numbers(elements, steps)
+            if anisotropic:
+                gains = stretched_laws(*of_faces, gradients, gains)
+            numbers = np.column_stack([numbers, gains, rest])
         law[there] = numbers
         return law, faces
 

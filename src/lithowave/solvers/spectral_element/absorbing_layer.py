@@ -22,7 +22,8 @@ and its exact inverse is x = (y - m) / b with the same update of m, so that the 
 continuous one. An element with n active axes has 9 n memory variables per point: for each axis, those of three
 derivatives and of two columns of stresses.
 
-Most of the reflection of a layer of few elements is caused by the discretization, not by the outer side. It is
+Elements become wider outwards, which reduces d and the waves that are trapped at strong
+contrasts. Most of the reflection of a layer of few elements is caused by the discretization. It is
 smallest for a damping that increases from a finite value towards infinity, with the fraction r of the thickness L,
 
 .. math::
@@ -53,6 +54,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.description.domain import FACES
+from lithowave.mesh.extrusion import outward_steps
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
 POWER = 0.6  # damping is inversely proportional to this power of the distance from the outer side
@@ -62,13 +64,21 @@ FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS = 9  # memory variables of a point of an element per active axis
 SIDES = ("min", "max")
-LAYER_ELEMENTS = 2  # default thickness
+LAYER_ELEMENTS, WIDEST = 2, 2.25  # default thickness; width of the outermost elements over those of the domain
 LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
+
+
+def layer_steps(size: float, count: int, total: float | None = None) -> np.ndarray:
+    """Return the distances (count,), m, at which the elements of a layer end outside elements of this size, m.
+
+    Each is wider than the one before by a factor of at most 1.5. total : thickness, m, to which the factor is adapted.
+    """
+    return outward_steps(size, count, min(math.sqrt(WIDEST), WIDEST ** (1.0 / count)), total)
 
 
 def frequency_shift(degree: int) -> float:
     """Return alpha over pi times the frequency of the layer."""
-    return 1.0 if degree <= LOW_DEGREE else 0.5
+    return 1.0 if degree <= LOW_DEGREE else 0.25
 
 
 @dataclass(frozen=True)

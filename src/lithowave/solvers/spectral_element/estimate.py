@@ -22,7 +22,7 @@ MESH_BYTES = 130  # of an element in the plan: vertices, nodes, materials, IDs
 
 
 def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
-    """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 15% more."""
+    """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 28% more."""
     solver = simulation.solver
     box = built_box(simulation) if solver.mesh is None else None
     count = file_elements(solver.mesh, FILE_BYTES) if box is None else box.plan.element_count

@@ -26,7 +26,7 @@ from lithowave.solvers.elements.element_description import (
 )
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.spread_sources import highest_frequency
-from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer
+from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -110,8 +110,8 @@ def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[Hexahedra
         return mesh, None, no_layer
     count = simulation.boundaries.layer.elements or LAYER_ELEMENTS
     sizes = hexahedron_sizes(mesh, sides)
-    steps = {side: size * np.arange(1, count + 1) for side, size in sizes.items()}
-    thickness = dict.fromkeys(FACES, 0.0) | {side: count * size for side, size in sizes.items()}
+    steps = {side: layer_steps(size, count) for side, size in sizes.items()}
+    thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
     layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
     return extruded_hexahedra(mesh, sides, steps)[0], layer, ""
 
@@ -154,15 +154,18 @@ def built_box(simulation: Simulation) -> BuiltBox:
     count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
-        counts = [-(-count // box.unit) * box.unit * _absorbs(simulation, f"{axis}_{side}") for side in SIDES]
+        together = -(-count // box.unit) * box.unit
         lines = getattr(box, axis)
-        below, above = lines[0] - size * np.arange(counts[0], 0, -1), lines[-1] + size * np.arange(1, counts[1] + 1)
+        usual = layer_steps(size, count) if count else np.zeros(0)
+        if together > count:
+            usual = layer_steps(size, together, max(float(usual[-1]), together * size))
+        steps = [usual if _absorbs(simulation, f"{axis}_{side}") else np.zeros(0) for side in SIDES]
+        below, above = lines[0] - steps[0][::-1], lines[-1] + steps[1]
         box = replace(box, **{axis: np.concatenate([below, lines, above])})
-        thickness |= {f"{axis}_{side}": float(size * many) for side, many in zip(SIDES, counts, strict=True)}
+        thickness |= {f"{axis}_{side}": float(ends.max(initial=0.0)) for side, ends in zip(SIDES, steps, strict=True)}
     for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
         if _absorbs(simulation, face) and count:
-            thickness[face] = count * size
-            box, tops = _with_slabs(box, tops, face, count, size)
+            box, tops, thickness[face] = _with_slabs(box, tops, face, layer_steps(size, count))
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, tops, layer, edges[0])
 
@@ -171,14 +174,18 @@ def _absorbs(simulation: Simulation, face: str) -> bool:
     return simulation.boundaries.face(face) == "absorbing"
 
 
-def _with_slabs(box: BoxPlan, tops: list[float], face: str, count: int, size: float) -> tuple[BoxPlan, list[float]]:
-    """Return the plan with a layer of `count` elements above or below, and the tops of all layers of cells, m."""
-    slabs = [[Slab("even", size)] * count]
+def _with_slabs(
+    box: BoxPlan, tops: list[float], face: str, steps: np.ndarray
+) -> tuple[BoxPlan, list[float], float]:
+    """Return the plan with a layer above or below whose elements end at some distances, m, the tops of all layers of
+    cells, and the thickness of this one."""
+    slabs, total = [[Slab("even", float(size)) for size in np.diff(steps, prepend=0.0)]], float(steps[-1])
     if face == "z_min":
         low = box.interfaces[-1]
-        return replace(box, interfaces=[*box.interfaces, low - count * size], slabs=box.slabs + slabs), [*tops, low]
-    high = box.interfaces[0] + count * size
-    return replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs), [high, *tops]
+        return replace(box, interfaces=[*box.interfaces, low - total], slabs=box.slabs + slabs), [*tops, low], total
+    high = box.interfaces[0] + total
+    slabs[0].reverse()
+    return replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs), [high, *tops], total
 
 
 def make_layer(
