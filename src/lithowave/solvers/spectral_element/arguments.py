@@ -14,7 +14,7 @@ the filters less p.
 
 In elements with attenuation by n mechanisms, relaxing (2 n per carrying point of `relaxation.py`) holds the moduli
 Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the
-quadrature weight and the Jacobian, and recursion (n, 3) b, a, c.
+quadrature weight, and recursion (n, 3) b, a, c.
 """
 
 from __future__ import annotations
