@@ -100,19 +100,20 @@ def full_space_error(qp: float, qs: float, **solver: Any) -> float:
     return relative_l2(computed, truth)
 
 
-QUALITIES = [(80, 40, 0.015), (40, 20, 0.005), (20, 10, 0.005)]  # 12, all and all points carry memory variables
+QUALITIES = [(80, 40, 0.0055), (40, 20, 0.012), (20, 10, 0.0025)]
 
 
 @pytest.mark.parametrize(("qp", "qs", "limit"), slow_except(QUALITIES[1:2], QUALITIES))
 def test_a_moment_tensor_in_a_full_space(qp: float, qs: float, limit: float) -> None:
-    """Degree 4 with 7 points per wavelength."""
+    """Degree 4 with 7 points per wavelength; with Qs = 10, all points carry memory variables."""
     error = full_space_error(qp, qs, points_per_wavelength=7)
     assert error < limit
 
 
 # --- plane waves
 
-PLANE = ((200, 1), (50, 1), (20, 2), (8, 2))  # Q, and the number of the set of points with memory variables
+# Q, the number of the set of points with memory variables, and the largest errors of attenuation and phase velocity.
+PLANE = ((200, 1, 0.0045, 0.0002), (50, 1, 0.004, 0.0003), (20, 1, 0.009, 0.0011), (8, 2, 0.0011, 0.0002))
 
 
 def column(count: int, size: float, quality: float, degree: int, **more: Any) -> SpectralElementSolver:
@@ -145,12 +146,12 @@ def sent_along(solver: SpectralElementSolver, axis: int, duration: float, places
 
 
 def wave_errors(wave: str, quality: float, safety: float = 0.3) -> tuple[float, float, int]:
-    """Largest relative errors of the amplitude after one wavelength and of the phase velocity, and the set of points.
+    """Largest relative errors of the attenuation and of the phase velocity, and the set of points.
 
-    7 points per wavelength of the wave at the highest of the frequencies.
+    7 points per wavelength of S waves at the highest of the frequencies.
     """
     axis, speed = (0, VP) if wave == "P" else (1, VS)
-    size = 4 / 7 * speed / FREQUENCY
+    size = 4 / 7 * VS / FREQUENCY
     solver = column(60, size, quality, 4, safety=safety)
     found = sent_along(solver, axis, 98 * size / speed, [4 * size, 20 * size])
     frequency = FREQUENCY * np.linspace(0.4, 1.0, 7)
@@ -158,18 +159,20 @@ def wave_errors(wave: str, quality: float, safety: float = 0.3) -> tuple[float, 
     ratios = solver.plan.materials.losses.body.modulus_ratio(2 * np.pi * frequency, 1 / quality)
     number = 2 * np.pi * frequency / (speed * np.sqrt(ratios))
     error = np.log(last / first) + 1j * number * 16 * size
-    lengths = number.real * 16 * size / (2 * np.pi)
     turns = (error.imag + np.pi) % (2 * np.pi) - np.pi
-    amplitude, phase = np.abs(error.real / lengths).max(), np.abs(turns / lengths / (2 * np.pi)).max()
-    return float(amplitude), float(phase), int(solver.plan.relaxation_sets[0])
+    attenuation, phase = error.real / (number.imag * 16 * size), turns / (number.real * 16 * size)
+    return float(np.abs(attenuation).max()), float(np.abs(phase).max()), int(solver.plan.relaxation_sets[0])
 
 
 @pytest.mark.parametrize(
-    ("wave", "quality", "points"), slow_except([("S", 50, 1)], [(w, q, n) for w in "PS" for q, n in PLANE])
+    ("wave", "quality", "points", "largest", "largest_phase"),
+    slow_except([("S", *PLANE[1])], [(wave, *case) for wave in "PS" for case in PLANE]),
 )
-def test_plane_waves_decay_and_travel_as_the_modulus_states(wave: str, quality: float, points: int) -> None:
-    amplitude, phase, used = wave_errors(wave, quality)
-    assert used == points and amplitude < 0.002 and phase < 0.002
+def test_plane_waves_decay_and_travel_as_the_modulus_states(
+    wave: str, quality: float, points: int, largest: float, largest_phase: float
+) -> None:
+    attenuation, phase, used = wave_errors(wave, quality)
+    assert used == points and attenuation < largest and phase < largest_phase
 
 
 def test_steps_in_time_are_of_second_order() -> None:
@@ -319,8 +322,8 @@ def test_materials_of_all_forms_have_the_same_moduli(tmp_path: Path) -> None:
             receivers=[{"name": "A", "position": [0, 0, 0]}],
         )  # fmt: skip
         plan = make_plan(simulation, make_backend("cpu", "double", 1))
-        assert set(plan.relaxation_sets) == {1} and plan.mechanisms == 3
-        assert "12 points of 8 elements" in str(plan.lines())
+        assert set(plan.relaxation_sets) == {2} and plan.mechanisms == 3  # all are around the source
+        assert "at all 125 points of 8 elements" in str(plan.lines())
         elements = np.arange(8)
         order = np.lexsort(plan.mesh.vertices[plan.mesh.elements].mean(axis=1).T.round(3))
         moduli.append(lame_moduli(plan.mesh, plan.materials, 4, elements[order], 1, float))

@@ -84,7 +84,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "spectral_element": MethodKeys(
         accuracy="degree",
         default=4,
-        tuning=("degree", "refine_sources"),
+        tuning=("degree", "refine_sources", "memory_variables"),
         recommended=RECOMMENDED_POINTS_BY_DEGREE,
         smallest=SMALLEST_POINTS_BY_DEGREE,
         in_elements=True,
@@ -175,6 +175,13 @@ class Solver(DescriptionModel):
         "medium are averaged. isotropic: harmonic means, for smooth media; transverse: with a vertical symmetry axis, "
         "accurate at interfaces that are about horizontal; orthorhombic: also at vertical interfaces; auto: the first "
         "of these that the model requires.",
+    )
+    memory_variables: Literal["auto", "coarse", "full"] = Field(
+        default="auto",
+        description="Points of an element at which attenuation is computed (spectral_element). full: all points; "
+        "coarse: some points, 13 of 125 at degree 4, which needs less memory and time; auto: coarse where quality "
+        "factors are at least about 20. In elements around sources, and where quality factors are very small, coarse "
+        "includes all points.",
     )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step, s; null: safety times the stability limit."

@@ -104,9 +104,10 @@ class ElementLayout:
         return np.moveaxis(values[:, places], 0, 1)
 
     def carrier_shape(self, blocks: int, points: int, components: int) -> tuple[int, ...]:
-        """Return the shape of an array of values at some points of each element: (blocks, points, c, elements) on a CPU,
-        (blocks, elements, points, c) on a GPU."""
-        return (blocks, self.elements, points, components) if self.lanes else (blocks, points, components, self.elements)
+        """Return the shape of an array of values at some points of each element: (blocks, points, c, elements) on a
+        CPU, (blocks, elements, points, c) on a GPU."""
+        own = (points, components)
+        return (blocks, self.elements, *own) if self.lanes else (blocks, *own, self.elements)
 
     def of_carriers(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Arrange values (elements, points, c) as in `carrier_shape`; 0 without an element."""

@@ -72,7 +72,8 @@ def element_kinds(
     kinds = []
     for number, layer, affine, anisotropic in found.tolist():
         relaxing = (materials.losses.body.mechanisms, number) if number else ()
-        kinds.append(ElementKind("affine" if affine else curved, bool(anisotropic), materials.varying, layer, *relaxing))
+        shape = "affine" if affine else curved
+        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing))
     return kinds, place.reshape(-1)
 
 
@@ -119,7 +120,8 @@ class ElementGroup:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
-            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.order, self.begin,
+            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.order,
+            self.begin,
         )  # fmt: skip
 
 

@@ -52,7 +52,8 @@ class ElementMaterials:
         return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1)[number]
 
     def isotropic_moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return kappa and mu, Pa, of the isotropic (Voigt) average, (elements,), or (elements, k, j, i) if they vary."""
+        """Return kappa and mu, Pa, of the isotropic (Voigt) average, (elements,), or (elements, k, j, i) if they
+        vary."""
         if self.values is not None:
             lam, mu = self.values[:2, elements].astype(float)
             return lam + 2.0 / 3.0 * mu, mu
@@ -60,7 +61,8 @@ class ElementMaterials:
         return kappa[self.number[elements]], mu[self.number[elements]]
 
     def softness(self, elements: np.ndarray) -> np.ndarray:
-        """Return the largest ratio (elements,) of the energy of a strain in the isotropic average to that in the medium."""
+        """Return the largest ratio (elements,) of the energy of a strain in the isotropic average to that in the
+        medium."""
         if self.values is not None or not self.anisotropic.any():
             return np.ones(len(elements))
         kappa, mu = voigt_average(self.stiffness)

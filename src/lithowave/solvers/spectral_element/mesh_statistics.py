@@ -22,14 +22,13 @@ LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the l
 class GlobalMeshStatistics:
     """Statistics of all ranks together.
 
-    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an absorbing
-    layer, and the memory of its variables and filters. relaxing : number of elements with attenuation by the number of
-    points that have memory variables; relaxation_bytes : their memory. kinds : number of the other elements of each kind, by name.
-    faces : number of faces of each boundary kind. quality : see `quality_report`, of the elements outside the layer, by
-    their global indices.
-    worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time
-    step. fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place.
-    memory_bytes.
+    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an
+    absorbing layer, and the memory of its variables and filters. relaxing : number of elements with attenuation by
+    the number of points that have memory variables; relaxation_bytes : their memory. kinds : number of the other
+    elements of each kind, by name. faces : number of faces of each boundary kind. quality : see `quality_report`, of
+    the elements outside the layer, by their global indices. worst_place : location of the worst element.
+    limiting_speed, limiting_place : m/s, of the element that sets the time step. fewest_points, slowest_speed,
+    slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place. memory_bytes.
     """
 
     elements: int

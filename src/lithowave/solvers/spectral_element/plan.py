@@ -38,7 +38,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
-from lithowave.solvers.spectral_element.relaxation import choose_sets
+from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -55,8 +55,8 @@ class SpectralElementPlan(ElementPlan):
 
     mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
-    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. relaxation_sets :
-    see `relaxation.choose_sets`. ranks :
+    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
+    relaxation_sets : see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, no_layer : see `ElementPlan`.
@@ -333,7 +333,7 @@ def plan(
 
     made = make_plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
-        **plan_entries(simulation),
+        storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
     )  # fmt: skip
     worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
@@ -362,7 +362,7 @@ def refuse_stress(simulation: Simulation) -> None:
 
 def make_plan(
     model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
-    ranks: Ranks = SINGLE_RANK, **more: Any,
+    ranks: Ranks = SINGLE_RANK, storage: Storage = NO_SOURCES, **more: Any,
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
@@ -380,7 +380,7 @@ def make_plan(
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
     limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
-    sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree))
+    sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
