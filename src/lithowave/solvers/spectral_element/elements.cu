@@ -6,7 +6,7 @@
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, MECHANISMS, CARRIERS, CARRIER_LIST, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, MECHANISMS, CARRIERS, CARRIER_LIST, STAGED, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
 // and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared)
 {
-    real* const maps = dynamic_shared<real>();
+    real* const maps = dynamic_shared<real>() + STAGED_VALUES;
     real* const u = maps + ELEMENTS * MAP_SIZE;
     real* const along_i = u + 3 * FIELD;
     real* const along_j = u + 6 * FIELD;
@@ -96,6 +96,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const bool works = thread < ELEMENTS * LINES;
     const size_t own = own_block + blockIdx.x;
     const size_t own_element = own * ELEMENTS + (works ? element : 0);
+    const Relaxation mechanisms(
+        dynamic_shared<real>(), relaxation, relaxing, recursion, own, works ? place : 0);
     const int line_i = lines[thread], line_j = lines[THREADS + thread];
 
     const unsigned* const mine = points + (static_cast<size_t>(first_block) + own) * (N * THREADS) + thread;
@@ -121,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             for (int c = 0; c < 3; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
         }
     }
+    mechanisms.wait();
     __syncthreads();
     if (works) {
 #pragma unroll
@@ -132,7 +135,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     __syncthreads();
     if (works) {
         const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
-        const LineRelaxation mechanisms(relaxation, relaxing, recursion, own_element, place);
         const real weight = GLL.weight[i] * GLL.weight[j];
 #pragma unroll
         for (int c = 0; c < 3; c++)
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             layer.unstretch(gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
             Stress s = law.stress(k, gradient, scale);
-            mechanisms.relax(k, gradient, scale, s);
+            mechanisms.relax(element, k, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
             layer.stretch(row);
 #pragma unroll
@@ -173,6 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         }
     }
     __syncthreads();
+    mechanisms.store();
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {
