@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from bloch_waves import BlochWaves
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
+from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.rheology.body import fit_body
@@ -184,6 +186,51 @@ def test_steps_in_time_are_of_second_order() -> None:
         found.append(np.interp(np.linspace(0.9, 2.0, 40), rows[0], rows[1]))
     orders = np.log2(np.abs(found[0] - found[1]).max() / np.abs(found[1] - found[2]).max())
     assert 1.8 < orders < 2.2
+
+
+DIRECTIONS = np.array([(1, 0, 0), (1, 1, 0), (1, 1, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2)])
+# Largest errors of attenuation by degree, with Q = 40 and Q = 20.
+BLOCH = {2: (0.002, 0.004), 3: (0.025, 0.032), 4: (0.008, 0.013), 5: (0.014, 0.02), 6: (0.011, 0.014)}
+
+
+def bloch_errors(degree: int, quality: float) -> np.ndarray:
+    """Errors of attenuation and phase velocity, relative to an elastic mesh, of plane waves in all directions, (2, n).
+
+    The recommended number of points per wavelength of S waves, and waves twice as long.
+    """
+    size = degree / RECOMMENDED_POINTS_BY_DEGREE[degree] * VS / FREQUENCY
+    solver = column(1, size, quality, degree)
+    materials, body = solver.plan.materials, solver.plan.materials.losses.body
+    mu, kappa = ROCK[5, 5], ROCK[0, 0] - 4 / 3 * ROCK[5, 5]
+    unit = RHO * size**2
+    waves, points = BlochWaves(degree), carrier_indices(degree, 1)
+    moduli = lame_moduli(solver.plan.mesh, materials, degree, np.arange(1), 1, float).reshape(len(points), -1, 2)
+    errors = []
+    for frequency in (FREQUENCY, 0.5 * FREQUENCY):
+        omega = 2 * np.pi * frequency
+        relaxing = np.einsum("pjm,j->mp", moduli, body.rates / (body.rates + 1j * omega))
+        own = np.full((2, len(waves.weights)), [[kappa], [mu]], complex)
+        own[0, points] -= relaxing[0] + 2 / 3 * relaxing[1]
+        own[1, points] -= relaxing[1]
+        lossy, elastic = waves.stiffness(*own / unit), waves.stiffness(kappa / unit, mu / unit)
+        ratio = body.modulus_ratio(omega, 1 / quality)
+        for wave, speed in (("P", VP), ("S", VS)):
+            for direction in DIRECTIONS:
+                k = omega * size / speed * direction / np.linalg.norm(direction)
+                exact = omega * np.sqrt(ratio)
+                found = np.sort_complex(waves.frequencies(lossy, k, wave, exact))
+                plain = np.sort_complex(waves.frequencies(elastic, k, wave, omega)).real / omega
+                attenuation = found.imag / found.real / (exact.imag / exact.real) - 1
+                errors += zip(attenuation, found.real / exact.real - plain, strict=True)
+    return np.array(errors).T
+
+
+@pytest.mark.parametrize(
+    ("degree", "quality"), slow_except([(4, 40)], [(degree, quality) for degree in BLOCH for quality in (40, 20)])
+)
+def test_plane_waves_in_all_directions(degree: int, quality: float) -> None:
+    attenuation, phase = np.abs(bloch_errors(degree, quality)).max(axis=1)
+    assert attenuation < BLOCH[degree][quality < 30] and phase < 0.0012
 
 
 # --- energy
