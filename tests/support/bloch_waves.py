@@ -26,9 +26,9 @@ class BlochWaves:
         lines = ((one, one, slope), (one, slope, one), (slope, one, one))
         slopes = [np.kron(np.kron(*pair), last) for *pair, last in lines]
         strain = np.zeros((6, n**3, 3, n**3))
-        for row, terms in enumerate([[(0, 0)], [(1, 1)], [(2, 2)], [(1, 2), (2, 1)], [(0, 2), (2, 0)], [(0, 1), (1, 0)]]):
-            for axis, component in terms:
-                strain[row, :, component] = slopes[axis]
+        for row, (axis, component) in enumerate(((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))):
+            strain[row, :, component] = slopes[axis]
+            strain[row, :, axis] = slopes[component]
         self._strain = strain.reshape(6, n**3, -1)
 
     def stiffness(self, kappa: np.ndarray | float, mu: np.ndarray | float) -> np.ndarray:

@@ -188,7 +188,9 @@ def test_steps_in_time_are_of_second_order() -> None:
     assert 1.8 < orders < 2.2
 
 
-DIRECTIONS = np.array([(1, 0, 0), (1, 1, 0), (1, 1, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2)])
+DIRECTIONS = np.array(
+    [(1, 0, 0), (1, 1, 0), (1, 1, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2)]
+)
 # Largest errors of attenuation by degree, with Q = 40 and Q = 20.
 BLOCH = {2: (0.002, 0.004), 3: (0.025, 0.032), 4: (0.008, 0.013), 5: (0.014, 0.02), 6: (0.011, 0.014)}
 

@@ -93,8 +93,8 @@ COARSE = {
 }
 """Sets of carrying points by degree, smaller ones first.
 
-The attenuation of plane waves in all directions, with vp/vs = sqrt(3) and the recommended number of points per wavelength,
-deviates with Q = 40 by at most 2.5% at degree 3, 1.2% at degree 5, 1.1% at degree 6, and less at other degrees.
+The attenuation of plane waves in all directions, with vp/vs = sqrt(3) and the recommended number of points per
+wavelength, deviates with Q = 40 by at most 2.5% at degree 3, 1.2% at degree 5, 1.1% at degree 6, less at other degrees.
 """
 
 LARGEST_RELAXATION = {"auto": 0.6, "coarse": 0.8, "full": 0.0}
