@@ -6,8 +6,8 @@
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, MECHANISMS, CARRIERS, CARRIER_LIST, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
-// and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS, THREADS, BLOCKS,
+// and the strides of planes and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
 #include "hopper.cuh"
@@ -90,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     real* const along_i = u + 3 * FIELD;
     real* const along_j = u + 6 * FIELD;
     unsigned* const index = reinterpret_cast<unsigned*>(u + 9 * FIELD);
+    real* const relaxing_points = reinterpret_cast<real*>(index + N * THREADS);
 
     const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
     const int j = place / N, i = place - j * N, start = element * ELEMENT_STRIDE + place;
@@ -108,6 +109,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
+    const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxing_points);
+    mechanisms.begin(thread);
     real line[3][N], sum[3][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
 #pragma unroll
@@ -132,7 +135,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     __syncthreads();
     if (works) {
         const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
-        const LineRelaxation mechanisms(relaxation, relaxing, recursion, own_element, place);
         const real weight = GLL.weight[i] * GLL.weight[j];
 #pragma unroll
         for (int c = 0; c < 3; c++)
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             layer.unstretch(gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
             Stress s = law.stress(k, gradient, scale);
-            mechanisms.relax(k, gradient, scale, s);
+            mechanisms.relax(k, element, place, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
             layer.stretch(row);
 #pragma unroll
@@ -173,6 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         }
     }
     __syncthreads();
+    mechanisms.finish(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {

@@ -18,12 +18,13 @@ from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.relaxation import carrier_indices, carrier_sets
+from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 BANKS = 32
+RELAXING_VALUES = 8  # in shared memory per carrying point, see `relaxation.cuh`
 CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
 
 # Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
@@ -51,7 +52,16 @@ def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
     if not kind.mechanisms:
         return {"MECHANISMS": 0}
     points = carrier_indices(degree, kind.carriers)
-    return {"MECHANISMS": kind.mechanisms, "CARRIERS": len(points), "CARRIER_LIST": ",".join(map(str, points))}
+    return {
+        "MECHANISMS": kind.mechanisms, "CARRIERS": len(points), "CARRIER_LIST": ",".join(map(str, points)),
+        "SPARSE": int(shared_carriers(degree, kind) > 0),
+    }  # fmt: skip
+
+
+def shared_carriers(degree: int, kind: ElementKind) -> int:
+    """Return the number of carrying points of an element that the threads of a block share: all, if they are few."""
+    count = carrier_count(degree, kind.carriers)
+    return count if 4 * count < (degree + 1) ** 3 else 0
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
@@ -118,7 +128,8 @@ class ElementKernel:
         self.lines, self.threads = lines, own.lanes
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
+        relaxing = RELAXING_VALUES * shared_carriers(degree, kind)
+        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:

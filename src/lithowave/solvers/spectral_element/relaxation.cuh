@@ -1,7 +1,11 @@
 // Relaxation of the stresses at the points of an element that carry memory variables of attenuation: see relaxation.py
 // for the formulas and arguments.py for the arrays.
-// Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, and CARRIER_LIST, their indices, k
-// slowest.
+// Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, CARRIER_LIST, their indices, k slowest,
+// and SPARSE.
+//
+// If few points carry (SPARSE), all threads of a block share them: `begin` adds up their memory variables and moduli in
+// shared memory, `relax` subtracts these sums from the stresses and leaves the strains there, and after a synchronization
+// `finish` updates the memory variables. Otherwise each thread processes its own points in `relax`.
 #pragma once
 
 #include "gll.cuh"
@@ -26,56 +30,157 @@ struct CarrierTable {
 
 __device__ constexpr CarrierTable CARRIER_TABLE;
 
-// Memory variables and moduli of the carrying points of an element, and the line of a thread, j N + i.
-struct LineRelaxation {
+// Pairs of the components xx, yy, zz, yz, xz, xy; the first component of this many pairs, and the second, are normal.
+constexpr int PAIRS = 3, FIRST_NORMAL = 2, SECOND_NORMAL = 1;
+
+// Stresses F_j of a mechanism for the pair `two` of components of twice the strain, and the trace of the strain.
+__device__ __forceinline__ Vector2<real> relaxing_stress(
+    int two, const Vector2<real>& modulus, real first, real second, real trace)
+{
+    const real spread = modulus.x * trace;
+    return {modulus.y * first + (two < FIRST_NORMAL ? spread : real(0)),
+            modulus.y * second + (two < SECOND_NORMAL ? spread : real(0))};
+}
+
+struct Mechanism {
+    real b, a, c;
+
+    __device__ __forceinline__ Mechanism(const real* recursion, int n)
+        : b(recursion[3 * n]), a(recursion[3 * n + 1]), c(recursion[3 * n + 2]) {}
+    __device__ __forceinline__ Vector2<real> updated(const Vector2<real>& stress, const Vector2<real>& m) const {
+        return {c * stress.x + a * m.x, c * stress.y + a * m.y};
+    }
+};
+
+#if SPARSE
+
+// Carrying points of a block, and what is in shared memory of each: six sums or strains, and two moduli.
+struct Relaxation {
+    static constexpr int POINTS = ELEMENTS * CARRIERS, MODULUS = 6, SIZE = 8 * POINTS;
+
     Vector2<real>* const memory;
     const Vector2<real>* const moduli;
     const real* const recursion;
-    const int line;
+    real* const shared;
 
-    __device__ __forceinline__ LineRelaxation(
-        real* memory, const real* moduli, const real* recursion, size_t element, int line)
-        : memory(reinterpret_cast<Vector2<real>*>(memory) + element * (CARRIERS * MECHANISMS * 3)),
-          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + element * (CARRIERS * MECHANISMS)),
-          recursion(recursion), line(line) {}
+    __device__ __forceinline__ Relaxation(
+        real* memory, const real* moduli, const real* recursion, size_t block, real* shared)
+        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * (POINTS * MECHANISMS * PAIRS)),
+          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * (POINTS * MECHANISMS)),
+          recursion(recursion), shared(shared) {}
 
-    // Subtract the stresses of the mechanisms at point k of the line, and update their memory variables.
-    __device__ __forceinline__ void relax(int k, const real* g, real scale, Stress& s) const {
+    __device__ __forceinline__ void begin(int thread) const {
+        for (int item = thread; item < POINTS * PAIRS; item += THREADS) {
+            const int point = item / PAIRS, two = item - point * PAIRS;
+            Vector2<real> sum = {0, 0}, modulus = {0, 0};
+#pragma unroll
+            for (int n = 0; n < MECHANISMS; n++) {
+                const Vector2<real> m = memory[(point * MECHANISMS + n) * PAIRS + two];
+                sum.x += m.x, sum.y += m.y;
+            }
+            shared[2 * two * POINTS + point] = sum.x, shared[(2 * two + 1) * POINTS + point] = sum.y;
+            if (two > 0) continue;
+#pragma unroll
+            for (int n = 0; n < MECHANISMS; n++) {
+                const Vector2<real> own = moduli[point * MECHANISMS + n];
+                const real b = recursion[3 * n];
+                modulus.x += b * own.x, modulus.y += b * own.y;
+            }
+            shared[MODULUS * POINTS + point] = modulus.x, shared[(MODULUS + 1) * POINTS + point] = modulus.y;
+        }
+    }
+
+    __device__ __forceinline__ void relax(int k, int element, int line, const real* g, real scale, Stress& s) const {
         if (!CARRIER_TABLE.plane[k]) return;
         const int slot = CARRIER_TABLE.slot[k * (N * N) + line];
         if (slot < 0) return;
-        Vector2<real>* const own = memory + slot * (MECHANISMS * 3);
-        Vector2<real> before[3 * MECHANISMS], weight[MECHANISMS];
-#pragma unroll
-        for (int n = 0; n < 3 * MECHANISMS; n++) before[n] = own[n];
-#pragma unroll
-        for (int n = 0; n < MECHANISMS; n++) weight[n] = moduli[slot * MECHANISMS + n];
-        const real trace = g[0] + g[4] + g[8];
+        real* const own = shared + element * CARRIERS + slot;
+        const real mu = own[(MODULUS + 1) * POINTS], trace = own[MODULUS * POINTS] * scale * (g[0] + g[4] + g[8]);
+        real* const stress[6] = {&s.xx, &s.yy, &s.zz, &s.yz, &s.xz, &s.xy};
         const real strain[6] = {2 * g[0], 2 * g[4], 2 * g[8], g[5] + g[7], g[2] + g[6], g[1] + g[3]};
-        real rest[6] = {s.xx, s.yy, s.zz, s.yz, s.xz, s.xy};
 #pragma unroll
-        for (int n = 0; n < MECHANISMS; n++) {
-            const real b = recursion[3 * n], a = recursion[3 * n + 1], c = recursion[3 * n + 2];
-            const real spread = scale * weight[n].x * trace, mu = scale * weight[n].y;
+        for (int n = 0; n < 6; n++) {
+            const real e = scale * strain[n];
+            *stress[n] -= own[n * POINTS] + mu * e + (n < 3 ? trace : real(0));
+            own[n * POINTS] = e;
+        }
+    }
+
+    __device__ __forceinline__ void finish(int thread) const {
+        for (int item = thread; item < POINTS * PAIRS; item += THREADS) {
+            const int point = item / PAIRS, two = item - point * PAIRS;
+            const real* const strain = shared + point;
+            const real trace = (strain[0] + strain[POINTS] + strain[2 * POINTS]) * real(0.5);
+            const real first = strain[2 * two * POINTS], second = strain[(2 * two + 1) * POINTS];
 #pragma unroll
-            for (int two = 0; two < 3; two++) {
-                const Vector2<real> m = before[3 * n + two];  // two components
-                const real first = mu * strain[2 * two] + (two < 2 ? spread : real(0));
-                const real second = mu * strain[2 * two + 1] + (two < 1 ? spread : real(0));
-                rest[2 * two] -= b * first + m.x;
-                rest[2 * two + 1] -= b * second + m.y;
-                own[3 * n + two] = {c * first + a * m.x, c * second + a * m.y};
+            for (int n = 0; n < MECHANISMS; n++) {
+                Vector2<real>& m = memory[(point * MECHANISMS + n) * PAIRS + two];
+                const Vector2<real> stress = relaxing_stress(two, moduli[point * MECHANISMS + n], first, second, trace);
+                m = Mechanism(recursion, n).updated(stress, m);
             }
         }
-        s = {rest[0], rest[1], rest[2], rest[3], rest[4], rest[5]};
     }
 };
 
 #else
 
-struct LineRelaxation {
-    __device__ __forceinline__ LineRelaxation(real*, const real*, const real*, size_t, int) {}
-    __device__ __forceinline__ void relax(int, const real*, real, Stress&) const {}
+struct Relaxation {
+    static constexpr int SIZE = 0;
+
+    Vector2<real>* const memory;
+    const Vector2<real>* const moduli;
+    const real* const recursion;
+
+    __device__ __forceinline__ Relaxation(real* memory, const real* moduli, const real* recursion, size_t block, real*)
+        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * (ELEMENTS * CARRIERS * MECHANISMS * PAIRS)),
+          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * (ELEMENTS * CARRIERS * MECHANISMS)),
+          recursion(recursion) {}
+
+    __device__ __forceinline__ void begin(int) const {}
+    __device__ __forceinline__ void finish(int) const {}
+
+    __device__ __forceinline__ void relax(int k, int element, int line, const real* g, real scale, Stress& s) const {
+        if (!CARRIER_TABLE.plane[k]) return;
+        const int slot = CARRIER_TABLE.slot[k * (N * N) + line];
+        if (slot < 0) return;
+        const int point = element * CARRIERS + slot;
+        Vector2<real>* const own = memory + point * (MECHANISMS * PAIRS);
+        Vector2<real> before[PAIRS * MECHANISMS], modulus[MECHANISMS];
+#pragma unroll
+        for (int n = 0; n < PAIRS * MECHANISMS; n++) before[n] = own[n];
+#pragma unroll
+        for (int n = 0; n < MECHANISMS; n++) modulus[n] = moduli[point * MECHANISMS + n];
+        const real trace = scale * (g[0] + g[4] + g[8]);
+        const real strain[6] = {scale * 2 * g[0],        scale * 2 * g[4],        scale * 2 * g[8],
+                                scale * (g[5] + g[7]), scale * (g[2] + g[6]), scale * (g[1] + g[3])};
+        real* const rest[6] = {&s.xx, &s.yy, &s.zz, &s.yz, &s.xz, &s.xy};
+#pragma unroll
+        for (int n = 0; n < MECHANISMS; n++) {
+            const Mechanism mechanism(recursion, n);
+#pragma unroll
+            for (int two = 0; two < PAIRS; two++) {
+                const Vector2<real> m = before[PAIRS * n + two];
+                const Vector2<real> stress =
+                    relaxing_stress(two, modulus[n], strain[2 * two], strain[2 * two + 1], trace);
+                *rest[2 * two] -= mechanism.b * stress.x + m.x;
+                *rest[2 * two + 1] -= mechanism.b * stress.y + m.y;
+                own[PAIRS * n + two] = mechanism.updated(stress, m);
+            }
+        }
+    }
+};
+
+#endif
+
+#else
+
+struct Relaxation {
+    static constexpr int SIZE = 0;
+
+    __device__ __forceinline__ Relaxation(real*, const real*, const real*, size_t, real*) {}
+    __device__ __forceinline__ void begin(int) const {}
+    __device__ __forceinline__ void relax(int, int, int, const real*, real, Stress&) const {}
+    __device__ __forceinline__ void finish(int) const {}
 };
 
 #endif
