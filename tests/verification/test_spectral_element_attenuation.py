@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from bloch_waves import BlochWaves
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
+from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.rheology.body import fit_body
@@ -186,6 +188,53 @@ def test_steps_in_time_are_of_second_order() -> None:
     assert 1.8 < orders < 2.2
 
 
+DIRECTIONS = np.array(
+    [(1, 0, 0), (1, 1, 0), (1, 1, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2)]
+)
+# Largest errors of attenuation by degree, with Q = 40 and Q = 20.
+BLOCH = {2: (0.002, 0.004), 3: (0.025, 0.032), 4: (0.008, 0.013), 5: (0.014, 0.02), 6: (0.011, 0.014)}
+
+
+def bloch_errors(degree: int, quality: float) -> np.ndarray:
+    """Errors of attenuation and phase velocity, relative to an elastic mesh, of plane waves in all directions, (2, n).
+
+    The recommended number of points per wavelength of S waves, and waves twice as long.
+    """
+    size = degree / RECOMMENDED_POINTS_BY_DEGREE[degree] * VS / FREQUENCY
+    solver = column(1, size, quality, degree)
+    materials, body = solver.plan.materials, solver.plan.materials.losses.body
+    mu, kappa = ROCK[5, 5], ROCK[0, 0] - 4 / 3 * ROCK[5, 5]
+    unit = RHO * size**2
+    waves, points = BlochWaves(degree), carrier_indices(degree, 1)
+    moduli = lame_moduli(solver.plan.mesh, materials, degree, np.arange(1), 1, float).reshape(len(points), -1, 2)
+    errors = []
+    for frequency in (FREQUENCY, 0.5 * FREQUENCY):
+        omega = 2 * np.pi * frequency
+        relaxing = np.einsum("pjm,j->mp", moduli, body.rates / (body.rates + 1j * omega))
+        own = np.full((2, len(waves.weights)), [[kappa], [mu]], complex)
+        own[0, points] -= relaxing[0] + 2 / 3 * relaxing[1]
+        own[1, points] -= relaxing[1]
+        lossy, elastic = waves.stiffness(*own / unit), waves.stiffness(kappa / unit, mu / unit)
+        ratio = body.modulus_ratio(omega, 1 / quality)
+        for wave, speed in (("P", VP), ("S", VS)):
+            for direction in DIRECTIONS:
+                k = omega * size / speed * direction / np.linalg.norm(direction)
+                exact = omega * np.sqrt(ratio)
+                found = np.sort_complex(waves.frequencies(lossy, k, wave, exact))
+                plain = np.sort_complex(waves.frequencies(elastic, k, wave, omega)).real / omega
+                attenuation = found.imag / found.real / (exact.imag / exact.real) - 1
+                errors += zip(attenuation, found.real / exact.real - plain, strict=True)
+    return np.array(errors).T
+
+
+@pytest.mark.parametrize(
+    ("degree", "quality"), slow_except([(4, 40)], [(degree, quality) for degree in BLOCH for quality in (40, 20)])
+)
+def test_plane_waves_in_all_directions(degree: int, quality: float) -> None:
+    attenuation, phase = np.abs(bloch_errors(degree, quality)).max(axis=1)
+    assert attenuation < BLOCH[degree][quality < 30] and phase < 0.0012
+
+
 # --- energy
 
 
@@ -251,10 +300,13 @@ def test_the_discrete_energy_decreases_by_the_work_of_the_dashpots(quality: floa
     np.testing.assert_allclose(np.diff(energies), -np.array(losses), rtol=0, atol=1e-14 * energies[0])
 
 
-@pytest.mark.parametrize("steps", slow_except([1500], [1500, 20_000]))
-def test_strong_attenuation_and_a_layer_are_stable(steps: int) -> None:
-    """Noise in a box with Q = 10 and layers at five sides."""
-    simulation = full_space(18, 10, 1200.0, spacing=800.0).with_overrides({"boundaries.absorption": "layer"})
+@pytest.mark.parametrize(
+    ("degree", "quality", "steps"), slow_except([(2, 20, 1500)], [(2, 20, 1500), (4, 20, 5000), (4, 10, 20_000)])
+)
+def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, steps: int) -> None:
+    """Noise in a box with layers at all sides; with Q = 10, all points carry memory variables."""
+    described = full_space(1.8 * quality, quality, 1200.0, spacing=800.0, degree=degree)
+    simulation = described.with_overrides({"boundaries.absorption": "layer"})
     plan = make_plan(simulation, make_backend("cpu", "single", 2))
     solver = SpectralElementSolver(plan, None, make_backend("cpu", "single", 2))
     fill_with_noise(solver)

@@ -6,8 +6,8 @@
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, MECHANISMS, CARRIERS, CARRIER_LIST, STAGED, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
-// and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS, THREADS, BLOCKS,
+// and the strides of planes and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
 #include "hopper.cuh"
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared)
 {
-    real* const maps = dynamic_shared<real>() + STAGED_VALUES;
+    real* const maps = dynamic_shared<real>() + Relaxation::SIZE;
     real* const u = maps + ELEMENTS * MAP_SIZE;
     real* const along_i = u + 3 * FIELD;
     real* const along_j = u + 6 * FIELD;
@@ -96,8 +96,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const bool works = thread < ELEMENTS * LINES;
     const size_t own = own_block + blockIdx.x;
     const size_t own_element = own * ELEMENTS + (works ? element : 0);
-    const Relaxation mechanisms(
-        dynamic_shared<real>(), relaxation, relaxing, recursion, own, works ? place : 0);
     const int line_i = lines[thread], line_j = lines[THREADS + thread];
 
     const unsigned* const mine = points + (static_cast<size_t>(first_block) + own) * (N * THREADS) + thread;
@@ -110,6 +108,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
+    const Relaxation mechanisms(relaxation, relaxing, recursion, own, dynamic_shared<real>());
+    mechanisms.begin(thread);
     real line[3][N], sum[3][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
 #pragma unroll
@@ -125,6 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     }
     mechanisms.wait();
     __syncthreads();
+    mechanisms.prepare(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {
@@ -159,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             layer.unstretch(gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
             Stress s = law.stress(k, gradient, scale);
-            mechanisms.relax(element, k, gradient, scale, s);
+            mechanisms.relax(k, element, place, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
             layer.stretch(row);
 #pragma unroll
@@ -175,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         }
     }
     __syncthreads();
-    mechanisms.store();
+    mechanisms.finish(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {

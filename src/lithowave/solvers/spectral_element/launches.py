@@ -18,15 +18,13 @@ from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_indices, carrier_sets
+from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 BANKS = 32
 CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
-
-LARGEST_STAGED = 16_384  # bytes of memory variables of a block in shared memory
 
 # Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
 # own points, and on the lines that they differentiate.
@@ -44,31 +42,25 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "VARYING": int(kind.varying), "AXES": kind.axes,
         "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks, "PLANE_STRIDE": STRIDES[degree][0],
-        "ELEMENT_STRIDE": STRIDES[degree][1], **carrier_defines(degree, kind, staged(degree, precision, kind)),
+        "ELEMENT_STRIDE": STRIDES[degree][1], **carrier_defines(degree, kind),
     }  # fmt: skip
 
 
-def relaxing_bytes(degree: int, precision: str, kind: ElementKind) -> int:
-    """Return the bytes of the memory variables and moduli of the carrying points of a block."""
-    if not kind.mechanisms:
-        return 0
-    carriers = len(carrier_indices(degree, kind.carriers))
-    values = device_layout("cuda", degree).elements * carriers * kind.mechanisms * (COMPONENTS + 2)
-    return values * (4 if precision == "single" else 8)
-
-
-def staged(degree: int, precision: str, kind: ElementKind) -> bool:
-    """True if the memory variables of a block are copied to shared memory."""
-    return 0 < relaxing_bytes(degree, precision, kind) <= LARGEST_STAGED
-
-
-def carrier_defines(degree: int, kind: ElementKind, is_staged: bool) -> dict[str, str | int]:
+def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
     """Return the definitions for the mechanisms of attenuation, see `relaxation.cuh`."""
     if not kind.mechanisms:
         return {"MECHANISMS": 0}
     points = carrier_indices(degree, kind.carriers)
-    carriers = {"CARRIERS": len(points), "CARRIER_LIST": ",".join(map(str, points)), "STAGED": int(is_staged)}
-    return {"MECHANISMS": kind.mechanisms} | carriers
+    return {
+        "MECHANISMS": kind.mechanisms, "CARRIERS": len(points), "CARRIER_LIST": ",".join(map(str, points)),
+        "SPARSE": int(shared_carriers(degree, kind) > 0),
+    }  # fmt: skip
+
+
+def shared_carriers(degree: int, kind: ElementKind) -> int:
+    """Return the number of carrying points of an element that the threads of a block share: all, if they are few."""
+    count = carrier_count(degree, kind.carriers)
+    return count if 4 * count < (degree + 1) ** 3 else 0
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
@@ -135,10 +127,9 @@ class ElementKernel:
         self.lines, self.threads = lines, own.lanes
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
+        relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
+        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
-        if staged(degree, backend.precision, kind):
-            self.shared_bytes += relaxing_bytes(degree, backend.precision, kind)
 
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""

@@ -1,8 +1,12 @@
 // Relaxation of the stresses at the points of an element that carry memory variables of attenuation: see relaxation.py
 // for the formulas and arguments.py for the arrays.
-// Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, CARRIER_LIST, their indices, k
-// slowest, and STAGED. If that is 1, a block copies the memory variables and moduli of its elements to shared memory
-// while it computes strains: few threads have carrying points, and each would wait for all its reads.
+// Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, CARRIER_LIST, their indices, k slowest,
+// and SPARSE.
+//
+// If few points carry (SPARSE), all threads of a block share them: `begin` starts copying their memory variables and
+// moduli to shared memory, `prepare` adds them up, `relax` subtracts these sums from the stresses and leaves the strains
+// in their place, and `finish` updates the memory variables; between these steps, the block synchronizes. Otherwise each
+// thread processes its own points in `relax`.
 #pragma once
 
 #include "gll.cuh"
@@ -12,19 +16,15 @@
 
 #if MECHANISMS > 0
 
-constexpr int CARRIED = CARRIERS * MECHANISMS * 3;    // pairs of memory variables of an element
-constexpr int CARRIED_MODULI = CARRIERS * MECHANISMS;  // pairs of moduli
-constexpr int STAGED_VALUES = STAGED ? ELEMENTS * 2 * (CARRIED + CARRIED_MODULI) : 0;
-
 struct CarrierTable {
-    short slot[N * N][N];  // of each point k of a line among the carrying ones; -1 for the others
-    bool plane[N];         // true if points of this k carry
+    short slot[N * N * N];  // of each point among the carrying ones; -1 for the others
+    bool plane[N];          // true if points of this k carry
 
     constexpr CarrierTable() : slot(), plane() {
         constexpr int points[CARRIERS] = {CARRIER_LIST};
-        for (int point = 0; point < N * N * N; point++) slot[point % (N * N)][point / (N * N)] = -1;
+        for (int point = 0; point < N * N * N; point++) slot[point] = -1;
         for (int number = 0; number < CARRIERS; number++) {
-            slot[points[number] % (N * N)][points[number] / (N * N)] = static_cast<short>(number);
+            slot[points[number]] = static_cast<short>(number);
             plane[points[number] / (N * N)] = true;
         }
     }
@@ -32,81 +32,174 @@ struct CarrierTable {
 
 __device__ constexpr CarrierTable CARRIER_TABLE;
 
-// Memory variables and moduli of the carrying points of a block and of the element and line of a thread.
-class Relaxation {
-    typedef Vector2<real> Pair;
-    Pair *const stored, *const staged;  // of the block: in global memory, and copies in shared memory
-    const Pair* const stored_moduli;
-    const real* const recursion;
-    short slots[N];  // of the points of the line
+// Pairs of the components xx, yy, zz, yz, xz, xy; the first component of this many pairs, and the second, are normal.
+constexpr int PAIRS = 3, FIRST_NORMAL = 2, SECOND_NORMAL = 1;
 
-public:
-    // place : the line, j N + i. shared : STAGED_VALUES values.
+// Stresses F_j of a mechanism for the pair `two` of components of twice the strain, and the trace of the strain.
+__device__ __forceinline__ Vector2<real> relaxing_stress(
+    int two, const Vector2<real>& modulus, real first, real second, real trace)
+{
+    const real spread = modulus.x * trace;
+    return {modulus.y * first + (two < FIRST_NORMAL ? spread : real(0)),
+            modulus.y * second + (two < SECOND_NORMAL ? spread : real(0))};
+}
+
+struct Mechanism {
+    real b, a, c;
+
+    __device__ __forceinline__ Mechanism(const real* recursion, int n)
+        : b(__ldg(recursion + 3 * n)), a(__ldg(recursion + 3 * n + 1)), c(__ldg(recursion + 3 * n + 2)) {}
+    __device__ __forceinline__ Vector2<real> updated(const Vector2<real>& stress, const Vector2<real>& m) const {
+        return {c * stress.x + a * m.x, c * stress.y + a * m.y};
+    }
+};
+
+#if SPARSE
+
+// Carrying points of a block. Shared memory has six sums or strains and two moduli of each point, then copies of the
+// memory variables and the moduli of the mechanisms.
+struct Relaxation {
+    static constexpr int POINTS = ELEMENTS * CARRIERS, MODULUS = 6, SUMS = 8 * POINTS;
+    static constexpr int MEMORIES = POINTS * MECHANISMS * PAIRS, MODULI_PAIRS = POINTS * MECHANISMS;
+    static constexpr int SIZE = SUMS + 2 * (MEMORIES + MODULI_PAIRS);
+
+    Vector2<real>* const memory;
+    const Vector2<real>* const moduli;
+    const real* const recursion;
+    real* const shared;
+    Vector2<real>* const copies;
+
     __device__ __forceinline__ Relaxation(
-        real* shared, real* memory, const real* moduli, const real* recursion, size_t block, int place)
-        : stored(reinterpret_cast<Pair*>(memory) + block * (ELEMENTS * CARRIED)),
-          staged(reinterpret_cast<Pair*>(shared)),
-          stored_moduli(reinterpret_cast<const Pair*>(moduli) + block * (ELEMENTS * CARRIED_MODULI)),
-          recursion(recursion)
-    {
-        if (STAGED) {
-            for (int n = threadIdx.x; n < ELEMENTS * CARRIED; n += THREADS) copy_value(staged + n, stored + n);
-            Pair* const after = staged + ELEMENTS * CARRIED;
-            for (int n = threadIdx.x; n < ELEMENTS * CARRIED_MODULI; n += THREADS) copy_value(after + n, stored_moduli + n);
+        real* memory, const real* moduli, const real* recursion, size_t block, real* shared)
+        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * MEMORIES),
+          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * MODULI_PAIRS),
+          recursion(recursion), shared(shared), copies(reinterpret_cast<Vector2<real>*>(shared + SUMS)) {}
+
+    __device__ __forceinline__ void begin(int thread) const {
+        for (int n = thread; n < MEMORIES; n += THREADS) copy_value(copies + n, memory + n);
+        for (int n = thread; n < MODULI_PAIRS; n += THREADS) copy_value(copies + MEMORIES + n, moduli + n);
+    }
+
+    // Wait for the copies of this thread.
+    __device__ __forceinline__ void wait() const { wait_for_values(); }
+
+    __device__ __forceinline__ void prepare(int thread) const {
+        for (int item = thread; item < POINTS * PAIRS; item += THREADS) {
+            const int point = item / PAIRS, two = item - point * PAIRS;
+            Vector2<real> sum = {0, 0}, modulus = {0, 0};
+#pragma unroll
+            for (int n = 0; n < MECHANISMS; n++) {
+                const Vector2<real> m = copies[(point * MECHANISMS + n) * PAIRS + two];
+                sum.x += m.x, sum.y += m.y;
+            }
+            shared[2 * two * POINTS + point] = sum.x, shared[(2 * two + 1) * POINTS + point] = sum.y;
+            if (two > 0) continue;
+#pragma unroll
+            for (int n = 0; n < MECHANISMS; n++) {
+                const Vector2<real> own = copies[MEMORIES + point * MECHANISMS + n];
+                const real b = __ldg(recursion + 3 * n);
+                modulus.x += b * own.x, modulus.y += b * own.y;
+            }
+            shared[MODULUS * POINTS + point] = modulus.x, shared[(MODULUS + 1) * POINTS + point] = modulus.y;
         }
-#pragma unroll
-        for (int k = 0; k < N; k++) slots[k] = CARRIER_TABLE.plane[k] ? CARRIER_TABLE.slot[place][k] : -1;
     }
-    // Wait for the copies that this thread has started; before a barrier of the block.
-    __device__ __forceinline__ void wait() const {
-        if (STAGED) wait_for_values();
-    }
-    // Subtract the stresses of the mechanisms at point k of the line of an element, and update their memory variables.
-    __device__ __forceinline__ void relax(int element, int k, const real* g, real scale, Stress& s) const {
-        if (!CARRIER_TABLE.plane[k] || slots[k] < 0) return;
-        const int carrier = element * CARRIERS + slots[k];
-        Pair* const own = (STAGED ? staged : stored) + carrier * (MECHANISMS * 3);
-        const Pair* const moduli = (STAGED ? staged + ELEMENTS * CARRIED : stored_moduli) + carrier * MECHANISMS;
-        Pair before[3 * MECHANISMS], weight[MECHANISMS];
-#pragma unroll
-        for (int n = 0; n < 3 * MECHANISMS; n++) before[n] = own[n];
-#pragma unroll
-        for (int n = 0; n < MECHANISMS; n++) weight[n] = moduli[n];
-        const real trace = g[0] + g[4] + g[8];
+
+    __device__ __forceinline__ void relax(int k, int element, int line, const real* g, real scale, Stress& s) const {
+        if (!CARRIER_TABLE.plane[k]) return;
+        const int slot = CARRIER_TABLE.slot[k * (N * N) + line];
+        if (slot < 0) return;
+        real* const own = shared + element * CARRIERS + slot;
+        const real mu = own[(MODULUS + 1) * POINTS], trace = own[MODULUS * POINTS] * scale * (g[0] + g[4] + g[8]);
+        real* const stress[6] = {&s.xx, &s.yy, &s.zz, &s.yz, &s.xz, &s.xy};
         const real strain[6] = {2 * g[0], 2 * g[4], 2 * g[8], g[5] + g[7], g[2] + g[6], g[1] + g[3]};
-        real rest[6] = {s.xx, s.yy, s.zz, s.yz, s.xz, s.xy};
 #pragma unroll
-        for (int n = 0; n < MECHANISMS; n++) {
-            const real b = __ldg(recursion + 3 * n), a = __ldg(recursion + 3 * n + 1), c = __ldg(recursion + 3 * n + 2);
-            const real spread = scale * weight[n].x * trace, mu = scale * weight[n].y;
+        for (int n = 0; n < 6; n++) {
+            const real e = scale * strain[n];
+            *stress[n] -= own[n * POINTS] + mu * e + (n < 3 ? trace : real(0));
+            own[n * POINTS] = e;
+        }
+    }
+
+    __device__ __forceinline__ void finish(int thread) const {
+        for (int item = thread; item < POINTS * PAIRS; item += THREADS) {
+            const int point = item / PAIRS, two = item - point * PAIRS;
+            const real* const strain = shared + point;
+            const real trace = (strain[0] + strain[POINTS] + strain[2 * POINTS]) * real(0.5);
+            const real first = strain[2 * two * POINTS], second = strain[(2 * two + 1) * POINTS];
 #pragma unroll
-            for (int two = 0; two < 3; two++) {
-                const Pair m = before[3 * n + two];  // two components
-                const real first = mu * strain[2 * two] + (two < 2 ? spread : real(0));
-                const real second = mu * strain[2 * two + 1] + (two < 1 ? spread : real(0));
-                rest[2 * two] -= b * first + m.x;
-                rest[2 * two + 1] -= b * second + m.y;
-                own[3 * n + two] = {c * first + a * m.x, c * second + a * m.y};
+            for (int n = 0; n < MECHANISMS; n++) {
+                const int place = (point * MECHANISMS + n) * PAIRS + two;
+                const Vector2<real> modulus = copies[MEMORIES + point * MECHANISMS + n];
+                const Vector2<real> stress = relaxing_stress(two, modulus, first, second, trace);
+                memory[place] = Mechanism(recursion, n).updated(stress, copies[place]);
             }
         }
-        s = {rest[0], rest[1], rest[2], rest[3], rest[4], rest[5]};
-    }
-    // Write the memory variables of the block to global memory; after a barrier of the block.
-    __device__ __forceinline__ void store() const {
-        if (!STAGED) return;
-        for (int n = threadIdx.x; n < ELEMENTS * CARRIED; n += THREADS) stored[n] = staged[n];
     }
 };
 
 #else
 
-constexpr int STAGED_VALUES = 0;
+struct Relaxation {
+    static constexpr int SIZE = 0;
+
+    Vector2<real>* const memory;
+    const Vector2<real>* const moduli;
+    const real* const recursion;
+
+    __device__ __forceinline__ Relaxation(real* memory, const real* moduli, const real* recursion, size_t block, real*)
+        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * (ELEMENTS * CARRIERS * MECHANISMS * PAIRS)),
+          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * (ELEMENTS * CARRIERS * MECHANISMS)),
+          recursion(recursion) {}
+
+    __device__ __forceinline__ void begin(int) const {}
+    __device__ __forceinline__ void wait() const {}
+    __device__ __forceinline__ void prepare(int) const {}
+    __device__ __forceinline__ void finish(int) const {}
+
+    __device__ __forceinline__ void relax(int k, int element, int line, const real* g, real scale, Stress& s) const {
+        if (!CARRIER_TABLE.plane[k]) return;
+        const int slot = CARRIER_TABLE.slot[k * (N * N) + line];
+        if (slot < 0) return;
+        const int point = element * CARRIERS + slot;
+        Vector2<real>* const own = memory + point * (MECHANISMS * PAIRS);
+        Vector2<real> before[PAIRS * MECHANISMS], modulus[MECHANISMS];
+#pragma unroll
+        for (int n = 0; n < PAIRS * MECHANISMS; n++) before[n] = own[n];
+#pragma unroll
+        for (int n = 0; n < MECHANISMS; n++) modulus[n] = moduli[point * MECHANISMS + n];
+        const real trace = scale * (g[0] + g[4] + g[8]);
+        const real strain[6] = {scale * 2 * g[0],        scale * 2 * g[4],        scale * 2 * g[8],
+                                scale * (g[5] + g[7]), scale * (g[2] + g[6]), scale * (g[1] + g[3])};
+        real* const rest[6] = {&s.xx, &s.yy, &s.zz, &s.yz, &s.xz, &s.xy};
+#pragma unroll
+        for (int n = 0; n < MECHANISMS; n++) {
+            const Mechanism mechanism(recursion, n);
+#pragma unroll
+            for (int two = 0; two < PAIRS; two++) {
+                const Vector2<real> m = before[PAIRS * n + two];
+                const Vector2<real> stress =
+                    relaxing_stress(two, modulus[n], strain[2 * two], strain[2 * two + 1], trace);
+                *rest[2 * two] -= mechanism.b * stress.x + m.x;
+                *rest[2 * two + 1] -= mechanism.b * stress.y + m.y;
+                own[PAIRS * n + two] = mechanism.updated(stress, m);
+            }
+        }
+    }
+};
+
+#endif
+
+#else
 
 struct Relaxation {
-    __device__ __forceinline__ Relaxation(real*, real*, const real*, const real*, size_t, int) {}
+    static constexpr int SIZE = 0;
+
+    __device__ __forceinline__ Relaxation(real*, const real*, const real*, size_t, real*) {}
+    __device__ __forceinline__ void begin(int) const {}
     __device__ __forceinline__ void wait() const {}
-    __device__ __forceinline__ void relax(int, int, const real*, real, Stress&) const {}
-    __device__ __forceinline__ void store() const {}
+    __device__ __forceinline__ void prepare(int) const {}
+    __device__ __forceinline__ void relax(int, int, int, const real*, real, Stress&) const {}
+    __device__ __forceinline__ void finish(int) const {}
 };
 
 #endif

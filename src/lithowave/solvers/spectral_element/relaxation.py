@@ -72,6 +72,11 @@ def cube(indices: Iterable[int]) -> tuple[Point, ...]:
     return tuple(itertools.product(indices, repeat=3))
 
 
+def checkerboard(indices: Iterable[int]) -> tuple[Point, ...]:
+    """Return the points whose indices are in a list and have an even sum."""
+    return tuple(point for point in cube(indices) if sum(point) % 2 == 0)
+
+
 def both(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[Point, ...]:
     """Return the points whose indices are in two lists, but not all in the same one."""
     return tuple(sorted((*mixed(first, second), *mixed(second, first))))
@@ -80,15 +85,16 @@ def both(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[Point, ...]:
 COARSE = {
     2: (CarrierSet(mixed((1,), (0, 2))),),
     3: (CarrierSet(cube((1, 2)), (0.228, 0.194)),),
-    4: (CarrierSet((*mixed((1, 3), (2,)), (2, 2, 2)), (0.168, 0.108)),),
-    5: (CarrierSet(both((2, 3), (1, 4)), (0.225, 0.191)),),
-    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.099, 0.071)),),
-    7: (CarrierSet(both((1, 3, 4, 6), (2, 5)), (0.222, 0.184)),),
-    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.094, 0.068)),),
+    4: (CarrierSet(checkerboard(range(1, 4)), (0.168, 0.108)),),
+    5: (CarrierSet(checkerboard(range(1, 5)), (0.234, 0.152)),),
+    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.097, 0.075)),),
+    7: (CarrierSet(cube(range(1, 7)), (0.079, 0.043)),),
+    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.105, 0.071)),),
 }
 """Sets of carrying points by degree, smaller ones first.
 
-Those of degree 4 are the center and (+-a, +-a, 0), (+-a, 0, +-a), (0, +-a, +-a) with a^2 = 3/7.
+The attenuation of plane waves in all directions, with vp/vs = sqrt(3) and the recommended number of points per
+wavelength, deviates with Q = 40 by at most 2.5% at degree 3, 1.2% at degree 5, 1.1% at degree 6, less at other degrees.
 """
 
 LARGEST_RELAXATION = {"auto": 0.6, "coarse": 0.8, "full": 0.0}
