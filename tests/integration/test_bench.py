@@ -172,7 +172,7 @@ def test_records_of_spectral_elements(device: None, backend: str) -> None:
         methods=["spectral_element"], sizes=[(4, 5, 4)], degrees=[2, 3], backend=backend, threads=1
     )
     assert [(record["case"], record["degree"]) for record in records] == [
-        ("affine", 2), ("deformed", 2), ("affine", 3), ("deformed", 3)
+        ("affine", 2), ("deformed", 2), ("attenuating", 2), ("affine", 3), ("deformed", 3), ("attenuating", 3)
     ]  # fmt: skip
     for record in records:
         degree = record["degree"]
@@ -194,7 +194,7 @@ def test_bytes_of_a_step_of_spectral_elements() -> None:
         own, all_points, damped = 125 * 27, 21**3, 21**3 - 20 * 19 * 19
         assert task.plan.damped_point_count == damped
         counted[case] = task.step_bytes() - 4 * (19 * (all_points - own) + 13 * own + 18 * damped) - 8 * damped
-    maps = {"affine": 2 + 9, "deformed": 250 + 78, "trilinear": 250 + 21}
+    maps = {"affine": 2 + 9, "deformed": 250 + 78, "attenuating": 250 + 78 + 13 * 3 * (2 + 12), "trilinear": 250 + 21}
     assert counted == {name: 125 * (500 + 4 * words) for name, words in maps.items()}
 
 

@@ -61,11 +61,17 @@ BASIN: dict[str, Any] = {
 # Snapshots are written in single precision. In single precision forces at a source cancel to rounding, and what is left
 # radiates (see LIMITS of test_spectral_element_devices.py).
 LIMITS = {"double": 1e-7, "single": 3e-3}
+# At degree 3, memory variables are at some points of the elements of the upper medium, and at all points of the others.
+LOSSY: dict[str, Any] = {
+    "material": {"layers": [{"top": 0, **SOFT, "qp": 60, "qs": 30}, {"top": -300, **ROCK, "qp": 16, "qs": 8}]},
+    "output__stress": False, "output__snapshots": [{"interval": 0.1, "plane": {"z": 0}}],
+}  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     "stacey": {},
     "layer": {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}},
     "rigid": {"boundaries__sides": "rigid", "solver__max_frequency": 2.5},  # runs always: few elements
     "single, deterministic": {"compute__precision": "single", "compute__deterministic": True},
+    "attenuation": LOSSY,
 }
 
 
@@ -251,15 +257,24 @@ class Turns:
         unpack()
 
 
-@pytest.mark.parametrize("deterministic", slow_except([True], [False, True]))
-@pytest.mark.parametrize("device", ["cpu", "emulated"])
-def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool) -> None:
+LAYER = {"boundaries": {"absorption": "layer", "layer": {"elements": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("device", "deterministic", "more"),
+    slow_except(
+        [("cpu", True, LAYER), ("emulated", True, LAYER), ("cpu", True, LOSSY)],
+        [(device, deterministic, more) for device in ("cpu", "emulated") for deterministic in (False, True)
+         for more in (LAYER, LOSSY)],
+    ),
+)  # fmt: skip
+def test_steps_of_parts_are_steps_of_the_whole(device: str, deterministic: bool, more: dict[str, Any]) -> None:
     """After some steps all points have the motion that they have in one part, and shared points the same bits."""
     described = simulation(
-        solver={**BASIN["solver"], "max_frequency": 2.5}, boundaries={"absorption": "layer", "layer": {"elements": 1}},
+        solver={**BASIN["solver"], "max_frequency": 2.5},
         compute={"backend": "cpu", "precision": "double", "deterministic": deterministic},
         sources=[{"position": [0, 0, -310], "force": [1e9, 2e9, 0], "time_function": {"gaussian": {"sigma": 0.02}}}],
-    )  # fmt: skip
+    ).with_overrides({key.replace("__", "."): value for key, value in more.items()})  # fmt: skip
     lock = threading.Lock()
 
     def backend() -> Any:
@@ -380,10 +395,10 @@ def test_a_layer_around_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 1), (1, 4)])
-def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after: int) -> None:
+@pytest.mark.parametrize(("before", "after", "more"), [(3, 2, {}), (2, 1, {}), (1, 4, {}), (3, 2, LOSSY)])
+def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after: int, more: dict[str, Any]) -> None:
     """A run that dies after a checkpoint goes on with other parts."""
-    changes = {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}, "duration": 0.4}
+    changes = {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}, "duration": 0.4} | more
     reference = run(tmp_path, 1, **changes)
     changes["output__checkpoint"] = {"interval": 0.2}
     description = write_description(tmp_path / "dying.yaml", BASIN, **changes)

@@ -16,6 +16,7 @@ from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_lay
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.launches import ELEMENTS_FILE, STRIDES, line_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.spectral_element.relaxation import carrier_count
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
@@ -81,6 +82,34 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
     state = made[0].state()
     assert np.abs(state[f"layer_elements_{kind.axes}"].values).max() > 0.0
     for solver in made:  # what a checkpoint holds of the layer returns to its place
+        solver.restore({name: piece.values for name, piece in state.items()})
+        for name, piece in solver.state().items():
+            np.testing.assert_array_equal(piece.values, state[name].values)
+
+
+RELAXING = [
+    (4, ElementKind("affine", False, False, 0, 3, 1)), (4, ElementKind("triquadratic", False, True, 0, 3, 1)),
+    (4, ElementKind("affine", True, False, 0, 2, 2)),
+    (4, ElementKind("affine", False, False, 5, 3, 1)), (4, ElementKind("trilinear", False, True, 0, 1, 2)),
+    *((degree, ElementKind("affine", False, False, 0, 3, 1)) for degree in BLOCKS if degree != 4),
+    (6, ElementKind("triquadratic", False, True, 0, 3, 2)), (8, ElementKind("affine", True, False, 0, 8, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("degree", "kind"), slow_except(RELAXING[:1], RELAXING), ids=str)
+def test_steps_with_attenuation(device: str, degree: int, kind: ElementKind) -> None:
+    made = solvers(device, kind, degree, "double", absorbing=False)
+    assert [own.carriers for own in made[0].plan.kinds[0]] == [kind.carriers]
+    for step in range(3):
+        for solver in made:
+            solver.advance(step)
+    compare(made, "double")
+    state, name = made[0].state(), f"relaxation_{kind.carriers}"
+    points = carrier_count(degree, kind.carriers)
+    assert state[name].values.shape == (36, 6 * kind.mechanisms * points)
+    assert np.abs(state[name].values).max() > 0.0
+    for solver in made:  # a checkpoint of one device continues on the other
         solver.restore({name: piece.values for name, piece in state.items()})
         for name, piece in solver.state().items():
             np.testing.assert_array_equal(piece.values, state[name].values)

@@ -137,7 +137,6 @@ FEATURES = (
 
 
 WITHOUT_ATTENUATION = {
-    "spectral_element",
     "discontinuous_galerkin",
 }
 """Methods that do not support attenuation."""

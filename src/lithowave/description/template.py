@@ -134,6 +134,7 @@ solver:
   safety: 0.9
   # With spectral_element, instead of order and the keys up to memory_variables:
   # degree: 4                            # of the polynomials, 2 to 8
+  # memory_variables: auto               # of attenuation: auto | coarse (at some points) | full (at all points)
   # With discontinuous_galerkin, instead of the keys from coefficients to memory_variables:
   # local_time_steps: null               # true | false; null: if it saves at least a sixth of the updates
   # (elements) in generated meshes:

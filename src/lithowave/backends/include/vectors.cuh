@@ -1,9 +1,14 @@
-// Four numbers that are read, written and added to together.
+// Two or four numbers that are read and written together, and additions of four.
 #pragma once
 
 template <class T>
 struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Vector4 {
     T x, y, z, w;
+};
+
+template <class T>
+struct alignas(2 * sizeof(T)) Vector2 {
+    T x, y;
 };
 
 // target += (x, y, z, 0), each component atomically: any number of threads may add to a target.

@@ -11,6 +11,10 @@ each axis, those of three derivatives along it, and of the stresses in the colum
 per point) : b, a, c of each axis. first_axis : axis that
 becomes the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after
 the filters less p.
+
+In elements with attenuation by n mechanisms, relaxing (2 n per carrying point of `relaxation.py`) holds the moduli
+Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the
+quadrature weight, and recursion (n, 3) b, a, c.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from __future__ import annotations
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "update_displacement": ("displacement", "momentum", "count"),
     "add_forces": (
-        "displacement", "momentum", "points", "moduli", "geometry", "memory", "filters", "first_axis",
-        "first_block", "shared", "order", "begin",
+        "displacement", "momentum", "points", "moduli", "geometry", "memory", "filters", "relaxing", "relaxation",
+        "recursion", "first_axis", "first_block", "shared", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
     "unstretch": ("momentum", "stretched", "memory", "point", "filters"),

@@ -8,7 +8,8 @@ and weights w, an element adds to the momenta of its points
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
 (Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). In an absorbing layer, derivatives and
-stresses pass through the filters of `absorbing_layer`. All arrays have `LANES` elements as
+stresses pass through the filters of `absorbing_layer`. With attenuation, the stresses of some points relax (see
+`relaxation`). All arrays have `LANES` elements as
 their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside `block` they are
 flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
@@ -31,6 +32,7 @@ from lithowave.solvers.spectral_element.element_layout import LANES, device_layo
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 
 MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
 
@@ -70,6 +72,29 @@ def stretched(x, y, z, memory, at, filters, filter_at, step):
 
 
 @row
+def relaxed(xx, xy, xz, yy, yz, zz, g, scale, moduli, at_moduli, memory, at, recursion, mechanisms, step):
+    """Return stresses minus those of the mechanisms, whose memory variables are updated; g : gradient by rows."""
+    trace = g[0] + g[4] + g[8]
+    x, y, z = g[0] + g[0], g[4] + g[4], g[8] + g[8]
+    p, q, r = g[5] + g[7], g[2] + g[6], g[1] + g[3]
+    for n in range(U(mechanisms)):
+        o, m = at_moduli + U(2) * n * step, at + U(6) * n * step
+        lam, mu = scale * moduli[o], scale * moduli[o + step]
+        b, a, c = recursion[n, 0], recursion[n, 1], recursion[n, 2]
+        spread = lam * trace
+        fx, fy, fz = spread + mu * x, spread + mu * y, spread + mu * z
+        fp, fq, fr = mu * p, mu * q, mu * r
+        mx, my, mz = memory[m], memory[m + step], memory[m + U(2) * step]
+        mp, mq, mr = memory[m + U(3) * step], memory[m + U(4) * step], memory[m + U(5) * step]
+        xx, yy, zz = xx - b * fx - mx, yy - b * fy - my, zz - b * fz - mz
+        yz, xz, xy = yz - b * fp - mp, xz - b * fq - mq, xy - b * fr - mr
+        memory[m], memory[m + step], memory[m + U(2) * step] = c * fx + a * mx, c * fy + a * my, c * fz + a * mz
+        memory[m + U(3) * step], memory[m + U(4) * step] = c * fp + a * mp, c * fq + a * mq
+        memory[m + U(5) * step] = c * fr + a * mr
+    return xx, xy, xz, yy, yz, zz
+
+
+@row
 def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
     """Compute polynomials in xi of x, dx/deta and dx/dzeta on the line of points with the weights `values` ...."""
     lanes, p = U(LANES), U(powers)
@@ -99,17 +124,29 @@ def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, 
     return pairs(value, value), pairs(value, slope), pairs(slope, value), *lines
 
 
+def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
+    """Return for each point of an element, k slowest, its index among those that carry memory variables of attenuation,
+    or their number."""
+    count = carrier_count(degree, carriers)
+    places = np.full((degree + 1) ** 3, count)
+    if carriers:
+        places[carrier_indices(degree, carriers)] = np.arange(count)
+    return tuple(U(place) for place in places)
+
+
 @lru_cache
 def make_add_forces(
-    degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, precision: str
+    degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: int,
+    precision: str,
 ) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
     varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
+    mechanisms, carriers : see `elements.ElementKind`.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
-    own_row = row_of(degree, shape, anisotropic, varying, axes, precision)
+    own_row = row_of(degree, shape, anisotropic, varying, axes, mechanisms, carriers, precision)
     powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
@@ -123,12 +160,17 @@ def make_add_forces(
     ONE, N, W, P = U(1), U(n), U(LANES), U(n**3 * LANES)
     SPREAD = P if varying else W
     MEMORY, FILTER = U(FILTERS * axes) * P, U(3 * axes) * P
+    carrying = carrying_points(degree, carriers)
+    RELAXING, RELAXED = U(2 * mechanisms * LANES), U(COMPONENTS * mechanisms * LANES)
+    count = carrier_count(degree, carriers)
+    CARRIERS, ALL = U(count), count == n**3  # of an elastic element: 0 and False
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
     @own_row
     def forces_at(
         u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
-        memory, memory_first, filters, filters_first,
+        memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
+        carries,
     ):  # fmt: skip
         """Compute F^d at a point of all lanes: d, then component, are the slow indices of f."""
         for w in range(W):
@@ -153,7 +195,13 @@ def make_add_forces(
                 xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(9) * P, filters, s + U(3) * P, P)
             if axes > 2:
                 xz, yz, zz = unstretched(xz, yz, zz, memory, m + U(18) * P, filters, s + U(6) * P, P)
+            g = xx, xy, xz, yx, yy, yz, zx, zy, zz
             xx, xy, xz, yy, yz, zz = stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, first + w)
+            if mechanisms > 0 and carries is not None:
+                xx, xy, xz, yy, yz, zz = relaxed(
+                    xx, xy, xz, yy, yz, zz, g, scale, relaxing, relaxing_first + w, relaxation, relaxation_first + w,
+                    recursion, mechanisms, W,
+                )  # fmt: skip
             yx, zx, zy = xy, xz, yz
             if axes > 0:
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
@@ -221,7 +269,8 @@ def make_add_forces(
     @own_row
     def block(
         first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line,
-        memory, memory_first, filters, filters_first, axis,
+        memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
+        axis,
     ):  # fmt: skip
         gather(first, points, displacement, momentum, u, axis)
         for k in range(N):
@@ -230,13 +279,23 @@ def make_add_forces(
                 if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
                     collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
                 for i in range(N):
-                    at = k * STEP_K + j * STEP_J
-                    forces_at(
-                        u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
-                        weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
-                        at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
-                        memory, memory_first, filters, filters_first,
-                    )  # fmt: skip
+                    at, carrier = k * STEP_K + j * STEP_J, carrying[kj * N + i]
+                    if mechanisms > 0 and (ALL or carrier < CARRIERS):
+                        forces_at(
+                            u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
+                            weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
+                            at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
+                            memory, memory_first, filters, filters_first, relaxing, relaxing_first + carrier * RELAXING,
+                            relaxation, relaxation_first + carrier * RELAXED, recursion, True,
+                        )  # fmt: skip
+                    elif not ALL:
+                        forces_at(
+                            u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
+                            weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
+                            at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
+                            memory, memory_first, filters, filters_first, relaxing, U(0), relaxation, U(0), recursion,
+                            None,
+                        )  # fmt: skip
         for k in range(N):
             for j in range(N):
                 for i in range(N):
@@ -257,12 +316,13 @@ def make_add_forces(
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def add_forces(
-        displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, order,
-        begin, u_room, f_room, a_room, line_room,
+        displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
+        first_axis, first_block, order, begin, u_room, f_room, a_room, line_room,
     ):  # fmt: skip
         moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
         flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
         flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
+        flat_relaxing, flat_relaxation = relaxing.reshape(-1), relaxation.reshape(-1)
         tasks, axis = u_room.shape[0], U(first_axis)
         for color in range(begin.size - 1):
             start, count = begin[color], begin[color + 1] - begin[color]
@@ -275,19 +335,21 @@ def make_add_forces(
                     block(
                         b * P, flat_points, displacement, momentum, flat_moduli, own * moduli_size,
                         flat_geometry, own * geometry_size, u, f, a, line,
-                        flat_memory, own * MEMORY, flat_filters, own * FILTER, axis,
+                        flat_memory, own * MEMORY, flat_filters, own * FILTER,
+                        flat_relaxing, own * CARRIERS * RELAXING, flat_relaxation, own * CARRIERS * RELAXED, recursion,
+                        axis,
                     )  # fmt: skip
                 restore_rounding(before)
 
     def add(
-        displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, shared,
-        order, begin,
+        displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
+        first_axis, first_block, shared, order, begin,
     ):  # fmt: skip
         """See `arguments.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
         add_forces(
-            displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, order,
-            begin, *rooms,
+            displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
+            first_axis, first_block, order, begin, *rooms,
         )  # fmt: skip
 
     return add
@@ -319,7 +381,9 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
-        return make_add_forces(degree, kind.map, kind.anisotropic, kind.varying, kind.axes, precision)
+        return make_add_forces(
+            degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision
+        )
 
     return {
         "arrangement": arrangement, "pack_moduli": pack_moduli, "pack_maps": pack_maps, "add_forces": add_forces

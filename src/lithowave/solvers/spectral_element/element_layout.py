@@ -103,6 +103,25 @@ class ElementLayout:
         values = values.reshape(len(values), -1, n, n, n)
         return np.moveaxis(values[:, places], 0, 1)
 
+    def carrier_shape(self, blocks: int, points: int, components: int) -> tuple[int, ...]:
+        """Return the shape of an array of values at some points of each element: (blocks, points, c, elements) on a
+        CPU, (blocks, elements, points, c) on a GPU."""
+        own = (points, components)
+        return (blocks, self.elements, *own) if self.lanes else (blocks, *own, self.elements)
+
+    def of_carriers(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Arrange values (elements, points, c) as in `carrier_shape`; 0 without an element."""
+        held = np.zeros((self.block_count(len(slots)) * self.elements, *values.shape[1:]), values.dtype)
+        there = slots >= 0
+        held[: len(slots)][there] = values[slots[there]]
+        held = held.reshape(-1, self.elements, *values.shape[1:])
+        return held if self.lanes else np.ascontiguousarray(np.moveaxis(held, 1, -1))
+
+    def from_carriers(self, arranged: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return the values (elements, points, c) in the slots `places`: the inverse of `of_carriers`."""
+        held = arranged if self.lanes else np.moveaxis(arranged, -1, 1)
+        return held.reshape(-1, *held.shape[2:])[places]
+
     def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
 

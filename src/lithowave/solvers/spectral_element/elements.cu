@@ -5,14 +5,16 @@
 // has one line of each direction (given by `lines`, so that the threads of a warp use different banks).
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, ATOMIC, ELEMENTS, THREADS, BLOCKS, and the strides of planes
-// and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
+// With attenuation (MECHANISMS > 0), the stresses of some points relax.
+// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS, THREADS, BLOCKS,
+// and the strides of planes and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
 #include "hopper.cuh"
 #include "laws.cuh"
 #include "layer.cuh"
 #include "map.cuh"
+#include "relaxation.cuh"
 #include "vectors.cuh"
 
 typedef Vector4<real> Point;
@@ -79,10 +81,11 @@ __device__ __forceinline__ void gather(
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
-    const unsigned short* lines, real* memory, const real* filters, int first_axis,
+    const unsigned short* lines, real* memory, const real* filters, const real* relaxing, real* relaxation,
+    const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared)
 {
-    real* const maps = dynamic_shared<real>();
+    real* const maps = dynamic_shared<real>() + Relaxation::SIZE;
     real* const u = maps + ELEMENTS * MAP_SIZE;
     real* const along_i = u + 3 * FIELD;
     real* const along_j = u + 6 * FIELD;
@@ -105,6 +108,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
+    const Relaxation mechanisms(relaxation, relaxing, recursion, own, dynamic_shared<real>());
+    mechanisms.begin(thread);
     real line[3][N], sum[3][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
 #pragma unroll
@@ -118,7 +123,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             for (int c = 0; c < 3; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
         }
     }
+    mechanisms.wait();
     __syncthreads();
+    mechanisms.prepare(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {
@@ -151,7 +158,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             }
             const LayerPoint layer(memory, filters, (own * N + k), thread);
             layer.unstretch(gradient);
-            const Stress s = law.stress(k, gradient, weight * GLL.weight[k] * metric.inverse_jacobian);
+            const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
+            Stress s = law.stress(k, gradient, scale);
+            mechanisms.relax(k, element, place, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
             layer.stretch(row);
 #pragma unroll
@@ -167,6 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         }
     }
     __syncthreads();
+    mechanisms.finish(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {

@@ -12,6 +12,7 @@ from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class ElementKind:
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; 0 in the domain.
+    for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : set of the points
+    with their memory variables (see `relaxation.carrier_sets`), from 1.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
@@ -29,6 +31,8 @@ class ElementKind:
     anisotropic: bool
     varying: bool
     layer: int = 0
+    mechanisms: int = 0
+    carriers: int = 0
 
     @property
     def axes(self) -> int:
@@ -55,21 +59,22 @@ UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
 
 
 def element_kinds(
-    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray
+    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
     coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : active axes of each
-    element (see `ElementKind.layer`).
+    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`.
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
-    code = 4 * layers + 2 * is_affine(coefficients) + materials.anisotropic[materials.number]
-    found, place = np.unique(code, return_inverse=True)
-    kinds = [
-        ElementKind("affine" if one & 2 else curved, bool(one & 1), materials.varying, one >> 2)
-        for one in found.tolist()
-    ]  # fmt: skip
-    return kinds, place
+    code = np.stack([sets, layers, is_affine(coefficients), materials.anisotropic[materials.number]], axis=1)
+    found, place = np.unique(code, axis=0, return_inverse=True)
+    kinds = []
+    for number, layer, affine, anisotropic in found.tolist():
+        relaxing = (materials.losses.body.mechanisms, number) if number else ()
+        shape = "affine" if affine else curved
+        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing))
+    return kinds, place.reshape(-1)
 
 
 def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
@@ -94,7 +99,7 @@ class ElementGroup:
 
     order : block indices by color; begin : offset of each color in `order`, and the end. members : elements; places :
     their slots in the blocks of this group. memory, filters : arrays of an absorbing layer (`arguments`),
-    empty outside.
+    empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in elastic elements.
     """
 
     kind: ElementKind
@@ -105,6 +110,9 @@ class ElementGroup:
     geometry: Any
     memory: Any
     filters: Any
+    relaxing: Any
+    relaxation: Any
+    recursion: Any
     members: np.ndarray
     places: np.ndarray
 
@@ -112,7 +120,8 @@ class ElementGroup:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
-            self.kind.first_axis, self.first_block, shared, self.order, self.begin,
+            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.order,
+            self.begin,
         )  # fmt: skip
 
 
@@ -208,7 +217,7 @@ class ElementTables:
             kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
             backend.upload(kernels.pack_moduli(moduli, own)),
             backend.upload(kernels.pack_maps(maps, own, kind)),
-            *self._layer_arrays(kind, members, own), members, places,
+            *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,
         )  # fmt: skip
 
     def _layer_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any]:
@@ -222,6 +231,45 @@ class ElementTables:
         packed = backend.upload(arrangement.of_components(values, slots, 1.0))
         shape = (*packed.shape[:axis], FILTERS * kind.axes, *packed.shape[axis + 1 :])
         return backend.zeros(shape), packed
+
+    def _relaxation_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any, Any]:
+        """Return the moduli and the memory variables of the mechanisms of a group, and their recursion."""
+        plan, backend, arrangement = self.plan, self.backend, self.arrangement
+        if not kind.mechanisms:
+            return backend.zeros(0), backend.zeros(0), backend.zeros(0)
+        moduli = lame_moduli(plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype)
+        packed = arrangement.of_carriers(moduli, slots)
+        shape = arrangement.carrier_shape(len(packed), moduli.shape[1], COMPONENTS * kind.mechanisms)
+        steps = recursion(plan.materials.losses.body, plan.schedule.time_step)
+        return backend.upload(packed), backend.zeros(shape), backend.upload(steps)
+
+    def _relaxing_groups(self, carriers: int) -> list[ElementGroup]:
+        return [group for group in self.groups if group.kind.carriers == carriers]
+
+    def relaxing_elements(self, carriers: int) -> np.ndarray:
+        """Return the global indices of the elements with memory variables of attenuation at the points of this set."""
+        members = [group.members for group in self._relaxing_groups(carriers)]
+        return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
+
+    def relaxation(self, carriers: int) -> np.ndarray:
+        """Return the memory variables of these elements, (elements, 6 n points) [point, mechanism, component]."""
+        columns = COMPONENTS * self.plan.mechanisms * carrier_count(self.plan.degree, carriers)
+        parts = [
+            self.arrangement.from_carriers(self.backend.download(group.relaxation), group.places).reshape(-1, columns)
+            for group in self._relaxing_groups(carriers)
+        ]  # fmt: skip
+        return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
+
+    def restore_relaxation(self, carriers: int, values: np.ndarray) -> None:
+        """Set the memory variables from those of `relaxation`."""
+        points, first = carrier_count(self.plan.degree, carriers), 0
+        for group in self._relaxing_groups(carriers):
+            count = len(group.members)
+            own = values[first : first + count].reshape(count, points, -1)
+            slots = np.full(self.arrangement.elements * group.relaxation.shape[0], -1, np.int64)
+            slots[group.places] = np.arange(count)
+            self.backend.assign(group.relaxation, self.arrangement.of_carriers(own, slots))
+            first += count
 
     def _layer_groups(self, axes: int) -> list[ElementGroup]:
         return [group for group in self.groups if group.kind.axes == axes]

@@ -13,6 +13,7 @@ from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.memory import COMPONENTS, lean_bytes
 from lithowave.solvers.spectral_element.meshing import BuiltBox, built_box
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
+from lithowave.solvers.spectral_element.relaxation import carrier_sets
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -29,6 +30,9 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     curved = solver.mesh is None and simulation.domain.surface is not None
     varying = simulation.material.kind not in ("homogeneous", "layers", "groups")
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)
+    if simulation.anelasticity is not None:
+        carriers = len(carrier_sets(solver.degree)) if solver.memory_variables == "full" else 1
+        kind = replace(kind, mechanisms=simulation.anelasticity.body.mechanisms, carriers=carriers)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     arrays = 2 * COMPONENTS * value_bytes * solver.degree**3 + lean_bytes(solver.degree, value_bytes, kind)
     if box is not None:

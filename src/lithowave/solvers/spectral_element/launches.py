@@ -6,6 +6,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
+from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
@@ -40,21 +42,48 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "VARYING": int(kind.varying), "AXES": kind.axes,
         "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks, "PLANE_STRIDE": STRIDES[degree][0],
-        "ELEMENT_STRIDE": STRIDES[degree][1],
+        "ELEMENT_STRIDE": STRIDES[degree][1], **carrier_defines(degree, kind),
     }  # fmt: skip
 
 
+def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
+    """Return the definitions for the mechanisms of attenuation, see `relaxation.cuh`."""
+    if not kind.mechanisms:
+        return {"MECHANISMS": 0}
+    points = carrier_indices(degree, kind.carriers)
+    return {
+        "MECHANISMS": kind.mechanisms, "CARRIERS": len(points), "CARRIER_LIST": ",".join(map(str, points)),
+        "SPARSE": int(shared_carriers(degree, kind) > 0),
+    }  # fmt: skip
+
+
+def shared_carriers(degree: int, kind: ElementKind) -> int:
+    """Return the number of carrying points of an element that the threads of a block share: all, if they are few."""
+    count = carrier_count(degree, kind.carriers)
+    return count if 4 * count < (degree + 1) ** 3 else 0
+
+
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-    """Yield every program that a run may compile: file, defines, minimum compute capability."""
+    """Yield every program that a run may compile, with 3 mechanisms: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real}, (0, 0)
         for degree in BLOCKS:
-            for shape in MAPS:
-                for anisotropic, varying in ((False, False), (False, True), (True, False)):
-                    for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
-                        for atomic in (True, False) if degree == 4 and not layer else (True,):
-                            own = defines(degree, precision, ElementKind(shape, anisotropic, varying, layer), atomic)
-                            yield ELEMENTS_FILE, {"REAL": real} | own, (0, 0)
+            for kind, atomic in _kind_variants(degree):
+                yield ELEMENTS_FILE, {"REAL": real} | defines(degree, precision, kind, atomic), (0, 0)
+
+
+def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
+    """Yield kinds of elements, and whether additions are atomic."""
+    for shape in MAPS:
+        for anisotropic, varying in ((False, False), (False, True), (True, False)):
+            for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
+                kind = ElementKind(shape, anisotropic, varying, layer)
+                yield kind, True
+                if degree == 4 and not layer:
+                    yield kind, False
+                if shape == "affine" and not varying or degree == 4 and not layer:
+                    for carriers in range(1, len(carrier_sets(degree)) + 1):
+                        yield replace(kind, mechanisms=3, carriers=carriers), True
 
 
 def line_table(degree: int) -> np.ndarray:
@@ -98,7 +127,8 @@ class ElementKernel:
         self.lines, self.threads = lines, own.lanes
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map])
+        relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
+        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:

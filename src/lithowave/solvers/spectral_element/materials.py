@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.solvers.spectral_element.relaxation import Losses
+
 UPPER = np.triu_indices(6)
 
 
@@ -17,7 +19,7 @@ class ElementMaterials:
     number : index of each element's material in the tables. stiffness : (materials, 6, 6), Pa, Voigt's order xx, yy,
     zz, yz, xz, xy; rho : (materials,), kg/m^3; anisotropic : (materials,); fastest, slowest : phase velocities, m/s. If
     the model varies within elements, `values` has lambda, mu, rho at every point, (3, elements, k, j, i), and the only
-    material states the extremes.
+    material states the extremes. With attenuation, moduli are unrelaxed, and `losses` has the quality factors.
     """
 
     number: np.ndarray
@@ -27,6 +29,7 @@ class ElementMaterials:
     fastest: np.ndarray
     slowest: np.ndarray
     values: np.ndarray | None = None
+    losses: Losses | None = None
 
     @property
     def varying(self) -> bool:
@@ -47,6 +50,33 @@ class ElementMaterials:
             return self.stiffness[:, UPPER[0], UPPER[1]][number]
         mu = self.stiffness[:, 5, 5]
         return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1)[number]
+
+    def isotropic_moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return kappa and mu, Pa, of the isotropic (Voigt) average, (elements,), or (elements, k, j, i) if they
+        vary."""
+        if self.values is not None:
+            lam, mu = self.values[:2, elements].astype(float)
+            return lam + 2.0 / 3.0 * mu, mu
+        kappa, mu = voigt_average(self.stiffness)
+        return kappa[self.number[elements]], mu[self.number[elements]]
+
+    def softness(self, elements: np.ndarray) -> np.ndarray:
+        """Return the largest ratio (elements,) of the energy of a strain in the isotropic average to that in the
+        medium."""
+        if self.values is not None or not self.anisotropic.any():
+            return np.ones(len(elements))
+        kappa, mu = voigt_average(self.stiffness)
+        average = isotropic_stiffness(kappa - 2.0 / 3.0 * mu, mu)
+        ratios = np.linalg.eigvals(np.linalg.solve(self.stiffness, average)).real.max(axis=1)
+        return np.where(self.anisotropic, ratios, 1.0)[self.number[elements]]
+
+    def attenuates(self, elements: np.ndarray) -> np.ndarray:
+        """Return True for each element with attenuation."""
+        if self.losses is None:
+            return np.zeros(len(elements), bool)
+        if self.values is None:
+            return (self.losses.inverse > 0.0).any(axis=0)[self.number[elements]]
+        return (self.losses.inverse[:, elements] > 0.0).any(axis=(0, 2, 3, 4))
 
     def density(self) -> np.ndarray:
         """Return (elements, 1), or (elements, points) if it varies, kg/m^3."""
@@ -98,7 +128,15 @@ def isotropic_stiffness(lam: np.ndarray, mu: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
+def voigt_average(stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return kappa and mu of the isotropic average of Voigt's matrices (..., 6, 6)."""
+    diagonal = stiffness[..., range(6), range(6)]
+    normal, shear = diagonal[..., :3].sum(axis=-1), diagonal[..., 3:].sum(axis=-1)
+    across = stiffness[..., 0, 1] + stiffness[..., 0, 2] + stiffness[..., 1, 2]
+    return (normal + 2.0 * across) / 9.0, (normal - across + 3.0 * shear) / 15.0
+
+
+def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | None = None) -> ElementMaterials:
     """Return constant materials from objects with `rho`, `stiffness_matrix()`, `is_anisotropic`, `speed_range`."""
     return ElementMaterials(
         number,
@@ -107,17 +145,21 @@ def materials_of(properties: list[Any], number: np.ndarray) -> ElementMaterials:
         np.array([one.is_anisotropic for one in properties], bool),
         np.array([one.speed_range[1] for one in properties], float),
         np.array([one.speed_range[0] for one in properties], float),
+        losses=losses,
     )
 
 
-def sampled_materials(medium: Any, positions: Any, elements: int, points: int, dtype: Any) -> ElementMaterials:
+def sampled_materials(
+    medium: Any, positions: Any, elements: int, points: int, dtype: Any, body: Any = None, lossy: Any = None
+) -> ElementMaterials:
     """Return values of a medium at every point of every element.
 
     medium : object with sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j,
-    i, 3),
-    m.
+    i, 3), m. body, lossy : relaxation mechanisms, and object with inverse_quality(x, y, z) -> 1/Qkappa, 1/Qmu; None
+    without attenuation.
     """
     values = np.empty((3, elements, points, points, points), dtype)
+    losses = None if body is None else Losses(body, np.empty((2, *values.shape[1:]), dtype))
     fastest, slowest = 0.0, np.inf
     for first in range(0, elements, 4096):
         some = slice(first, first + 4096)
@@ -125,8 +167,10 @@ def sampled_materials(medium: Any, positions: Any, elements: int, points: int, d
         vp, vs, rho = medium.sample(x, y, z)
         mu = rho * vs**2
         values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
+        if losses is not None:
+            losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z)
         fastest, slowest = max(fastest, float(vp.max())), min(slowest, float(vs.min()))
     return ElementMaterials(
         np.zeros(elements, np.int64), np.zeros((1, 6, 6)), np.zeros(1), np.zeros(1, bool), np.array([fastest]),
-        np.array([slowest]), values,
+        np.array([slowest]), values, losses,
     )  # fmt: skip

@@ -11,6 +11,8 @@ import numpy as np
 from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import curved
 from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.rheology.body import fit_body
+from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
@@ -19,8 +21,10 @@ from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
+from lithowave.solvers.spectral_element.relaxation import Losses, carrier_sets
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
+HIGH_QUALITY, LOW_QUALITY = 200.0, 2.0  # of elements with memory variables at some points, and at all
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
 
 
@@ -81,9 +85,15 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
         for part, value in zip(values, (lam, mu, RHO), strict=True):
             part[:] = value * ripple
     stiffness = isotropic_stiffness(np.array([lam]), np.array([mu]))
+    losses = None
+    if kind.mechanisms:  # Q such that the carrying points are those of the kind
+        quality = LOW_QUALITY if kind.carriers == len(carrier_sets(degree)) else HIGH_QUALITY
+        body = fit_body(QualityLaw(), (1.0, 100.0), kind.mechanisms, (1.0 / quality, 1.0 / quality))
+        shape = (2, 1) if values is None else (2, *values.shape[1:])
+        losses = Losses(body, np.broadcast_to(1.0 / quality, shape))
     return ElementMaterials(
         np.zeros(elements, np.int64), stiffness, np.array([RHO]), np.array([kind.anisotropic]), np.array([VP]),
-        np.array([VS]), values,
+        np.array([VS]), values, losses,
     )  # fmt: skip
 
 

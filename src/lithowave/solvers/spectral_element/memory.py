@@ -11,6 +11,8 @@ from lithowave.solvers.elements import memory as elements
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
+from lithowave.solvers.spectral_element.relaxation import carrier_count
 
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
@@ -53,9 +55,15 @@ def layer_state_bytes(plan: Any) -> int:
 
 
 def state_bytes(plan: Any) -> int:
-    """Return the bytes of u and p of points, and p before of damped points, and of the layer, with their keys."""
+    """Return the bytes of u and p of points, and p before of damped points, of the layer, and of attenuation, with
+    their keys."""
     motion = (KEY + 6 * plan.value_bytes) * plan.total_points
-    return motion + (KEY + 3 * plan.value_bytes) * plan.damped_point_count + layer_state_bytes(plan)
+    relaxation = sum(
+        count * (KEY + plan.value_bytes * STRESSES * kind.mechanisms * carrier_count(plan.degree, kind.carriers))
+        for kind, count in members(plan) if kind.mechanisms
+    )  # fmt: skip
+    damped = (KEY + 3 * plan.value_bytes) * plan.damped_point_count
+    return motion + damped + layer_state_bytes(plan) + relaxation
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
@@ -90,7 +98,17 @@ def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     points = (degree + 1) ** 3
     moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
     layer = (FILTERS + 3) * kind.axes * points
-    return 4 * points + value_bytes * (moduli + layer + MAP_VALUES["cpu"][kind.map])
+    return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
+
+
+def relaxation_bytes(plan: Any) -> int:
+    """Return the bytes of the relaxing moduli and memory variables of attenuation."""
+    return sum(count * plan.value_bytes * relaxation_values(plan.degree, kind) for kind, count in members(plan))
+
+
+def relaxation_values(degree: int, kind: Any) -> int:
+    """Return the number of relaxing moduli and memory variables of attenuation of one element."""
+    return (2 + STRESSES) * kind.mechanisms * carrier_count(degree, kind.carriers)
 
 
 def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
@@ -99,7 +117,8 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
     moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
     maps = MAP_VALUES[device][kind.map] * layout.elements
     layer = (FILTERS + 3) * kind.axes * layout.block_size
-    return order + points + plan.value_bytes * (maps + moduli + layer)
+    relaxation = relaxation_values(plan.degree, kind) * layout.elements
+    return order + points + plan.value_bytes * (maps + moduli + layer + relaxation)
 
 
 def damped_point_count(plan: Any) -> int:
@@ -115,7 +134,8 @@ def damped_point_count(plan: Any) -> int:
 def plan_bytes(plan: Any) -> int:
     """Return the bytes of the mesh, its point indices, maps, statistics and materials, which stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
-    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan)
+    losses = () if plan.materials.losses is None else (plan.materials.losses,)
+    return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan, *losses)
 
 
 def setup_bytes(plan: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,18 +22,20 @@ LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the l
 class GlobalMeshStatistics:
     """Statistics of all ranks together.
 
-    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an absorbing
-    layer, and the memory of its variables and filters. kinds : number of the other elements of each kind, by name.
-    faces : number of faces of each boundary kind. quality : see `quality_report`, of the elements outside the layer, by
-    their global indices.
-    worst_place : location of the worst element. limiting_speed, limiting_place : m/s, of the element that sets the time
-    step. fewest_points, slowest_speed, slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place.
-    memory_bytes.
+    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an
+    absorbing layer, and the memory of its variables and filters. relaxing : number of elements with attenuation by
+    the number of points that have memory variables; relaxation_bytes : their memory. kinds : number of the other
+    elements of each kind, by name. faces : number of faces of each boundary kind. quality : see `quality_report`, of
+    the elements outside the layer, by their global indices. worst_place : location of the worst element.
+    limiting_speed, limiting_place : m/s, of the element that sets the time step. fewest_points, slowest_speed,
+    slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place. memory_bytes.
     """
 
     elements: int
     layer_elements: int
     layer_bytes: int
+    relaxing: dict[int, int]
+    relaxation_bytes: int
     points: int
     kinds: dict[str, int]
     faces: dict[str, int]
@@ -49,16 +52,15 @@ class GlobalMeshStatistics:
 def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     """Collect the statistics of all ranks (collective call); all ranks return the same."""
     parts = plan.ranks.all_gather(_own_facts(plan))
-    kinds: dict[tuple, int] = {}
-    for part in parts:
-        for key, count in part["kinds"].items():
-            kinds[key] = kinds.get(key, 0) + count
+    kinds = sum((part["kinds"] for part in parts), Counter())
+    relaxing = sum((part["relaxing"] for part in parts), Counter())
     limiting = _lowest(part["limiting"] for part in parts)
     coarse = _lowest(part["coarse"] for part in parts)
     quality, worst_place = _joined([part["quality"] for part in parts])
     return GlobalMeshStatistics(
         sum(part["elements"] for part in parts), sum(part["layer_elements"] for part in parts),
-        sum(part["layer_bytes"] for part in parts), sum(part["points"] for part in parts),
+        sum(part["layer_bytes"] for part in parts), dict(sorted(relaxing.items())),
+        sum(part["relaxation_bytes"] for part in parts), sum(part["points"] for part in parts),
         {key[-1]: kinds[key] for key in sorted(kinds) if not key[0]},
         {kind: sum(part["faces"][kind] for part in parts) for kind in plan.faces}, quality, worst_place,
         limiting[2], limiting[3], coarse[0], coarse[2], coarse[3], sum(part["memory_bytes"] for part in parts),
@@ -85,6 +87,11 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     numbers = plan.mesh.numbers_in_whole
     kinds, place = plan.kinds
     counts = np.bincount(place, minlength=len(kinds)).tolist()
+    names, relaxing = Counter[tuple](), Counter[int]()
+    for kind, count in zip(kinds, counts, strict=True):
+        names[kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)] += count
+        if kind.mechanisms:
+            relaxing[memory.carrier_count(plan.degree, kind.carriers)] += count
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
     speed = float(plan.materials.speed()[worst].max())
@@ -93,10 +100,9 @@ def _own_facts(plan: Any) -> dict[str, Any]:
         "layer_elements": int(np.count_nonzero(plan.layer_masks)),
         "layer_bytes": memory.layer_bytes(plan),
         "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
-        "kinds": {
-            (kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)): count
-            for kind, count in zip(kinds, counts, strict=True)
-        },
+        "kinds": names,
+        "relaxing": relaxing,
+        "relaxation_bytes": memory.relaxation_bytes(plan),
         "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
         "limiting": (-float(frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
         "coarse": _coarsest(plan),

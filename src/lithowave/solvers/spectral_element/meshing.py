@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, S
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
+from lithowave.solvers.spectral_element.relaxation import Losses
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
 
 if TYPE_CHECKING:
@@ -95,10 +97,9 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     size, layer, no_layer = ranks.broadcast(facts)
     mesh, ends = mesh.local(), layer and layer.domain
     if grouped:
-        materials = materials_of(list(simulation.material.groups.values()), mesh.materials)
+        materials = _constant_materials(simulation, mesh.materials, lambda own: list(own.material.groups.values()))
     else:
-        medium = None if ends is None else NearestMedium.inside(simulation, ends)
-        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh, medium)), ranks)
+        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh, ends)), ranks)
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, size, ends, no_layer)
 
 
@@ -229,11 +230,28 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 
-def _materials(simulation: Simulation, mesh: HexahedralMesh, medium: Any = None) -> ElementMaterials:
-    """Return the materials of a mesh. medium : that is sampled at points; None: of the simulation."""
+def _unrelaxed(simulation: Simulation) -> Simulation:
+    """Return the simulation with the unrelaxed material, which is elastic."""
+    found = simulation.anelasticity
+    return simulation if found is None else simulation.model_copy(update={"material": found.material})
+
+
+def _constant_materials(
+    simulation: Simulation, number: np.ndarray, properties: Callable[[Simulation], list[Any]]
+) -> ElementMaterials:
+    """Return constant materials. number : index of that of each element in the properties of a simulation."""
+    losses = None
+    if simulation.anelasticity is not None:
+        inverse = np.array([one.inverse_quality for one in properties(simulation)], float).T
+        losses = Losses(simulation.anelasticity.body, inverse)
+    return materials_of(properties(_unrelaxed(simulation)), number, losses)
+
+
+def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
+    """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)
     if properties is not None:
-        return materials_of(*properties)
+        return _constant_materials(simulation, properties[1], lambda own: element_properties(own, mesh)[0])
     degree = simulation.solver.degree
 
     def positions(some: slice) -> np.ndarray:
@@ -243,6 +261,12 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, medium: Any = None)
         centre = nodes.mean(axis=1)[:, None, None, None]
         return places + 1e-6 * (centre - places)
 
+    def medium(own: Simulation) -> Any:
+        return own.material.medium if ends is None else NearestMedium.inside(own, ends)
+
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
-    sampled = medium or simulation.material.medium
-    return sampled_materials(sampled, positions, mesh.element_count, degree + 1, dtype)
+    count = mesh.element_count, degree + 1
+    if simulation.anelasticity is None:
+        return sampled_materials(medium(simulation), positions, *count, dtype)
+    body = simulation.anelasticity.body
+    return sampled_materials(medium(_unrelaxed(simulation)), positions, *count, dtype, body, medium(simulation))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
@@ -37,6 +38,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
+from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -53,7 +55,8 @@ class SpectralElementPlan(ElementPlan):
 
     mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
-    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`. ranks :
+    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
+    relaxation_sets : see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, no_layer : see `ElementPlan`.
@@ -69,6 +72,7 @@ class SpectralElementPlan(ElementPlan):
     layer: AbsorbingLayer | None
     layer_masks: np.ndarray
     layer_damping: LayerDamping | None
+    relaxation_sets: np.ndarray
     element_statistics: ElementStatistics
     schedule: Schedule
     ranks: Ranks = SINGLE_RANK
@@ -128,7 +132,12 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        return element_kinds(self.coefficients, self.materials, self.layer_masks)
+        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets)
+
+    @property
+    def mechanisms(self) -> int:
+        """Relaxation mechanisms of attenuation; 0 without it."""
+        return self.materials.losses.body.mechanisms if self.materials.losses is not None else 0
 
     @property
     def damped_point_count(self) -> int:
@@ -179,6 +188,7 @@ class SpectralElementPlan(ElementPlan):
             "degrees_of_freedom": 3 * whole.points,
             "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
+            "relaxing_elements": {str(points): count for points, count in whole.relaxing.items()},
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
             "time_step_limited_by": {"vp_m_s": whole.limiting_speed, "place": whole.limiting_place},
@@ -201,6 +211,7 @@ class SpectralElementPlan(ElementPlan):
             ("method", f"spectral element, degree {self.degree}"),
             ("mesh", f"{summary['element_count']:,} elements ({names}){self.origin_text()}"),
             *self._layer_lines(),
+            *self._relaxation_lines(),
             ("points", points),
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
@@ -224,6 +235,18 @@ class SpectralElementPlan(ElementPlan):
         text = f"{whole.layer_elements:,} additional elements ({share:.2g} times those of the domain)"
         size = f"{whole.layer_bytes / 1e6:,.3g} MB of memory variables and filters"
         return [("layers", f"{text}, {_range_text(thickness)} m thick, {size}")]
+
+    def _relaxation_lines(self) -> list[Line]:
+        """Return the line of `check` about the memory variables of attenuation."""
+        whole, every = self.mesh_statistics, (self.degree + 1) ** 3
+        if not whole.relaxing:
+            return []
+        parts = [
+            f"at {'all ' if points == every else ''}{points} points of {count:,} elements"
+            for points, count in whole.relaxing.items()
+        ]  # fmt: skip
+        text = f"{', '.join(parts)}, {whole.relaxation_bytes / 1e6:,.3g} MB"
+        return [("memory variables", f"{text} of {self.mechanisms} mechanisms")]
 
     def _absorption_text(self) -> str:
         text = "perfectly matched layers" if self.layer else "the Stacey condition"
@@ -300,6 +323,7 @@ def plan(
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
     solver = simulation.solver
+    refuse_stress(simulation)
     model = make_model(simulation, ranks)
 
     def schedule(limit: float) -> Schedule:
@@ -309,16 +333,36 @@ def plan(
 
     made = make_plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
-        **plan_entries(simulation),
+        storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
     )  # fmt: skip
     worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
     return made
 
 
+def refuse_stress(simulation: Simulation) -> None:
+    """Refuse records and snapshots of stress or pressure in media with attenuation.
+
+    Memory variables exist at some points of elements only, so that the stress at other points is unknown.
+    """
+    if simulation.anelasticity is None:
+        return
+    output = simulation.output
+    wanted = [f"output.{name}" for name in ("stress", "pressure") if getattr(output, name)]
+    for number, snapshots in enumerate(output.snapshots):
+        if {"stress", "pressure"} & set(snapshots.fields):
+            wanted.append(f"output.snapshots[{number}].fields")
+    if wanted:
+        raise InputError(
+            wanted[0], "stress and pressure are not available in media with attenuation with spectral_element",
+            "spectral elements have the relaxing stresses at some points only",
+            "remove it, or use a method that has stresses at all points",
+        )  # fmt: skip
+
+
 def make_plan(
     model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
-    ranks: Ranks = SINGLE_RANK, **more: Any,
+    ranks: Ranks = SINGLE_RANK, storage: Storage = NO_SOURCES, **more: Any,
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
@@ -336,6 +380,7 @@ def make_plan(
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
     limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
+    sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
@@ -345,7 +390,7 @@ def make_plan(
         limit *= math.sqrt(largest / ranks.largest(float(statistics.frequency2.max())))
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
-        masks, damping, statistics,
+        masks, damping, sets, statistics,
         schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,

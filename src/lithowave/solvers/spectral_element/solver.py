@@ -21,6 +21,7 @@ from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.layer_memory import LayerMemory
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
+from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.source_sums import add_sources
 from lithowave.solvers.spectral_element.sources import SourceList, spread_of
@@ -45,7 +46,8 @@ class SpectralElementSolver(ElementSolver):
 
     which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
     applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt. In an
-    absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`).
+    absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`). With
+    attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
     Parameters
     ----------
@@ -209,6 +211,11 @@ class SpectralElementSolver(ElementSolver):
             f"{self.plan.element_statistics.jacobian[element]:.3g} m^3"
         )
 
+    def _carrier_sets(self) -> list[tuple[str, int]]:
+        """Return the names of the arrays of a checkpoint with the memory variables of attenuation, by set of points."""
+        sets = carrier_sets(self.plan.degree) if self.plan.mechanisms else ()
+        return [(f"relaxation_{number}", number) for number in range(1, len(sets) + 1)]
+
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""
         keys = self.plan.point_keys()
@@ -216,11 +223,13 @@ class SpectralElementSolver(ElementSolver):
         for axes, points in enumerate(self.layer_points, 1):
             places[f"layer_points_{axes}"] = RowSelection(keys[points.numbers])
             places[f"layer_elements_{axes}"] = RowSelection(self.tables.layer_elements(axes))
+        for name, carriers in self._carrier_sets():
+            places[name] = RowSelection(self.tables.relaxing_elements(carriers))
         return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, the memory variables
-        of the layer, and the peaks."""
+        of the layer and of attenuation, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
@@ -234,6 +243,9 @@ class SpectralElementSolver(ElementSolver):
             name = f"layer_elements_{axes}"
             values[name] = self.tables.layer_memory(axes)
             pieces[name] = RowSelection(self.tables.layer_elements(axes))
+        for name, carriers in self._carrier_sets():
+            values[name] = self.tables.relaxation(carriers)
+            pieces[name] = RowSelection(self.tables.relaxing_elements(carriers))
         if self._peaks is not None:
             rows = [self._peaks.downloaded(name).T for name in PEAKS]
             values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), RowSelection(self._peaks.point)
@@ -251,6 +263,8 @@ class SpectralElementSolver(ElementSolver):
         for axes, points in enumerate(self.layer_points, 1):
             points.restore(self.backend, state[f"layer_points_{axes}"])
             self.tables.restore_layer_memory(axes, state[f"layer_elements_{axes}"])
+        for name, carriers in self._carrier_sets():
+            self.tables.restore_relaxation(carriers, state[name])
         if self._peaks is not None:
             for name, columns in PEAKS.items():
                 self._peaks.restore(name, state["peaks"][:, columns])

@@ -7,6 +7,11 @@ struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Vector4 {
 };
 
 template <class T>
+struct alignas(2 * sizeof(T)) Vector2 {
+    T x, y;
+};
+
+template <class T>
 inline void add_atomically(Vector4<T>* target, T x, T y, T z) {
     atomicAdd(&target->x, x);
     atomicAdd(&target->y, y);

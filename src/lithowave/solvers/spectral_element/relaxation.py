@@ -1,0 +1,248 @@
+r"""Relaxation of the stresses of elements with attenuation, with memory variables at some of their points.
+
+With the unrelaxed moduli C, the weights Y_j of the bulk modulus kappa and of the shear modulus mu, and the rates w_j of
+the mechanisms (`lithowave.rheology.body`),
+
+.. math::
+    \sigma = C : \varepsilon - \sum_j R_j, \qquad \dot R_j + \omega_j R_j = \omega_j F_j, \qquad
+    F_j = Y_j^\kappa \kappa\, \mathrm{tr}(\varepsilon) I + 2 Y_j^\mu \mu\, \mathrm{dev}(\varepsilon),
+
+where kappa and mu of an anisotropic medium are those of its isotropic (Voigt) average. For a strain that is linear
+between the steps, the solution at t_{n+1} is exact with one memory variable m per component and mechanism,
+
+.. math::
+    R = b F + m, \quad m \leftarrow c F + a m, \qquad x = \omega \Delta t, \quad a = e^{-x}, \quad
+    g = \frac{1 - a}{x}, \quad b = 1 - g, \quad c = g (1 - a).
+
+With the stress s = F - R of the spring and dashpot of a mechanism, whose modulus is f, F = f e, the work of a step is
+(s + s') (e' - e) / 2 = (1 + a) / (4 g f) (s'^2 - s^2) + (1 - a) / (4 g f) (s + s')^2. The last term, the dissipation,
+is never negative: for every time step that is stable with the unrelaxed moduli, the discrete energy does not increase.
+
+Only some points of an element carry F_j (coarse-grained memory variables: Day 1998, BSSA 88, 1051-1062; van Driel &
+Nissen-Meyer 2014, GJI 199, 1078-1093). Each point assigns its moduli w J Y kappa and w J Y mu, with the quadrature
+weight w and the Jacobian J, to the nearest carrying point of the reference cube, or to the nearest ones in proportion
+to their w. The sum of the moduli over an element, and with it the attenuation of long waves to first order in 1/Q,
+does not depend on the set. To second order, strain concentrates at carrying points: a stress R there increases the
+strain by nu R / C, so that the weights y_j = Y_j C w J / (C w J of the point) act as y / (1 - nu y) with the complex
+y(omega). The weight of each mechanism is therefore divided by (1 + nu Re y)^2 at its rate, which corrects the
+attenuation there. nu is that of a periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points
+must be positive, and the error of the correction increases with y: the set of an element is the smallest one whose
+sums of y are below `LARGEST_RELAXATION`. Strain, and with it the amplitude of waves from a source, differs between
+carrying and other points: all points of the elements around a source carry memory variables. At 7 points per
+wavelength, this reduced the error of the motion in a full space from 1.5% to 0.5% (Qs = 40), and from 3.1% to 1.1%
+(Qs = 20); with all points in all elements it was 0.2%.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from lithowave.errors import InputError
+from lithowave.rheology.body import RelaxationBody
+from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
+from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
+
+Point = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class CarrierSet:
+    """Points (k, j, i) of an element that carry memory variables, and nu of the bulk and of the shear modulus."""
+
+    points: tuple[Point, ...]
+    nu: tuple[float, float] = (0.0, 0.0)
+
+
+def mixed(pair: tuple[int, ...], single: tuple[int, ...]) -> tuple[Point, ...]:
+    """Return the points with two indices in `pair`, and one in `single`."""
+    indices = sorted((*pair, *single))
+    points = itertools.product(indices, repeat=3)
+    return tuple(point for point in points if sum(index in single for index in point) == 1)
+
+
+def cube(indices: Iterable[int]) -> tuple[Point, ...]:
+    """Return the points whose indices along each axis are in a list."""
+    return tuple(itertools.product(indices, repeat=3))
+
+
+def checkerboard(indices: Iterable[int]) -> tuple[Point, ...]:
+    """Return the points whose indices are in a list and have an even sum."""
+    return tuple(point for point in cube(indices) if sum(point) % 2 == 0)
+
+
+def both(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[Point, ...]:
+    """Return the points whose indices are in two lists, but not all in the same one."""
+    return tuple(sorted((*mixed(first, second), *mixed(second, first))))
+
+
+COARSE = {
+    2: (CarrierSet(mixed((1,), (0, 2))),),
+    3: (CarrierSet(cube((1, 2)), (0.228, 0.194)),),
+    4: (CarrierSet(checkerboard(range(1, 4)), (0.168, 0.108)),),
+    5: (CarrierSet(checkerboard(range(1, 5)), (0.234, 0.152)),),
+    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.097, 0.075)),),
+    7: (CarrierSet(cube(range(1, 7)), (0.079, 0.043)),),
+    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.105, 0.071)),),
+}
+"""Sets of carrying points by degree, smaller ones first.
+
+The attenuation of plane waves in all directions, with vp/vs = sqrt(3) and the recommended number of points per
+wavelength, deviates with Q = 40 by at most 2.5% at degree 3, 1.2% at degree 5, 1.1% at degree 6, less at other degrees.
+"""
+
+LARGEST_RELAXATION = {"auto": 0.6, "coarse": 0.8, "full": 0.0}
+"""Largest sum of the weights Y_j at a carrying point of a set with fewer than all points, by `solver.memory_variables`.
+
+At degree 4 with three mechanisms in two decades, 0.6 corresponds to Q = 20. With vp/vs = sqrt(3) and 7 points per
+wavelength of S waves, the attenuation of plane waves in all directions then deviates by -0.2 to 1.3%, with Q = 40
+by -0.1 to 0.7%, and phase velocities deviate by less than 0.1%."""
+
+COMPONENTS = 6
+"""Memory variables of a mechanism: xx, yy, zz, yz, xz, xy."""
+
+PART = 500  # elements that are processed at a time
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Attenuation of the materials of elements.
+
+    body : relaxation mechanisms. inverse : 1/Qkappa and 1/Qmu, (2, materials), or (2, elements, k, j, i) at points.
+    """
+
+    body: RelaxationBody
+    inverse: np.ndarray
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Choice of the set of each element.
+
+    mode : see `solver.memory_variables`. sources : positions (n, 3), m, around which all points carry memory variables.
+    """
+
+    mode: str = "auto"
+    sources: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+
+
+NO_SOURCES = Storage()
+
+
+@lru_cache
+def carrier_sets(degree: int) -> tuple[CarrierSet, ...]:
+    """Return the sets of carrying points of a degree, smaller ones first; the last one contains all points."""
+    return (*COARSE.get(degree, ()), CarrierSet(cube(range(degree + 1))))
+
+
+@lru_cache
+def shares(degree: int, number: int) -> np.ndarray:
+    """Return the part (carriers, points) of each point of an element that each point of a set, from 1, receives."""
+    position = gll_points(degree)[np.array(cube(range(degree + 1)))]
+    own = gll_points(degree)[np.array(carrier_sets(degree)[number - 1].points)]
+    distance = np.linalg.norm(own[:, None] - position, axis=2)
+    nearest = distance <= distance.min(axis=0) + 1e-9
+    parts = nearest * quadrature_weights(degree)[carrier_indices(degree, number), None]
+    return parts / parts.sum(axis=0)
+
+
+def quadrature_weights(degree: int) -> np.ndarray:
+    """Return the quadrature weights of the points of an element, k slowest; their sum is 8."""
+    weights = gll_weights(degree)
+    return (weights[:, None, None] * weights[:, None] * weights).ravel()
+
+
+def carrier_indices(degree: int, number: int) -> np.ndarray:
+    """Return the indices of the points of a set, from 1, among the points of an element, k slowest."""
+    points = np.array(carrier_sets(degree)[number - 1].points)
+    return points @ [(degree + 1) ** 2, degree + 1, 1]
+
+
+def carrier_count(degree: int, number: int) -> int:
+    """Return the number of points of a set, from 1; 0 for 0, without attenuation."""
+    return len(carrier_sets(degree)[number - 1].points) if number else 0
+
+
+def recursion(body: RelaxationBody, time_step: float) -> np.ndarray:
+    """Return b, a and c of each mechanism, (n, 3)."""
+    decay = np.exp(-body.rates * time_step)
+    mean = -np.expm1(-body.rates * time_step) / (body.rates * time_step)
+    return np.stack([1.0 - mean, decay, mean * -np.expm1(-body.rates * time_step)], axis=1)
+
+
+def carried_moduli(
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moduli Y_j kappa and Y_j mu of the points of a set, (n, 2, elements, points), Pa, and the largest sum
+    of Y_j in each element, relative to the smallest stiffness of an anisotropic medium."""
+    losses, indices = materials.losses, carrier_indices(degree, number)
+    rates = losses.body.rates
+    volume = determinant(jacobian_matrix(mesh.element_nodes(elements), degree)).reshape(len(elements), -1)
+    volume = volume * quadrature_weights(degree)
+    inverse = losses.inverse[:, elements if materials.varying else materials.number[elements]]
+    stiffness = np.stack(materials.isotropic_moduli(elements)).reshape(2, len(elements), -1)
+    full = losses.body.weights(inverse.reshape(stiffness.shape)) * stiffness
+    carried = (full * volume) @ shares(degree, number).T / volume[:, indices]
+    ratio = carried / np.broadcast_to(stiffness, (2, *volume.shape))[..., indices]
+    strength = ratio.sum(axis=0).max(axis=(0, 2)) * materials.softness(elements)
+    real = np.tensordot(rates**2 / (rates**2 + rates[:, None] ** 2), ratio, axes=1)
+    nu = np.array(carrier_sets(degree)[number - 1].nu)[:, None, None]
+    return carried / (1.0 + nu * real) ** 2, strength
+
+
+def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
+    """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
+    found = np.empty((len(elements), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
+    for first in range(0, len(elements), PART):
+        some = slice(first, first + PART)
+        kappa, mu = np.moveaxis(carried_moduli(mesh, materials, degree, elements[some], number)[0], (1, 0), (0, 3))
+        found[some, ..., 0], found[some, ..., 1] = kappa - 2.0 / 3.0 * mu, mu
+    return found.reshape(*found.shape[:2], -1)
+
+
+def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return True for elements that contain or touch the element of a position (n, 3), and for some next to these."""
+    if not len(positions):
+        return np.zeros(len(elements), bool)
+    nodes = mesh.element_nodes(elements)
+    low, high = nodes.min(axis=1), nodes.max(axis=1)
+    distance, _ = cKDTree(positions).query(0.5 * (low + high), p=np.inf)
+    return distance <= (1.5 + 1e-6) * (high - low).max(axis=1)
+
+
+def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SOURCES) -> np.ndarray:
+    """Return the index in `carrier_sets`, from 1, of the set of each element; 0 without attenuation.
+
+    Raises
+    ------
+    InputError : the relaxed moduli of a medium are not positive.
+    """
+    chosen = np.zeros(materials.number.size, np.int64)
+    if materials.losses is None:
+        return chosen
+    sets = carrier_sets(degree)
+    for first in range(0, chosen.size, PART):
+        rest = np.arange(first, min(first + PART, chosen.size))
+        rest = rest[materials.attenuates(rest)]
+        largest = np.where(around(mesh, rest, storage.sources), 0.0, LARGEST_RELAXATION[storage.mode])
+        for number in range(1, len(sets) + 1):
+            if not len(rest):
+                break
+            _, strength = carried_moduli(mesh, materials, degree, rest, number)
+            # With all points, the limit is that of the medium itself.
+            fits = strength < (largest if number < len(sets) else 1.0)
+            chosen[rest[fits]] = number
+            rest, largest = rest[~fits], largest[~fits]
+        if len(rest):
+            raise InputError(
+                "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
+                "negative", "quality factors must be larger in a medium with strong anisotropy",
+                "increase qp and qs, or reduce the anisotropy",
+            )  # fmt: skip
+    return chosen
