@@ -139,7 +139,6 @@ FEATURES = (
 WITHOUT_ATTENUATION = {
     "finite_difference",
     "spectral_element",
-    "discontinuous_galerkin",
 }
 """Methods that do not support attenuation."""
 

@@ -71,4 +71,11 @@ class NearestMedium:
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return vp, vs and rho at points."""
-        return self.medium.sample(np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z))
+        return self.medium.sample(*self._inside(x, y, z))
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return 1/Qkappa and 1/Qmu at points."""
+        return self.medium.inverse_quality(*self._inside(x, y, z))
+
+    def _inside(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        return np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z)
