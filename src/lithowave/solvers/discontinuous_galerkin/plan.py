@@ -133,6 +133,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "anisotropic_elements": survey.anisotropic,
             "fluid_elements": survey.fluid,
             "layer_elements": survey.layer,
+            "relaxing_elements": survey.relaxing,
             "element_size_m": [survey.quality["shortest_edge"], survey.quality["longest_edge"]],
             "mesh_quality": {
                 name: survey.quality[name] for name in ("radius_ratio", "dihedral_angle", "worst_element")
@@ -142,7 +143,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "faces": self.face_kinds or {kind: count for kind, count in survey.faces.items() if count},
             "time_step_s": clustering.shortest,
             "time_step_limit_s": survey.limit.value,
-            "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place},
+            "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place}
+            | ({"relaxation_rate_s": self.materials.body.rates.max()} if survey.relaxed and self.materials.body else {}),
             "local_time_steps": clustering.count > 1,
             "clusters": [
                 {"time_step_s": clustering.shortest * 2**number, "elements": size}
@@ -164,7 +166,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             f"{summary[name]:,} {text}"
             for name, text in (
                 ("anisotropic_elements", "anisotropic"), ("fluid_elements", "fluid"),
-                ("layer_elements", "in the absorbing layer"),
+                ("layer_elements", "in the absorbing layer"), ("relaxing_elements", "with attenuation"),
             )
             if summary[name]
         ]
@@ -175,12 +177,22 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             ("method", f"discontinuous Galerkin, order {self.order}: {functions}"),
             ("mesh", f"{summary['element_count']:,} tetrahedra{groups}{self.origin_text()}"),
             ("unknowns", f"{summary['degrees_of_freedom']:,}"),
+            *self._relaxation_lines(),
             ("element size", f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
             self.faces_line(summary, self._absorption_text()),
             resolution_line(summary),
             *self._time_lines(summary),
         ]
+
+    def _relaxation_lines(self) -> list[Line]:
+        """Return the line of `check` about the memory variables of attenuation."""
+        survey = self.mesh_statistics
+        if not survey.relaxing:
+            return []
+        size = f"{survey.relaxation_bytes / 1e6:,.3g} MB of {self.mechanisms} mechanisms"
+        shorter = "; relaxation limits the time step" if survey.relaxed else ""
+        return [("memory variables", f"of {survey.relaxing:,} elements, {size}{shorter}")]
 
     def _quality_text(self) -> str:
         found, worst = self.mesh_statistics.quality, self.mesh_statistics.worst.place

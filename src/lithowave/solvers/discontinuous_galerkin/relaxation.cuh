@@ -81,12 +81,12 @@ struct Relaxation {
                 real kept = *at, change = force(n, s, p);
                 if constexpr (term == 1) {
                     kept = damping * (kept + force(n, face_s, face_p));
-                    const real relaxing = rates[n * ORDER] * kept;
+                    const real relaxing = __ldg(rates + n * ORDER) * kept;
                     change -= relaxing;
                     if constexpr (!last) sum += relaxing;
                 }
                 if constexpr (last) {
-                    change *= rates[n * ORDER + term];
+                    change *= __ldg(rates + n * ORDER + term);
                     sum += force(n, s, p) - change;
                 } else {
                     change += carry<term + 1, n, r>(change);
@@ -100,9 +100,9 @@ struct Relaxation {
     // Add the relaxation by u, a part of u^(term - 1), to this term and later ones; return their change of r.
     template <int term, int n, int r>
     __device__ __forceinline__ real carry(real u) {
-        real part = rates[n * ORDER] * real(1.0 / term) * u;
+        real part = __ldg(rates + n * ORDER) * real(1.0 / term) * u;
         if constexpr (r >= Reference::level[term + 1]) {
-            part *= rates[n * ORDER + term];
+            part *= __ldg(rates + n * ORDER + term);
             later[later_begin(term) + r] += part;
             return -part;
         } else {
