@@ -1,8 +1,9 @@
 """Benchmarks of the discontinuous Galerkin method: steps of a box without sources and receivers.
 
-`global` : all elements with one time step, isotropic, with a separate material in each element. `attenuating` : the same
-with three mechanisms of attenuation. `anisotropic` : with all moduli, only on request. `local` : a mesh with a fast ellipsoid inside and local time stepping; the rate
-counts element updates, and the record states the time of the same mesh with one time step. All have a free surface and
+`global` : all elements with one time step, isotropic, with a separate material in each element. `attenuating` : the
+same with three mechanisms of attenuation. `anisotropic` : with all moduli, only on request. `local` : a mesh with a
+fast ellipsoid inside and local time stepping; the rate counts element updates, and the record states the time of the
+same mesh with one time step. All have a free surface and
 absorb at the five other sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth: coefficients are read and

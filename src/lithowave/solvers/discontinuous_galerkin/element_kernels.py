@@ -246,8 +246,8 @@ def make_faces(
 
 @lru_cache
 def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str) -> Callable[..., None]:
-    """Return `step` for blocks of this order, isotropic or anisotropic, in an absorbing layer or not, with mechanisms of
-    attenuation or none."""
+    """Return `step` for blocks of this order, isotropic or anisotropic, in an absorbing layer or not, with a number of
+    mechanisms of attenuation."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
@@ -425,9 +425,9 @@ def make_complete_relaxation(
 
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
-    """Return a dictionary: `step`, `complete`, `complete_memory` and `complete_relaxation` of (anisotropic, mixed, layer,
-    mechanisms) return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of faces (slots, 4,
-    c)."""
+    """Return a dictionary: `step`, `complete`, `complete_memory` and `complete_relaxation` of (anisotropic, mixed,
+    layer, mechanisms) return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of faces
+    (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed, *kind: make_step(order, anisotropic, *kind, precision),

@@ -2,9 +2,9 @@
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
 neighbor; among each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those
-with attenuation; among each of these those whose neighbors are all in the same cluster, and the others; and among these the outer elements, for which other ranks wait, before the
-inner ones. In each of these groups they are sorted by cluster, so that at any time those whose step begins are the
-first blocks of the group.
+with attenuation; among each of these those whose neighbors are all in the same cluster, and the others; and among these
+the outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
+cluster, so that at any time those whose step begins are the first blocks of the group.
 """
 
 from __future__ import annotations

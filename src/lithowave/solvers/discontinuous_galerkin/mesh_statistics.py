@@ -32,12 +32,11 @@ class ElementExtremum:
 class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
-    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer; relaxing : with
-    attenuation; relaxation_bytes : bytes of their memory variables. relaxed : the step of `limit` is shortened by
-    relaxation. faces : outer faces by
-    kind. quality : the values of `MEASURES` outside of the layer, and worst_element. worst : element there with the
-    minimum ratio of insphere radius to edge. limit : element that sets the shortest time step, s. resolution : element
-    of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m.
+    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer; relaxing : of
+    those with attenuation. relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
+    values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of insphere
+    radius to edge. limit : element that sets the shortest time step, s; relaxed : because of relaxation. resolution :
+    element of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m.
     memory_bytes : bytes of the arrays of all ranks.
     """
 
@@ -110,7 +109,8 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     relaxed = bool(plan.limits[limit] >= step_limits(plan.materials, count)[limit])
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
-        int(plan.layer.inside.sum()), int(plan.relaxing.sum()), relaxation_bytes(plan), {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
+        int(plan.layer.inside.sum()), int(plan.relaxing.sum()), relaxation_bytes(plan),
+        {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
         tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,
     )  # fmt: skip

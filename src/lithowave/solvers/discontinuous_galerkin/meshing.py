@@ -319,8 +319,8 @@ def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> 
     mu and 1 / (lambda + 2 mu) are averaged: waves along layers thinner than an element depend on the mean density and,
     to the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
 
-    medium : object with sample(x, y, z) -> vp, vs, rho. lossy : object with inverse_quality(x, y, z) -> 1/Qkappa, 1/Qmu;
-    None without attenuation.
+    medium : object with sample(x, y, z) -> vp, vs, rho. lossy : object with inverse_quality(x, y, z) -> 1/Qkappa,
+    1/Qmu; None without attenuation.
     """
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()

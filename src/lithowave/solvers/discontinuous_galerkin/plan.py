@@ -144,7 +144,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "time_step_s": clustering.shortest,
             "time_step_limit_s": survey.limit.value,
             "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place}
-            | ({"relaxation_rate_s": self.materials.body.rates.max()} if survey.relaxed and self.materials.body else {}),
+            | ({"relaxation": True} if survey.relaxed else {}),
             "local_time_steps": clustering.count > 1,
             "clusters": [
                 {"time_step_s": clustering.shortest * 2**number, "elements": size}

@@ -85,8 +85,8 @@ def relaxing_numbers(materials: ElementMaterials, elements: np.ndarray, anisotro
 
 
 def isotropic_stresses(materials: ElementMaterials, elements: np.ndarray) -> np.ndarray:
-    """Return, for the stress of some elements, the stress (6, 6) and the pressure p (6) that the same strain has in their
-    isotropic average: (n, 42)."""
+    """Return matrices for some elements that give, from a stress, the stress (6, 6) and p (6) which the same strain has in
+    the isotropic average: (n, 42)."""
     stiffness = materials.matrix(elements)
     kappa, mu = voigt_average(stiffness)
     compliance = np.linalg.pinv(stiffness, rcond=1e-10, hermitian=True)  # a fluid has no strain but that of volume
@@ -118,7 +118,8 @@ def require_positive(materials: ElementMaterials, mesh: Any) -> None:
     """
     if materials.body is None or materials.inverse_quality is None:
         return
-    anisotropic = np.flatnonzero(materials.anisotropic[: mesh.element_count] & (materials.mechanisms(mesh.element_count) > 0))
+    count = mesh.element_count
+    anisotropic = np.flatnonzero(materials.anisotropic[:count] & (materials.mechanisms(count) > 0))
     media = np.column_stack([materials.number[anisotropic], materials.inverse_quality[anisotropic]])
     _, first = np.unique(media, axis=0, return_index=True)
     for element in anisotropic[first]:

@@ -50,8 +50,8 @@ STRAIN_NUMBERS = STRESSES * (STRESSES + 1)
 
 
 def law_numbers(anisotropic: bool, layer: bool, mechanisms: int = 0) -> int:
-    """Return the number of coefficients of the law of an element, in an absorbing layer or not: those of the elastic law
-    and of the layer, followed by those of attenuation with a number of relaxation mechanisms (see `relaxation`)."""
+    """Return the number of coefficients of the law of an element, in an absorbing layer or not: of the elastic law, of
+    the layer, and of attenuation with a number of relaxation mechanisms (see `relaxation`)."""
     relaxing = 2 * mechanisms + (STRAIN_NUMBERS if anisotropic and mechanisms else 0)
     return LAW_NUMBERS[anisotropic] + layer * LAYER_NUMBERS[anisotropic] + relaxing
 

@@ -33,7 +33,7 @@ PART = 1 << 16  # elements whose coefficients are computed at a time
 @dataclass(frozen=True)
 class BlockTables:
     """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
-    variables of elements of an absorbing layer; else empty. relaxation : memory variables of attenuation; else empty."""
+    variables of elements of an absorbing layer, relaxation : of attenuation; else one value."""
 
     first: int
     elastic: Any
