@@ -85,8 +85,8 @@ def relaxing_numbers(materials: ElementMaterials, elements: np.ndarray, anisotro
 
 
 def isotropic_stresses(materials: ElementMaterials, elements: np.ndarray) -> np.ndarray:
-    """Return matrices for some elements that give, from a stress, the stress (6, 6) and p (6) which the same strain has in
-    the isotropic average: (n, 42)."""
+    """Return matrices for some elements that give, from a stress, the stress (6, 6) and p (6) which the same strain has
+    in the isotropic average: (n, 42)."""
     stiffness = materials.matrix(elements)
     kappa, mu = voigt_average(stiffness)
     compliance = np.linalg.pinv(stiffness, rcond=1e-10, hermitian=True)  # a fluid has no strain but that of volume
