@@ -66,7 +66,7 @@ def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
     return affordable_size(backend, sample, counts, SMALLEST_SIZE, IN_A_CUBE)
 
 
-def element_bytes(order: int, value_bytes: int, anisotropic: bool, mechanisms: int) -> int:
+def element_bytes(order: int, value_bytes: int, anisotropic: bool, mechanisms: int = 0) -> int:
     """Return the bytes that the update of an element must move, by the model in the module docstring."""
     traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
     law, faces = law_numbers(anisotropic, False, mechanisms), 4 * FACE_NUMBERS[anisotropic]

@@ -23,6 +23,8 @@ from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
     GROWTH,
+    LEAST_RELAXING_SHIFT,
+    LEAST_SHIFT,
     AbsorbingLayer,
     LayerRates,
     extruded_steps,
@@ -169,6 +171,7 @@ def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float]
     return AbsorbingLayer(
         domain, thickness, is_matched(simulation), simulation.material_extremes["vp_max"], own.reflection,
         np.pi * (own.frequency or 0.5 * highest),
+        LEAST_SHIFT if simulation.anelasticity is None else LEAST_RELAXING_SHIFT,
     )  # fmt: skip
 
 
