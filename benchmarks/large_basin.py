@@ -82,7 +82,8 @@ def main() -> None:
     given = parser.parse_args()
     ranks = make_ranks()
     folder = ranks.broadcast(tempfile.mkdtemp() if ranks.is_root else None)
-    simulation = lithowave.Simulation.model_validate(description(given.points, given.steps, f"{folder}/run", given.attenuation))
+    described = description(given.points, given.steps, f"{folder}/run", given.attenuation)
+    simulation = lithowave.Simulation.model_validate(described)
     report = simulation.run().report
     if not ranks.is_root:
         return
@@ -90,7 +91,8 @@ def main() -> None:
     record = {
         "case": "large basin", "ranks": ranks.size, "parts": report["plan"].get("parts", [1, 1, 1]),
         "device": report["device"], "transport": report.get("transport"), "cuda": report["cuda"],
-        "grid_points": report["plan"]["grid_points"], "passes": report["plan"]["passes"], "steps": given.steps, "attenuation": given.attenuation,
+        "grid_points": report["plan"]["grid_points"], "passes": report["plan"]["passes"], "steps": given.steps,
+        "attenuation": given.attenuation,
         "setup_s": report["setup_s"], "loop_s": report["loop_s"], "wall_s": report["wall_s"], "step_s": seconds,
         "rate_points_per_s": report["rate_points_per_s"], "projected_75000_steps_s": LONG_RUN * seconds,
         "lithowave": lithowave.__version__, "commit": report["commit"],
