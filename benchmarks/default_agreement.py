@@ -9,7 +9,8 @@ differences of the velocities are printed over all receivers, and of the worst o
 1.5 times its points per wavelength, and one in a box with sides that are 1 km farther away, separate the errors of its
 resolution from those of its absorbing layers. --medium vti or hti: both layers are anisotropic, with a vertical or a
 horizontal symmetry axis. --medium attenuating: both layers have Qp = 80 and Qs = 40. --medium half_space: an
-attenuating half-space instead of the layers. --methods-only: without the reference and the runs that separate the errors.
+attenuating half-space instead of the layers. --methods-only: without the reference and the runs that separate the
+errors.
 """
 
 from __future__ import annotations
