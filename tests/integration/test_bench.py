@@ -157,7 +157,7 @@ def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_the_experiment_is_on_the_grid(device: None, order: int) -> None:
     setting = finite_difference.SETTINGS["cuda"]
-    options = ("auto", "full", "isotropic", setting)
+    options = ("auto", "full", "isotropic", "none", setting)
     task = finite_difference.FiniteDifferenceTask("full", (90, 80, 70), order, Device(), *options)
     simulation = task.simulation
     made = plan(simulation, CPU)
@@ -333,14 +333,14 @@ def test_missing_deepwave_is_told(script: Any, monkeypatch: pytest.MonkeyPatch) 
 
 
 def fake_peer() -> dict[str, Any]:
-    """As much of PyTorch and deepwave as the comparison calls; deepwave takes two inner steps of 1 ms for a step."""
+    """As much of PyTorch and deepwave as the comparison calls; deepwave takes two inner steps of 20 ms for a step."""
     on_device = type("Tensor", (np.ndarray,), {"cuda": lambda self: self})
 
     def elastic(lamb: Any, mu: Any, buoyancy: Any, *, pml_width: int, **keywords: Any) -> Any:
         count = keywords["source_amplitudes_pressure_rate"].shape[-1]
         assert lamb.shape == mu.shape == buoyancy.shape and keywords["receiver_locations_z"].shape == (1, 10, 3)
         assert keywords["source_amplitudes_pressure_rate"].shape == (1, 1, count)
-        time.sleep(2e-3 * count)
+        time.sleep(4e-2 * count)
         inner = keywords["dt"] / 2
         info = SimpleNamespace(step_ratio=2, internal_dt=inner, pml_width=[pml_width] * 6, boundary=["pml"] * 6)
         seen = SimpleNamespace(abs=lambda: SimpleNamespace(max=lambda: 1.0))
@@ -370,7 +370,7 @@ def test_comparison_with_deepwave(device: None, script: Any, tmp_path: Path, mon
     assert [record.get("peer") for record in records] == [None, "deepwave 0.1.0"] * 2
     assert [record["layer_cells"] for record in records] == [0, 0, 4, 4]
     for peer in records[1::2]:
-        assert peer["rate"] == pytest.approx(24**3 / 1e-3, rel=0.5), "inner steps count"
+        assert peer["rate"] == pytest.approx(24**3 / 2e-2, rel=0.5), "inner steps count"
 
 
 def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:

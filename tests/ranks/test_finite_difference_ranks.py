@@ -114,6 +114,19 @@ def test_emulated_devices(tmp_path, passes) -> None:
     assert largest_difference(two, one) <= 1e-5
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("mode", slow_except(["coarse"], ["coarse", "full"]))
+def test_attenuation_does_not_depend_on_the_ranks(tmp_path, mode) -> None:
+    """Mechanisms follow the global grid, and memory variables in ghost layers those of their owners: the same bits."""
+    layers = [layer | {"qp": 60, "qs": 30} for layer in BASIN["material"]["layers"]]
+    changes = {
+        "material": {"layers": layers, "attenuation": {"band": [0.05, 5.0]}}, "solver__memory_variables": mode,
+        "duration": 0.3, "compute__parts": None,
+    }  # fmt: skip
+    one, three = run(tmp_path, 1, **changes), run(tmp_path, 3, **(changes | {"compute__parts": [3, 1, 1]}))
+    assert largest_difference(three, one) == 0.0
+
+
 @pytest.mark.gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize("transport", ["peer", "nccl", "host"])

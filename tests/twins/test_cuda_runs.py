@@ -48,6 +48,9 @@ SHARING = [  # the first two change some of the same grid points, the last two t
     {"position": [-201, 33, -57], "force": [0, 1e12, 0]},
 ]
 GAUSSIAN, RICKER = {"gaussian": {"sigma": 0.06, "delay": 0.3}}, {"ricker": {"frequency": 3.0, "delay": 0.35}}
+ATTENUATING = {
+    "homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30}, "attenuation": {"band": [0.1, 5.0]}
+}  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
     "everything": ALL,
     "sources that share points": {
@@ -59,6 +62,7 @@ CASES: dict[str, dict[str, Any]] = {
     "order 6": {"solver.order": 6, "boundaries": {"layer": {"cells": 8}}, "material": {"layers": [
         {"top": 0, "vp": 3000, "vs": 1500, "rho": 2200}, {"top": -250, "vp": 5000, "vs": 2900, "rho": 2600},
     ]}},
+    "attenuation": {"material": ATTENUATING, "solver.memory_variables": "full", "boundaries": {"sides": "rigid"}},
     "order 8": {"solver.order": 8, "boundaries": {"layer": {"cells": 10}}},
 }  # fmt: skip
 
@@ -164,6 +168,20 @@ def test_a_run_goes_on_on_another_device(
     before = report["restarts"][0]["before"]
     assert (before["backend"], report["backend"]) == names
     assert ("threads" in report) == (second == "cpu") and ("cuda" in report) == (second == "cuda")
+
+
+@pytest.mark.parametrize("mode", slow_except(["coarse"], ["coarse", "full"]))
+def test_a_run_with_attenuation_goes_on_on_another_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, mode: str
+) -> None:
+    """The checkpoint contains the memory variables."""
+    settings = {"material": ATTENUATING, "solver.memory_variables": mode, "compute.backend": "cuda"}
+    simulation = small(tmp_path, {**ALL, **settings})
+    run_simulation(simulation, tmp_path / "whole", backend="cpu")
+    stop_at(monkeypatch, 60)
+    assert not run_simulation(simulation, tmp_path / "run").complete
+    lithowave("restart", tmp_path / "run", "--backend", "cpu")
+    assert_close(tmp_path / "run", tmp_path / "whole", LIMITS["single"])
 
 
 def test_a_restart_on_no_device_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
+from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
@@ -77,6 +78,8 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
         values = np.where(values > 1e-3, np.where(values > 1e9 * high, values, random), random)
         for solver in solvers:
             solver.backend.assign(solver.material.arrays[name], values)
+    if first.plan.attenuation:
+        fill_mechanisms(solvers, generator)
     layers = [axis_layers(first.grid, axis, first.plan.layer, first.plan.schedule.time_step) for axis in range(3)]
     for kind, arrays in first.step.memory.items():
         for axis, array in enumerate(arrays):
@@ -85,6 +88,17 @@ def fill(solvers: list[FiniteDifferenceSolver], seed: int) -> None:
             values *= np.repeat(used, 3, axis=0) if axis == 0 else used[(..., *[None] * axis)]
             for solver in solvers:
                 solver.backend.assign(solver.step.memory[kind][axis], values)
+
+
+def fill_mechanisms(solvers: list[FiniteDifferenceSolver], generator: np.random.Generator) -> None:
+    """The same random memory variables and fractions in all of them."""
+    shape = solvers[0].plan.memory_shape()
+    codes = generator.integers(0, 2**32, shape, np.uint32) & np.uint32(0x7FFFFFFF)
+    values = {name: 1e6 * generator.standard_normal(shape) for name in solvers[0].plan.law_fields.memory}
+    for solver in solvers:
+        solver.backend.assign(solver.material.fractions, codes)
+        for name, memory in values.items():
+            solver.backend.assign(solver.fields_by_name[name], memory)
 
 
 def assert_same_state(cuda: FiniteDifferenceSolver, cpu: FiniteDifferenceSolver, tolerance: float) -> None:
@@ -119,6 +133,27 @@ def test_updates(kind: str, engine: str, case: str, order: int, precision: str) 
 def test_updates_of_every_law(kind: str, engine: str, case: str, law: str, precision: str) -> None:
     the_plan = dataclasses.replace(case_plan(case, 4, precision), law=law)
     compare_updates(kind, engine, the_plan, precision)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize(
+    ("engine", "case", "law", "mode", "precision"),
+    slow_except(
+        [("ring", "surface", "isotropic", "coarse", "single"), ("direct", "rigid", "transverse", "full", "double")],
+        itertools.product(["ring", "direct"], ["surface", "rigid"], LAWS, ["coarse", "full"], ["single", "double"]),
+    ),
+)
+def test_updates_with_attenuation(
+    kind: str, engine: str, case: str, law: str, mode: str, precision: str
+) -> None:
+    """Stresses and memory variables of the interior, layers, closures and the free surface."""
+    compare_updates(kind, engine, attenuating(case_plan(case, 4, precision), mode, law), precision)
+
+
+def attenuating(the_plan: Any, mode: str, law: str = "isotropic") -> Any:
+    """A plan with attenuation; rates are high, so that the memory variables change in every step."""
+    found = synthetic_attenuation(mode == "coarse", 0.1 * the_plan.schedule.time_step)
+    return dataclasses.replace(the_plan, law=law, attenuation=found)
 
 
 def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
@@ -171,14 +206,30 @@ PASS_CASES = {
 def test_one_pass(kind: str, case: str, order: int, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with."""
     monkeypatch.setitem(CASES, case, PASS_CASES[case])
+    compare_one_pass(kind, case_plan(case, order, "single"), law)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize(
+    ("case", "order", "law"),
+    slow_except([("whole", 4, "isotropic")], itertools.product(["whole", "surface"], [2, 4], LAWS)),
+)
+def test_one_pass_with_attenuation(
+    kind: str, case: str, order: int, law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CASES, case, PASS_CASES[case])
+    compare_one_pass(kind, attenuating(case_plan(case, order, "single"), "coarse"), law)
+
+
+def compare_one_pass(kind: str, case: Any, law: str) -> None:
     device = make_device(kind, "single", multiprocessors=3)
-    the_plan = dataclasses.replace(case_plan(case, order, "single"), passes="one", law=law)
+    the_plan = dataclasses.replace(case, passes="one", law=law)
     cuda = FiniteDifferenceSolver(the_plan, None, device)
     cpu = FiniteDifferenceSolver(
         dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)
     )
     assert isinstance(cuda.scheme, OnePassScheme)
-    fill([cuda, cpu], seed=order)
+    fill([cuda, cpu], seed=case.order)
     for step in range(5):
         if step == 3:  # as after a restart, in the other set
             cuda.restore({name: piece.values for name, piece in cuda.state().items()})

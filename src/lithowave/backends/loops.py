@@ -74,25 +74,30 @@ def row_of(*key: Any, inline: bool = True, exact: bool = False) -> Callable[[Cal
     return compiled
 
 
+def array_count(values: Any) -> int:
+    """Return the number of arrays in a tuple, or in the type of a tuple."""
+    return sum(getattr(value, "ndim", 0) > 0 for value in values)
+
+
 def chosen_row(argument: str, bodies: dict[int, Callable]) -> Callable:
-    """Return a function for kernels that is compiled as `exact_row` from the body for the length of a tuple.
+    """Return a function for kernels that is compiled as `exact_row` from the body for the arrays in a tuple.
 
     Parameters
     ----------
-    argument : name of the argument that is a tuple. bodies : function by the length of the tuple; all have the same
-    parameters.
+    argument : name of the argument that is a tuple. bodies : function by the number of arrays in the tuple; all have
+    the same parameters.
     """
     first = next(iter(bodies.values()))
     place = first.__code__.co_varnames.index(argument)
 
     def stub(*arguments: Any) -> Any:
-        return bodies[len(arguments[place])](*arguments)
+        return bodies[array_count(arguments[place])](*arguments)
 
     stub.__name__ = stub.__qualname__ = first.__name__
     options = {"fastmath": {}, "error_model": "numpy", "forceinline": True}
 
     @overload(stub, jit_options=options, strict=False)
     def choose(*arguments: Any) -> Callable:
-        return bodies[len(arguments[place])]
+        return bodies[array_count(arguments[place])]
 
     return stub

@@ -390,6 +390,13 @@ def bench(
         str | None,
         typer.Option(metavar="NAME", help="Set solver.effective_medium: isotropic, transverse or orthorhombic."),
     ] = None,
+    attenuation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Add attenuation, with solver.memory_variables: coarse or full (finite differences; default: none).",
+        ),
+    ] = None,
     layer_cells: Annotated[
         int | None,
         typer.Option(
@@ -420,7 +427,8 @@ def bench(
     }  # fmt: skip
     single = {
         "backend": backend, "threads": threads, "passes": passes, "moduli": moduli, "law": law,
-        "layer_cells": layer_cells, "receivers": receivers, "deterministic": deterministic or None,
+        "attenuation": attenuation, "layer_cells": layer_cells, "receivers": receivers,
+        "deterministic": deterministic or None,
     }  # fmt: skip
     choices = benchmark_choices(lists, single)
     if json_path is not None and not json_path.absolute().parent.is_dir():

@@ -22,6 +22,7 @@ BACKENDS = ("auto", "cpu", "cuda")
 PASSES = ("auto", "one", "two")
 MODULI = ("full", "compact")
 EFFECTIVE_MEDIA = ("isotropic", "transverse", "orthorhombic")
+ATTENUATION = ("none", "coarse", "full")
 SMALLEST_INTERIOR = 8
 COUNTED = {"finite_difference": "points", "spectral_element": "elements", "discontinuous_galerkin": "cubes"}
 
@@ -103,6 +104,7 @@ def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
         ("--passes", [chosen.get("passes", "auto")], PASSES),
         ("--moduli", [chosen.get("moduli", "full")], MODULI),
         ("--law", [chosen.get("law", "isotropic")], EFFECTIVE_MEDIA),
+        ("--attenuation", [chosen.get("attenuation", "none")], ATTENUATION),
     ):
         for value in values:
             if value not in allowed:

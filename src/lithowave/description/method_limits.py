@@ -137,7 +137,6 @@ FEATURES = (
 
 
 WITHOUT_ATTENUATION = {
-    "finite_difference",
     "discontinuous_galerkin",
 }
 """Methods that do not support attenuation."""

@@ -74,7 +74,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
         accuracy="order",
         default=4,
-        tuning=("order", "coefficients", "passes", "effective_medium"),
+        tuning=("order", "coefficients", "passes", "effective_medium", "memory_variables"),
         recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
         smallest=SMALLEST_POINTS_PER_WAVELENGTH,
         in_elements=False,
@@ -178,10 +178,12 @@ class Solver(DescriptionModel):
     )
     memory_variables: Literal["auto", "coarse", "full"] = Field(
         default="auto",
-        description="Points of an element at which attenuation is computed (spectral_element). full: all points; "
-        "coarse: some points, 13 of 125 at degree 4, which needs less memory and time; auto: coarse where quality "
-        "factors are at least about 20. In elements around sources, and where quality factors are very small, coarse "
-        "includes all points.",
+        description="Storage of attenuation (finite_difference, spectral_element). full: the mechanisms of "
+        "material.attenuation at every node or point; coarse: less memory and time, with finite differences eight "
+        "mechanisms, one at each node of every cube of 2 x 2 x 2 nodes (material.attenuation.mechanisms is without "
+        "effect), with spectral elements all mechanisms at some points of an element (13 of 125 at degree 4), except "
+        "around sources; auto: coarse if the smallest quality factor of a bulk or shear modulus is at least about 20, "
+        "with spectral elements in each element.",
     )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step, s; null: safety times the stability limit."

@@ -161,10 +161,10 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         require_ranks(simulation, ranks)
     method = load_method(simulation.solver.method)
     backend, problems = _backend(simulation)
-    anelasticity = simulation.anelasticity
-    attenuation = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
     require_mesh_memory(simulation, backend)
     plan = method.plan(simulation, backend)
+    anelasticity = getattr(plan, "anelasticity", simulation.anelasticity)  # a method may use other mechanisms
+    attenuation = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
     schedule = plan.schedule
     receivers = simulation.acquisition.receivers
     points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]

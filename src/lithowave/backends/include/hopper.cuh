@@ -65,6 +65,21 @@ __device__ __forceinline__ void copy_box_once(
         : "memory");
 }
 
+// Start loading the cache line of an element into the second-level cache.
+__device__ __forceinline__ void prefetch(const void* element) {
+    asm volatile("prefetch.L2 [%0];" ::"l"(element));
+}
+
+// Start copying a value of four bytes to shared memory; only this thread may read it there, after `wait_for_values`.
+template <class T>
+__device__ __forceinline__ void copy_value(T* target, const T* source) {
+    static_assert(sizeof(T) == 4, "copies have four bytes");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(target)), "l"(source) : "memory");
+}
+
+// Wait for all values whose copies this thread has started.
+__device__ __forceinline__ void wait_for_values() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 // The dynamic shared memory of the block.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {

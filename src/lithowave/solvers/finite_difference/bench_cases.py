@@ -15,7 +15,7 @@ from typing import Any
 
 from lithowave.description.simulation import Simulation
 from lithowave.solvers.common.timing import RECORDS, Steps, call_time
-from lithowave.solvers.finite_difference.fields import LAWS
+from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
@@ -23,7 +23,7 @@ from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
-OPTIONS = ("orders", "passes", "moduli", "law", "layer_cells", "receivers", "steps")
+OPTIONS = ("orders", "passes", "moduli", "law", "attenuation", "layer_cells", "receivers", "steps")
 SMALLEST_SIZE = 40  # points
 # Values per layer point and step. CUDA kernels update the layers in the same sweep and read and write six memory
 # variables. A CPU also reads and writes again the fields that the layers change (3 + 5 of them), and reads the material
@@ -66,26 +66,28 @@ def make_tasks(
     passes: str = "auto",
     moduli: str = "full",
     law: str = "isotropic",
+    attenuation: str = "none",
     **changes: int,
 ) -> Iterator[FiniteDifferenceTask]:
     """Yield a task for each size (points along x, y, z), order and case. changes : settings to replace."""
     settings = dataclasses.replace(SETTINGS[backend.name], **changes)
     for shape, order, case in itertools.product(sizes or [(settings.size,) * 3], orders, cases):
-        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, law, settings)
+        yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, law, attenuation, settings)
 
 
 def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
-    words = LAWS[plan.law].step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points
+    words = plan.law_fields.step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points
     return plan.value_bytes * words
 
 
 @dataclass(frozen=True)
 class FiniteDifferenceTask:
     """Measurement of a case on a grid (points along x, y, z) of a device; passes: auto, one or two; moduli: full or
-    compact; law: a name in `fields.LAWS`. See `lithowave.solvers.interface.BenchTask`."""
+    compact; law: a name in `fields.LAWS`; attenuation: none, coarse or full. See
+    `lithowave.solvers.interface.BenchTask`."""
 
     case: str
     shape: Shape
@@ -94,6 +96,7 @@ class FiniteDifferenceTask:
     passes: str
     moduli: str
     law: str
+    attenuation: str
     settings: BenchSettings
 
     method = "finite_difference"
@@ -110,6 +113,9 @@ class FiniteDifferenceTask:
             made = plan(self.simulation, self.backend)
         else:
             made = synthetic_plan(self.shape, self.order, self.precision)
+            if self.attenuation != "none":
+                found = synthetic_attenuation(self.attenuation == "coarse", made.schedule.time_step)
+                made = dataclasses.replace(made, attenuation=found)
         return dataclasses.replace(made, passes=self.passes, moduli=self.moduli, law=self.law)
 
     @property
@@ -119,7 +125,10 @@ class FiniteDifferenceTask:
 
     def entries(self) -> Record:
         """Return the entries of the benchmark record that describe the case."""
-        return {"size": list(self.plan.grid.shape), "order": self.order, "moduli": self.moduli, "law": self.law}
+        return {
+            "size": list(self.plan.grid.shape), "order": self.order, "moduli": self.moduli, "law": self.law,
+            "attenuation": self.attenuation,
+        }  # fmt: skip
 
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
@@ -168,11 +177,15 @@ class FiniteDifferenceTask:
         spacing, step = model.grid.spacing, 0.95 * model.schedule.time_step  # closed faces reduce the stable time step
         x, y, z = (spacing * (n - 1 - k * cells) for n, k in zip(self.shape, (2, 2, 1), strict=True))
         pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
+        medium, quality = {"vp": model.extremes.fastest, "vs": model.extremes.slowest, "rho": 2500.0}, {}
+        if self.attenuation != "none":
+            medium |= {"qp": 100.0, "qs": 50.0}
+            quality = {"attenuation": {"band": [2e-4 / step, 2e-2 / step]}}
         return Simulation.model_validate({
             "title": "benchmark",
             "domain": {"x": [0, x], "y": [0, y], "z": [-z, 0]},
             "boundaries": {"layer": {"cells": cells}},
-            "material": {"homogeneous": {"vp": model.extremes.fastest, "vs": model.extremes.slowest, "rho": 2500.0}},
+            "material": {"homogeneous": medium} | quality,
             "sources": [
                 {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
                 {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
@@ -182,6 +195,7 @@ class FiniteDifferenceTask:
             "solver": {
                 "order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes,
                 "effective_medium": self.law,
+                "memory_variables": "auto" if self.attenuation == "none" else self.attenuation,
             },
             "compute": {
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,

@@ -69,11 +69,11 @@ extern "C" __global__ void close_stress(
         const real* half_row = half_change + d * face.half_reach;
         const real* node_row = node_change + d * face.node_reach;
         const real rate = weighted_line(vn + half, face.inward, node_row, face.node_reach);
-        add_uniaxial_stress(law.node(p), ratio, face.axis, rate, sxx[p], syy[p], szz[p]);
-        snt[h] += shear_stress(law.compliance_between(h, face.n, face.t, face.axis, face.axis == 0 ? 1 : 0), ratio,
-                               weighted_line(vt + node, face.inward, half_row, face.half_reach));
-        snu[h] += shear_stress(law.compliance_between(h, face.n, face.u, face.axis, face.axis == 2 ? 1 : 2), ratio,
-                               weighted_line(vu + node, face.inward, half_row, face.half_reach));
+        add_uniaxial_stress(law, p, ratio, face.axis, rate, sxx, syy, szz);
+        add_shear_stress(law, h, face.n, face.t, face.axis, face.axis == 0 ? 1 : 0, ratio,
+                         weighted_line(vt + node, face.inward, half_row, face.half_reach), snt);
+        add_shear_stress(law, h, face.n, face.u, face.axis, face.axis == 2 ? 1 : 2, ratio,
+                         weighted_line(vu + node, face.inward, half_row, face.half_reach), snu);
     }
 }
 
@@ -84,10 +84,7 @@ extern "C" __global__ void free_surface(
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= columns || j >= rows) return;
-    const long long p = first + j * pitch + i;
-    const Moduli moduli = law.node(p);
-    add_uniaxial_stress(moduli, ratio, 2, releasing_rate(moduli, ratio, szz[p]), sxx[p], syy[p], szz[p]);
-    szz[p] = 0;
+    release_normal_stress(law, first + j * pitch + i, ratio, sxx, syy, szz);
 }
 
 // Zero two fields on the nodes of a face.

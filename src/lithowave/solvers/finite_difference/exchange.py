@@ -15,7 +15,7 @@ import numpy as np
 
 from lithowave.mesh.blocks import BlockPartition
 from lithowave.mesh.grid import Grid, NodeRanges
-from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.tiles import common
 
 Step = tuple[int, int, int]
@@ -121,8 +121,8 @@ class FieldMessage:
 
     def start(self, fields: dict[str, Any]) -> None:
         """Send the present values of the fields after all work enqueued so far."""
-        self.message.start(lambda: self.kernels.pack(tuple(fields.values()), self._sent, self.message.outgoing))
+        self.message.start(lambda: self.kernels.pack(state_arrays(fields), self._sent, self.message.outgoing))
 
     def finish(self, fields: dict[str, Any]) -> None:
         """Make the received values available to work enqueued from now on."""
-        self.message.finish(lambda: self.kernels.unpack(tuple(fields.values()), self._received, self.message.incoming))
+        self.message.finish(lambda: self.kernels.unpack(state_arrays(fields), self._received, self.message.incoming))

@@ -1,14 +1,15 @@
 """Tables of all arrays of the staggered grid: those of the state, and those of each constitutive law.
 
 Kernel arguments, allocation, memory estimates, checkpoints and benchmarks follow from these tables. A law (`law.py` and
-`law.cuh`) computes the stresses from the arrays whose role is ``modulus`` or ``memory``; see "Adding a constitutive
-law" in CONTRIBUTING.md.
+`law.cuh`) computes the stresses from the arrays whose role is ``modulus`` and, with attenuation, from memory variables;
+see "Adding a constitutive law" in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 Role = Literal["velocity", "stress", "memory", "modulus", "density"]
 Scale = Literal["linear", "logarithmic"]
@@ -21,8 +22,8 @@ class Field:
     Parameters
     ----------
     name : name of the array in kernels, checkpoints and messages.
-    role : ``velocity``, ``stress``: state of the scheme; ``memory``: further state, which only the law reads and
-        changes; ``modulus``: material of the law; ``density``: material of the momentum equation.
+    role : ``velocity``, ``stress``: state of the scheme; ``memory``: memory variables of attenuation, which only the
+        law reads and changes; ``modulus``: material of the law; ``density``: material of the momentum equation.
     stagger : half cells towards +x, +y, +z at which the values are located.
     outside : value of material beyond the last nodes of the grid; None for the value of the nearest node.
     scale : scale of the 16-bit integers in which ``compute.moduli: compact`` stores material.
@@ -53,6 +54,8 @@ STATE = (
     Field("sxz", "stress", (1, 0, 1)),
     Field("syz", "stress", (0, 1, 1)),
 )
+# Memory variables of a stress, where it is.
+MEMORY = tuple(Field(f"r{one.name[1:]}", "memory", one.stagger) for one in STATE if one.role == "stress")
 DENSITY = Field("density", "density", outside=1e20, neighbors=True, report="density_kg_m3")
 
 
@@ -70,13 +73,15 @@ def compliance(name: str, report: str, stagger: tuple[int, int, int] = (0, 0, 0)
 class LawFields:
     """Arrays of a constitutive law.
 
-    number : LAW in CUDA sources. material : density and moduli. memory : further state of the law.
+    number : LAW in CUDA sources. material : density and moduli. mechanisms : relaxation mechanisms stored at a node; 0
+    without attenuation. coarse : True if the mechanism of a node depends on its position (`attenuation`).
     """
 
     name: str
     number: int
     material: tuple[Field, ...]
-    memory: tuple[Field, ...] = ()
+    mechanisms: int = 0
+    coarse: bool = False
 
     @property
     def moduli(self) -> tuple[str, ...]:
@@ -84,19 +89,36 @@ class LawFields:
         return tuple(field.name for field in self.material if field.role == "modulus")
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        """Names of the arrays that the functions of the law receive: moduli, then memory."""
-        return self.moduli + tuple(field.name for field in self.memory)
+    def memory(self) -> tuple[str, ...]:
+        """Names of the arrays of memory variables; each contains ``mechanisms`` grids, one above the other."""
+        return tuple(field.name for field in MEMORY) if self.mechanisms else ()
+
+    @property
+    def stresses(self) -> tuple[str, ...]:
+        """Names of the arrays that the stress update changes."""
+        return STRESSES + self.memory
+
+    def attenuating(self, mechanisms: int, coarse: bool) -> LawFields:
+        """Return the law with this number of mechanisms stored at a node."""
+        return replace(self, mechanisms=mechanisms, coarse=coarse)
+
+    def defines(self) -> dict[str, int]:
+        """Return the definitions for compiling CUDA sources."""
+        return {"LAW": self.number, "MEMORIES": self.mechanisms, "COARSE": int(self.coarse)}
+
+    def stress_words(self) -> int:
+        """Return the values per grid point that a stress update must read and write: stresses and memory variables
+        twice, velocities, moduli and the fractions of the mechanisms once."""
+        changed = len(STRESSES) + len(self.memory) * self.mechanisms
+        return 2 * changed + len(VELOCITIES) + len(self.moduli) + self.mechanisms
 
     def step_words(self) -> int:
         """Return the values per grid point that one step in two passes over memory must read and write.
 
         The velocity update reads and writes velocities and reads stresses and density; the stress update reads and
-        writes stresses and memory variables and reads velocities and moduli.
+        writes stresses and memory variables and reads velocities, moduli and fractions.
         """
-        velocities, stresses = len(VELOCITIES), len(STRESSES)
-        reads = velocities + len(self.moduli)
-        return (2 * velocities + stresses + 1) + (2 * (stresses + len(self.memory)) + reads)
+        return 2 * len(VELOCITIES) + len(STRESSES) + 1 + self.stress_words()
 
 
 # transverse: vertical symmetry axis; c12 = c11 - 2 c66, and 1/c44 is located half a cell above the node.
@@ -131,3 +153,8 @@ VELOCITIES = tuple(field.name for field in STATE if field.role == "velocity")
 STRESSES = tuple(field.name for field in STATE if field.role == "stress")
 FIELDS = VELOCITIES + STRESSES
 STAGGER = {field.name: field.stagger for field in STATE}
+
+
+def state_arrays(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the arrays of `FIELDS` in this order, without memory variables."""
+    return tuple(fields[name] for name in FIELDS)

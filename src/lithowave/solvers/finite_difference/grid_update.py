@@ -17,6 +17,7 @@ from lithowave.solvers.finite_difference.packing import (
     blob,
     element_strides,
     layer_ranges,
+    moduli_of,
     pack_law,
     pack_layers,
     pack_layout,
@@ -100,20 +101,23 @@ def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item:
     return how.slots * max(slot(how.inside), slot(how.edge))
 
 
-def ring_layout(precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
+def ring_layout(kernel: str, precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
     """Return the fastest layout for devices with a copy engine whose blocks fit into shared memory."""
     item = 4 if precision == "single" else 8
     material_item = 2 if compact else item
-    for layout in tile_layouts(precision, order, layered):
+    # Memory variables need registers, as layers do.
+    strained = law.mechanisms > 0 and kernel == "update_stress"
+    for layout in tile_layouts(precision, order, layered or strained):
         kernels = (shared_bytes(kernel, law, layout, order, item, material_item) for kernel in STATE_BOXES)
         if max(kernels) <= room_for_block(layout):
             return layout
     raise ValueError(f"no tiles of the {law.name} law fit into shared memory: order {order}, {precision} precision")
 
 
-def index_type(field: Any) -> str:
-    """Return the type of indices into a field: more than 2^32 elements require 64 bits."""
-    return "unsigned" if field.shape[0] * element_strides(field)[0] < 2**32 else "unsigned long long"
+def index_type(field: Any, law: LawFields) -> str:
+    """Return the type of indices into a field or the memory variables of a law: 64 bits for 2^32 or more elements."""
+    elements = field.shape[0] * element_strides(field)[0] * max(1, law.mechanisms)
+    return "unsigned" if elements < 2**32 else "unsigned long long"
 
 
 def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
@@ -151,17 +155,20 @@ class GridUpdate:
         boxes = named.pop("boxes")
         key = (boxes.tobytes(), *(address(array) for array in (*(named[name] for name in FIELDS), *outputs.values())))
         if key not in self._kept:
-            self._kept[key] = self._arrange(named, boxes)
+            self._kept[key] = self._arrange(named, boxes, outputs)
         how, kept = self._kept[key]
         shared = 0
         if how.slots:
             shared = shared_bytes(self.kernel, self.law, how, self.order, named["vx"].itemsize, self.material_item)
-        defines = {"ORDER": self.order, "INDEX": index_type(named["vx"]), "COMPACT": int(bool(self.scales))}
-        defines |= {"LAW": self.law.number} | how.defines()
+        index = index_type(named["vx"], self.law)
+        defines = {"ORDER": self.order, "INDEX": index, "COMPACT": int(bool(self.scales))}
+        defines |= self.law.defines() | how.defines()
         program = self.backend.program(PACKAGE, RING_FILE if how.slots else DIRECT_FILE, defines)
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
-    def _arrange(self, named: dict[str, Any], boxes: np.ndarray) -> tuple[TileLayout, dict[str, Any]]:
+    def _arrange(
+        self, named: dict[str, Any], boxes: np.ndarray, outputs: dict[str, Any]
+    ) -> tuple[TileLayout, dict[str, Any]]:
         field, halo = named["vx"], self.order // 2
         shape = tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
@@ -170,7 +177,7 @@ class GridUpdate:
         layered = any(one.used for one in ranges.values())
         how = DIRECT
         if self.backend.copy_engine:
-            how = ring_layout(self.backend.precision, self.order, layered, self.law, bool(self.scales))
+            how = ring_layout(self.kernel, self.backend.precision, self.order, layered, self.law, bool(self.scales))
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -178,7 +185,8 @@ class GridUpdate:
             "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), boxes), np.int32),
         }
         if "law" in named:
-            kept["law"] = pack_law(named["law"], self.law, self.scales)
+            after = [outputs[name] for name in self.law.memory if name in outputs]
+            kept["law"] = pack_law(named["law"], self.law, self.scales, after)
         else:
             kept["density_scale"] = pack_scales(self.scales, "density")
         if how.slots:
@@ -207,7 +215,7 @@ class GridUpdate:
 
     def _maps(self, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
         found = []
-        arrays = named | dict(zip(self.law.moduli, named.get("law", ()), strict=False))
+        arrays = named | moduli_of(named.get("law", ()), self.law)
         for box in self.boxes:
             array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)

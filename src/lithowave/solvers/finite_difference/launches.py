@@ -17,10 +17,11 @@ from lithowave.solvers.finite_difference.grid_update import (
     DIRECT_FILE,
     PACKAGE,
     RING_FILE,
+    STATE_BOXES,
     GridUpdate,
     ring_layout,
 )
-from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, SHAPES, OnePass
+from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, OnePass, pass_shape
 from lithowave.solvers.finite_difference.packing import (
     Scales,
     element_strides,
@@ -33,24 +34,32 @@ from lithowave.solvers.finite_difference.passes import possible
 from lithowave.solvers.finite_difference.tiles import DIRECT
 
 BLOCK = (32, 8)
+# Storage, law and order of programs with attenuation that are compiled in tests: every law, storage and mode.
+ATTENUATING_VARIANTS = (
+    (("single", 0), LAWS["isotropic"].attenuating(1, True), 4),
+    (("single", 1), LAWS["transverse"].attenuating(1, True), 4),
+    (("single", 0), LAWS["orthorhombic"].attenuating(3, False), 8),
+    (("double", 0), LAWS["transverse"].attenuating(1, True), 2),
+    (("double", 0), LAWS["isotropic"].attenuating(3, False), 4),
+)
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
     storage = (("single", 0), ("single", 1), ("double", 0))
-    for (precision, compact), law in itertools.product(storage, LAWS.values()):
-        for order in (2, 4, 6, 8):
-            real = "float" if precision == "single" else "double"
-            common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact, "LAW": law.number}
-            for file in ("boundary_kernels.cu", "point_kernels.cu"):
-                yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
-            yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
-            for layered in (False, True):
-                layout = ring_layout(precision, order, layered, law, bool(compact))
-                yield RING_FILE, common | layout.defines(), (9, 0)
-            if possible(precision, order):
-                yield ONE_PASS_FILE, common | SHAPES[law.name].defines(), (9, 0)
+    elastic = itertools.product(storage, LAWS.values(), (2, 4, 6, 8))
+    for (precision, compact), law, order in itertools.chain(elastic, ATTENUATING_VARIANTS):
+        real = "float" if precision == "single" else "double"
+        common = {"REAL": real, "ORDER": order, "INDEX": "unsigned", "COMPACT": compact} | law.defines()
+        for file in ("boundary_kernels.cu", "point_kernels.cu"):
+            yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
+        yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
+        for kernel, layered in itertools.product(STATE_BOXES if law.mechanisms else ("update_stress",), (False, True)):
+            layout = ring_layout(kernel, precision, order, layered, law, bool(compact))
+            yield RING_FILE, common | layout.defines(), (9, 0)
+        if possible(precision, order, law):
+            yield ONE_PASS_FILE, common | pass_shape(law).defines(), (9, 0)
 
 
 # --------------------------------------------------------------------------------------------- faces and points
@@ -60,10 +69,8 @@ class SmallKernels(KernelLauncher):
     """Kernels over faces, points and the surface."""
 
     def __init__(self, backend: Any, order: int, scales: Scales, law: LawFields) -> None:
-        defines = {
-            "ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "LAW": law.number,
-            "FIELD_COUNT": len(FIELDS),
-        }  # fmt: skip
+        defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "FIELD_COUNT": len(FIELDS)}
+        defines |= law.defines()
         super().__init__(backend, PACKAGE, ARGUMENTS, defines)
         self.halo, self.scales, self.law = order // 2, scales, law
 
@@ -167,15 +174,17 @@ class SmallKernels(KernelLauncher):
         self.launch("point_kernels.cu", "largest_magnitude", (named["out"].size * WARP,), named)
 
 
-def make_kernels(backend: Any, order: int, scales: Scales = None, law: str = "isotropic") -> SimpleNamespace:
+def make_kernels(
+    backend: Any, order: int, scales: Scales = None, law: LawFields = LAWS["isotropic"]
+) -> SimpleNamespace:
     """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
-    scales : scales of the material codes, if the material is stored in codes. law : name in `fields.LAWS`.
+    scales : scales of the material codes, if the material is stored in codes. law : arrays of the law.
     """
-    found = SmallKernels(backend, order, scales, LAWS[law]).by_name()
+    found = SmallKernels(backend, order, scales, law).by_name()
     found |= {
-        name: GridUpdate(backend, name, order, scales, LAWS[law]) for name in ("update_velocity", "update_stress")
+        name: GridUpdate(backend, name, order, scales, law) for name in ("update_velocity", "update_stress")
     }
-    if backend.copy_engine and possible(backend.precision, order):
-        found["one_pass"] = OnePass(backend, order, scales, LAWS[law])
+    if backend.copy_engine and possible(backend.precision, order, law):
+        found["one_pass"] = OnePass(backend, order, scales, law)
     return SimpleNamespace(**found)

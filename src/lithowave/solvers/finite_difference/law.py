@@ -11,14 +11,25 @@ orthorhombic   Symmetry axes along x, y and z: c11, c22, c33, c12, c13 and c23 a
 =============  =======================================================================================================
 
 Strain rates are multiplied by the grid spacing h, and `ratio` is dt / h. `law` is the tuple of the arrays that
-`fields.LAWS` lists; its length selects the law when a kernel is compiled. The functions are linear in the strain rate:
-interior points, absorbing layers, closures and the free surface call them with the strain rate or with a change of it.
-Their CUDA versions are in `law.cuh`.
+`fields.LAWS` lists; their number selects the law when a kernel is compiled. The functions are linear in the strain
+rate: interior points, absorbing layers, closures and the free surface call them with the strain rate or with a change
+of it. Their CUDA versions are in `law.cuh`.
+
+With attenuation, `law` also contains what `attenuation` describes, and the moduli are the unrelaxed ones. With the
+stress increment t = dt C : e, each mechanism has memory variables r, in units of stress:
+
+.. math:: g = b\,[F(t) - r], \qquad \sigma \mathrel{+}= t - (r + g / 2), \qquad r \mathrel{+}= g,
+
+where F(t) is f_kappa p + f_mu (t_ii - p), p = tr(t) / 3, for normal stresses and f_mu t for shear stresses. The update
+of a step (`advance_*_stress`) does this once; every further change of the strain rate in the same step
+(`add_*_stress`) adds g = b F(t), so that the sum is that of the total strain rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
 
 from lithowave.backends.loops import U, chosen_row, exact_row, multiply_add
 from lithowave.solvers.finite_difference.fields import LAWS
@@ -26,10 +37,23 @@ from lithowave.solvers.finite_difference.fields import LAWS
 X, Y, Z = (U(0), U(0), U(1)), (U(0), U(1), U(0)), (U(1), U(0), U(0))  # unit steps (k, j, i) along the axes
 
 
-def of_law(isotropic: Callable, transverse: Callable, orthorhombic: Callable) -> Callable:
-    """Return the function for kernels that is compiled from one of three, for the number of arrays in `law`."""
+MODULI = {name: len(law.moduli) for name, law in LAWS.items()}
+ATTENUATING = 8  # arrays in addition to the moduli: memory variables, fractions and b
+FRACTION_BITS, COMMON_RATE = np.uint32(0x7FFF), np.uint32(0x8000)
+
+
+def of_law(
+    isotropic: Callable, transverse: Callable, orthorhombic: Callable, attenuating: Callable | None = None
+) -> Callable:
+    """Return the function for kernels that is compiled from one of these, for the number of arrays in `law`."""
     bodies = {"isotropic": isotropic, "transverse": transverse, "orthorhombic": orthorhombic}
-    return chosen_row("law", {len(LAWS[name].arguments): body for name, body in bodies.items()})
+    found = {MODULI[name]: body for name, body in bodies.items()}
+    return chosen_row("law", found | ({count + ATTENUATING: attenuating for count in found} if attenuating else {}))
+
+
+def of_medium(elastic: Callable, attenuating: Callable) -> Callable:
+    """Return the function for kernels that is compiled from one of these, for a medium without or with attenuation."""
+    return of_law(elastic, elastic, elastic, attenuating)
 
 
 @exact_row
@@ -52,35 +76,42 @@ def add_velocity(v, density, k, j, i, axis, ratio, force):
     v[k, j, i] = multiply_add((ratio + ratio) / density_pair(density, k, j, i, axis), force, v[k, j, i])
 
 
-def _isotropic_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
+# ------------------------------------------------------------------------------------------------- elastic media
+
+
+def _isotropic_normal(law, k, j, i, ratio, exx, eyy, ezz):
     lam, compliance = law
     pressure = ratio * lam[k, j, i] * (exx + eyy + ezz)
     twice_mu = (ratio + ratio) / compliance[k, j, i]
-    sxx[k, j, i] += multiply_add(twice_mu, exx, pressure)
-    syy[k, j, i] += multiply_add(twice_mu, eyy, pressure)
-    szz[k, j, i] += multiply_add(twice_mu, ezz, pressure)
+    return (
+        multiply_add(twice_mu, exx, pressure), multiply_add(twice_mu, eyy, pressure),
+        multiply_add(twice_mu, ezz, pressure),
+    )  # fmt: skip
 
 
-def _transverse_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
+def _transverse_normal(law, k, j, i, ratio, exx, eyy, ezz):
     c11, c13, c33, _, compliance_xy = law
     twice_c66 = (ratio + ratio) / compliance_xy[k, j, i]
     flat = exx + eyy
     pressure = multiply_add(ratio * c11[k, j, i] - twice_c66, flat, ratio * c13[k, j, i] * ezz)
-    sxx[k, j, i] += multiply_add(twice_c66, exx, pressure)
-    syy[k, j, i] += multiply_add(twice_c66, eyy, pressure)
-    szz[k, j, i] += ratio * multiply_add(c13[k, j, i], flat, c33[k, j, i] * ezz)
+    return (
+        multiply_add(twice_c66, exx, pressure), multiply_add(twice_c66, eyy, pressure),
+        ratio * multiply_add(c13[k, j, i], flat, c33[k, j, i] * ezz),
+    )  # fmt: skip
 
 
-def _orthorhombic_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
+def _orthorhombic_normal(law, k, j, i, ratio, exx, eyy, ezz):
     c11, c22, c33, c12, c13, c23, _, _, _ = law
     c12, c13, c23 = c12[k, j, i], c13[k, j, i], c23[k, j, i]
-    sxx[k, j, i] += ratio * multiply_add(c11[k, j, i], exx, multiply_add(c12, eyy, c13 * ezz))
-    syy[k, j, i] += ratio * multiply_add(c22[k, j, i], eyy, multiply_add(c12, exx, c23 * ezz))
-    szz[k, j, i] += ratio * multiply_add(c33[k, j, i], ezz, multiply_add(c13, exx, c23 * eyy))
+    return (
+        ratio * multiply_add(c11[k, j, i], exx, multiply_add(c12, eyy, c13 * ezz)),
+        ratio * multiply_add(c22[k, j, i], eyy, multiply_add(c12, exx, c23 * ezz)),
+        ratio * multiply_add(c33[k, j, i], ezz, multiply_add(c13, exx, c23 * eyy)),
+    )
 
 
-# Add the stresses of normal strain rates at node (k, j, i).
-add_normal_stress = of_law(_isotropic_normal, _transverse_normal, _orthorhombic_normal)
+# Return the increments of the normal stresses of normal strain rates at node (k, j, i).
+normal_increments = of_law(_isotropic_normal, _transverse_normal, _orthorhombic_normal)
 
 
 def _isotropic_compliance(law, k, j, i, a, b):
@@ -112,21 +143,6 @@ def _orthorhombic_compliance(law, k, j, i, a, b):
 compliance_between = of_law(_isotropic_compliance, _transverse_compliance, _orthorhombic_compliance)
 
 
-@exact_row
-def add_shear_stress(s, law, k, j, i, a, b, ratio, rate):
-    """Add the stress of twice a shear strain rate, between axes a and b."""
-    twice = ratio + ratio
-    s[k, j, i] = multiply_add((twice + twice) / compliance_between(law, k, j, i, a, b), rate, s[k, j, i])
-
-
-@exact_row
-def add_uniaxial_stress(sxx, syy, szz, law, k, j, i, axis, ratio, rate):
-    """Add the stresses of a strain rate along one axis."""
-    zero = sxx.dtype.type(0)
-    exx, eyy, ezz = rate if axis[2] else zero, rate if axis[1] else zero, rate if axis[0] else zero
-    add_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
-
-
 def _isotropic_release(szz, law, k, j, i, ratio):
     lam, compliance = law
     return -szz[k, j, i] / (ratio * (lam[k, j, i] + lam.dtype.type(2) / compliance[k, j, i]))
@@ -142,5 +158,147 @@ def _orthorhombic_release(szz, law, k, j, i, ratio):
     return -szz[k, j, i] / (ratio * c33[k, j, i])
 
 
-# Return the vertical strain rate that makes szz zero.
-releasing_rate = of_law(_isotropic_release, _transverse_release, _orthorhombic_release)
+def _add_elastic_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
+    txx, tyy, tzz = normal_increments(law, k, j, i, ratio, exx, eyy, ezz)
+    sxx[k, j, i] += txx
+    syy[k, j, i] += tyy
+    szz[k, j, i] += tzz
+
+
+def _add_elastic_shear(s, law, k, j, i, a, b, ratio, rate):
+    twice = ratio + ratio
+    s[k, j, i] = multiply_add((twice + twice) / compliance_between(law, k, j, i, a, b), rate, s[k, j, i])
+
+
+# ------------------------------------------------------------------------------------------------------ attenuation
+
+
+def _isotropic_parts(law):
+    return law[9:11], law[11:]
+
+
+def _transverse_parts(law):
+    return law[9:14], law[14:]
+
+
+def _orthorhombic_parts(law):
+    return law[9:18], law[18:]
+
+
+# Return the moduli, and the first plane of each mechanism.
+moduli_and_grids = chosen_row(
+    "law",
+    {
+        MODULI["isotropic"] + ATTENUATING: _isotropic_parts,
+        MODULI["transverse"] + ATTENUATING: _transverse_parts,
+        MODULI["orthorhombic"] + ATTENUATING: _orthorhombic_parts,
+    },
+)
+
+
+@exact_row
+def fractions_at(codes, unit, k, j, i):
+    """Return f_kappa and f_mu of a mechanism from the lower and the upper half of its code."""
+    code = codes[k, j, i]
+    return unit * np.float32(np.int32(code & FRACTION_BITS)), unit * np.float32(np.int32(code >> np.uint32(16)))
+
+
+@exact_row
+def relaxing_part(codes, plane, table, number, k, j, i):
+    """Return b of a mechanism at a node: the common one, or that for nodes with these even and odd indices."""
+    first = U(4) * (k & U(1)) + U(2) * (j & U(1))
+    even, odd, common = table[number, first], table[number, first + U(1)], table[number, U(8)]
+    own = odd if i & U(1) else even
+    return common if codes[plane, j, i] & COMMON_RATE else own
+
+
+@exact_row
+def add_loss(r, k, j, i, part, target):
+    """Change a memory variable by g = b F(t), and return the loss of stress, g / 2."""
+    gain = part * target
+    r[k, j, i] += gain
+    return r.dtype.type(0.5) * gain
+
+
+@exact_row
+def advance_loss(r, k, j, i, part, target):
+    """Advance a memory variable by g = b [F(t) - r], and return the loss of stress, r + g / 2."""
+    old = r[k, j, i]
+    gain = part * (target - old)
+    r[k, j, i] = old + gain
+    return multiply_add(r.dtype.type(0.5), gain, old)
+
+
+def attenuating(lose: Callable) -> tuple[Callable, Callable]:
+    """Return the functions for normal and shear stresses whose memory variables change by `lose`."""
+
+    def normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
+        rxx, ryy, rzz, _, _, _, codes, table, unit = law[:9]
+        moduli, grids = moduli_and_grids(law)
+        txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, exx, eyy, ezz)
+        mean = sxx.dtype.type(1.0 / 3.0) * (txx + tyy + tzz)
+        xx, yy, zz = txx, tyy, tzz
+        for number in range(U(len(grids))):
+            plane = k + grids[number]
+            f_kappa, f_mu = fractions_at(codes, unit, plane, j, i)
+            part = relaxing_part(codes, plane, table, number, k, j, i)
+            common = (f_kappa - f_mu) * mean
+            xx -= lose(rxx, plane, j, i, part, multiply_add(f_mu, txx, common))
+            yy -= lose(ryy, plane, j, i, part, multiply_add(f_mu, tyy, common))
+            zz -= lose(rzz, plane, j, i, part, multiply_add(f_mu, tzz, common))
+        sxx[k, j, i] += xx
+        syy[k, j, i] += yy
+        szz[k, j, i] += zz
+
+    def shear(s, law, k, j, i, a, b, ratio, rate):
+        _, _, _, rxy, rxz, ryz, codes, table, unit = law[:9]
+        moduli, grids = moduli_and_grids(law)
+        twice = ratio + ratio
+        increment = (twice + twice) / compliance_between(moduli, k, j, i, a, b) * rate
+        change = increment
+        for number in range(U(len(grids))):
+            plane = k + grids[number]
+            _, f_mu = fractions_at(codes, unit, plane, j, i)
+            part = relaxing_part(codes, plane, table, number, k, j, i)
+            if a[0] + b[0] == U(0):
+                change -= lose(rxy, plane, j, i, part, f_mu * increment)
+            elif a[1] + b[1] == U(0):
+                change -= lose(rxz, plane, j, i, part, f_mu * increment)
+            else:
+                change -= lose(ryz, plane, j, i, part, f_mu * increment)
+        s[k, j, i] += change
+
+    return normal, shear
+
+
+def _attenuating_release(szz, law, k, j, i, ratio):
+    codes, table, unit = law[6:9]
+    moduli, grids = moduli_and_grids(law)
+    zero = szz.dtype.type(0)
+    txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, zero, zero, szz.dtype.type(1))
+    mean = szz.dtype.type(1.0 / 3.0) * (txx + tyy + tzz)
+    response = tzz
+    for number in range(U(len(grids))):
+        plane = k + grids[number]
+        f_kappa, f_mu = fractions_at(codes, unit, plane, j, i)
+        half = szz.dtype.type(0.5) * relaxing_part(codes, plane, table, number, k, j, i)
+        response -= half * multiply_add(f_mu, tzz, (f_kappa - f_mu) * mean)
+    return -szz[k, j, i] / response
+
+
+# Add the stresses of normal strain rates at node (k, j, i), or of twice a shear strain rate, between axes a and b; as
+# the update of a step, or as a change of its strain rates. Return the vertical strain rate that makes szz zero.
+_added, _advanced = attenuating(add_loss), attenuating(advance_loss)
+advance_normal_stress = of_medium(_add_elastic_normal, _advanced[0])
+advance_shear_stress = of_medium(_add_elastic_shear, _advanced[1])
+add_normal_stress = of_medium(_add_elastic_normal, _added[0])
+add_shear_stress = of_medium(_add_elastic_shear, _added[1])
+releasing_rate = of_law(_isotropic_release, _transverse_release, _orthorhombic_release, _attenuating_release)
+
+
+@exact_row
+def add_uniaxial_stress(sxx, syy, szz, law, k, j, i, axis, ratio, rate):
+    """Add the stresses of a change of the strain rate along one axis."""
+    zero = sxx.dtype.type(0)
+    exx, eyy, ezz = rate if axis[2] else zero, rate if axis[1] else zero, rate if axis[0] else zero
+    add_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)

@@ -10,7 +10,7 @@ struct Moduli {
 };
 
 // Arrays of the law in the order of the table in fields.py, then the scales of their codes.
-struct Law {
+struct ElasticLaw {
     const modulus_t *lam, *compliance;
     Scale lam_scale, compliance_scale;
 
@@ -80,7 +80,7 @@ struct LawColumn {
 
     // Return the moduli of the plane to be finished and store those of the plane above, which the slot holds.
     template <class Slot>
-    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const Law& law) {
+    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const ElasticLaw& law) {
         const modulus_t* up = &slot.compliance[row][column];
         const real above = law.compliance_value(*up), right = law.compliance_value(up[1]);
         const real behind = law.compliance_value(up[Slot::WIDE]), across = law.compliance_value(up[Slot::WIDE + 1]);

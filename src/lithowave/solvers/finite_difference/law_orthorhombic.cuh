@@ -10,7 +10,7 @@ struct Moduli {
 };
 
 // Arrays of the law in the order of the table in fields.py, then the scales of their codes.
-struct Law {
+struct ElasticLaw {
     const modulus_t *c11, *c22, *c33, *c12, *c13, *c23, *compliance_yz, *compliance_xz, *compliance_xy;
     Scale c11_scale, c22_scale, c33_scale, c12_scale, c13_scale, c23_scale, yz_scale, xz_scale, xy_scale;
 
@@ -78,11 +78,11 @@ struct LawSlot {
 struct LawColumn {
     // Return the moduli of the plane that the slot holds.
     template <class Slot>
-    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const Law& law) {
+    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const ElasticLaw& law) {
         const auto at = [&](int n) { return slot.planes[n].value[row][column]; };
         return {linear_value(at(0), law.c11_scale), linear_value(at(1), law.c22_scale), linear_value(at(2), law.c33_scale),
                 linear_value(at(3), law.c12_scale), linear_value(at(4), law.c13_scale), linear_value(at(5), law.c23_scale),
-                Law::four_times(at(8), law.xy_scale), Law::four_times(at(7), law.xz_scale),
-                Law::four_times(at(6), law.yz_scale)};
+                ElasticLaw::four_times(at(8), law.xy_scale), ElasticLaw::four_times(at(7), law.xz_scale),
+                ElasticLaw::four_times(at(6), law.yz_scale)};
     }
 };

@@ -11,7 +11,7 @@ struct Moduli {
 };
 
 // Arrays of the law in the order of the table in fields.py, then the scales of their codes.
-struct Law {
+struct ElasticLaw {
     const modulus_t *c11, *c13, *c33, *compliance, *compliance_xy;
     Scale c11_scale, c13_scale, c33_scale, compliance_scale, compliance_xy_scale;
 
@@ -98,7 +98,7 @@ struct LawSlot {
 struct LawColumn {
     // Return the moduli of the plane that the slot holds.
     template <class Slot>
-    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const Law& law) {
+    __device__ __forceinline__ Moduli climb(const Slot& slot, int row, int column, const ElasticLaw& law) {
         Moduli m = law.normal(slot.c11[row][column], slot.c13[row][column], slot.c33[row][column]);
         const modulus_t* const flat = &slot.compliance_xy[row][column];
         const modulus_t* const steep = &slot.compliance[row][column];

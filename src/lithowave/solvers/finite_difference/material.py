@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.finite_difference.fields import LAWS, VELOCITIES
+from lithowave.solvers.finite_difference.attenuation import (
+    LAST_CODE,
+    GridAttenuation,
+    code_planes,
+    unrelaxed_simulation,
+)
+from lithowave.solvers.finite_difference.fields import VELOCITIES
 from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds, uniform_planes
 from lithowave.solvers.finite_difference.quantization import Quantization, quantize
 
@@ -18,9 +24,10 @@ if TYPE_CHECKING:
 
 
 class GridMaterial:
-    """Arrays of the table of fields that contain material or belong only to the law.
+    """Arrays of the table of fields that contain material.
 
-    arrays : material arrays by name. memory : state of the law, by name. law : arrays that kernels pass to the law.
+    arrays : material arrays by name. moduli : those of the law, in its order. fractions : codes of the fractions of
+    mechanisms; None without attenuation. relaxation : as in `attenuation`, for the argument `law` of kernels.
     quantizations : quantizations by name; empty unless the material is stored in codes.
 
     Parameters
@@ -32,12 +39,13 @@ class GridMaterial:
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, ranks: Ranks
     ) -> None:
-        self.fields = LAWS[plan.law]
+        self.fields = plan.law_fields
+        elastic = simulation and unrelaxed_simulation(simulation)
 
         def planes() -> Iterator[Planes]:
-            if simulation is None:
+            if elastic is None:
                 return uniform_planes(plan.extremes, plan.grid, plan.halo, self.fields)
-            return medium_planes(simulation, plan.grid, plan.halo, self.fields)
+            return medium_planes(elastic, plan.grid, plan.halo, self.fields)
 
         self.backend = backend
         self.quantizations: dict[str, Quantization] = {}
@@ -49,8 +57,29 @@ class GridMaterial:
         for k, values in enumerate(planes()):
             for name, array in self.arrays.items():
                 backend.assign(array[k], self._stored(name, values[name]))
-        self.memory = {field.name: backend.field(shape, plan.halo) for field in self.fields.memory}
-        self.law = tuple((self.arrays | self.memory)[name] for name in self.fields.arguments)
+        self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
+        self.fractions, self.relaxation = None, None
+        if plan.attenuation is not None:
+            self._store_mechanisms(plan, plan.attenuation, simulation)
+
+    def _store_mechanisms(
+        self, plan: FiniteDifferencePlan, attenuation: GridAttenuation, simulation: Simulation | None
+    ) -> None:
+        backend, planes = self.backend, plan.padded_shape()[0]
+        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32)
+        for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
+            for number, values in enumerate(codes):
+                backend.assign(self.fractions[number * planes + k], values)
+        table = attenuation.relaxation(plan.schedule.time_step, plan.grid, plan.halo)
+        grids = tuple(np.uint64(number * planes) for number in range(attenuation.stored))
+        self.relaxation = backend.upload(table), backend.scalar(attenuation.largest / LAST_CODE)
+        self.grids = grids
+
+    def law(self, memory: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the argument `law` of kernels, for these arrays of memory variables; none without attenuation."""
+        if self.relaxation is None:
+            return self.moduli
+        return *memory, self.fractions, *self.relaxation, *self.moduli, *self.grids
 
     @property
     def scales(self) -> dict[str, tuple[float, float]] | None:

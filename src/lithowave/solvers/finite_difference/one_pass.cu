@@ -70,6 +70,9 @@ struct Slot {
 struct Shared {
     Slot slots[STAGES];
     alignas(128) real velocity[PLANES_KEPT][3][TALL][BROAD];
+#if MEMORIES
+    CopiedMechanisms<OUT_X, OUT_Y> memory;
+#endif
     alignas(128) real stress[REACH][3][OUT_Y][OUT_X];  // sxx, syy, sxy, kept until the stresses are finished
     Barrier full[STAGES], empty[STAGES];
     Barrier written[REACH];  // every warp has written its velocities, alternately
@@ -141,6 +144,14 @@ __device__ __forceinline__ void march(
 
     for (int k = first; k < last; k++, turn++, place += layout.plane) {
         const int p = k - VELOCITY_LAG, m = k - STRESS_LAG;
+#if MEMORIES
+        const bool remembering = m + 1 >= tile.z && m + 1 < tile.z_end;  // the next plane has stresses
+        const place_t next = place - static_cast<place_t>((STRESS_LAG - 1) * layout.plane);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (columns[r].own && remembering)
+                Mechanisms::prefetch_mechanism(law.memory, next + static_cast<place_t>(r * layout.pitch));
+#endif
         shared.full[turn % STAGES].wait((turn / STAGES) & 1);
         if (turn >= REACH) shared.written[turn % REACH].wait((turn / REACH - 1) & 1);
         const Slot& slot = shared.slots[turn % STAGES];
@@ -203,18 +214,30 @@ __device__ __forceinline__ void march(
                     const real* w = &shared.velocity[below][2][row][at.column];
                     const place_t q = place + static_cast<place_t>(r * layout.pitch - STRESS_LAG * layout.plane);
                     real new_xx = old_xx, new_yy = old_yy, new_zz = old_zz[r];
-                    add_normal_stress(
-                        moduli, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, new_xx, new_yy, new_zz);
-                    sxx[q] = new_xx, syy[q] = new_yy, szz[q] = new_zz;
+                    real new_xy = old_xy, new_xz = old_xz[r], new_yz = old_yz[r];
                     const real shear_xy = forward(c.y, u, BROAD) + forward(c.x, v, 1);
                     const real shear_xz = own.vx.derivative(c.z) + forward(c.x, w, 1);
                     const real shear_yz = own.vy.derivative(c.z) + forward(c.y, w, BROAD);
-                    sxy[q] = old_xy + shear_stress(moduli.compliance_xy, ratio, shear_xy);
-                    sxz[q] = old_xz[r] + shear_stress(moduli.compliance_xz, ratio, shear_xz);
-                    syz[q] = old_yz[r] + shear_stress(moduli.compliance_yz, ratio, shear_yz);
+                    MemoryPoint memory;
+#if MEMORIES
+                    memory.recall(shared.memory, q, layout.node(i, j + r, m), y, x);
+#endif
+                    memory.advance_stress(
+                        moduli, law, ratio, backward(c.x, u, 1), backward(c.y, v, BROAD), z_vz, shear_xy, shear_xz,
+                        shear_yz, new_xx, new_yy, new_zz, new_xy, new_xz, new_yz);
+                    sxx[q] = new_xx, syy[q] = new_yy, szz[q] = new_zz;
+                    sxy[q] = new_xy, sxz[q] = new_xz, syz[q] = new_yz;
+                    memory.store(law);
                 }
             }
         }
+#if MEMORIES
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)  // after all rows: a row would wait for the copies of the one before it
+            if (columns[r].own && remembering)
+                shared.memory.start(
+                    law.memory, next + static_cast<place_t>(r * layout.pitch), at.row + r - REACH, at.column - REACH);
+#endif
         __syncwarp();
         if (threadIdx.x % 32 == 0) shared.written[turn % REACH].arrive(), shared.empty[turn % STAGES].arrive();
     }

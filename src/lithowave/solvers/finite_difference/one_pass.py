@@ -39,12 +39,22 @@ class PassShape:
         }  # fmt: skip
 
 
-# By law: more material leaves room for fewer rows or slots.
+# By law: more material leaves room for fewer rows or slots. With attenuation, the tile also contains memory variables.
 SHAPES = {
     "isotropic": PassShape(32, 22, 2, 3, 4),
     "transverse": PassShape(32, 20, 2, 3, 4),
     "orthorhombic": PassShape(32, 22, 2, 2, 4),
 }
+ATTENUATING_SHAPES = {
+    "isotropic": PassShape(32, 20, 2, 3, 4),
+    "transverse": PassShape(32, 18, 2, 3, 4),
+    "orthorhombic": PassShape(32, 20, 2, 2, 4),
+}
+
+
+def pass_shape(law: LawFields) -> PassShape:
+    """Return the tile of the pass for a law."""
+    return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
 
 
 class OnePass:
@@ -54,7 +64,7 @@ class OnePass:
         self, backend: Any, order: int, scales: Scales, law: LawFields, shape: PassShape | None = None
     ) -> None:
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
-        self.shape = shape or SHAPES[law.name]
+        self.shape = shape or pass_shape(law)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
@@ -72,10 +82,13 @@ class OnePass:
         """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
         key = tuple(address(fields[name]) for fields in (old, new) for name in FIELDS)
         if key not in self._kept:
-            self._kept[key] = self._arrange(old, material, law, coefficients, box)
+            after = [new[name] for name in self.law.memory]
+            packed = pack_law(law, self.law, self.scales, after)
+            self._kept[key] = self._arrange(old, material, packed, coefficients, box)
         kept = self._kept[key]
-        defines = {"ORDER": self.order, "INDEX": index_type(old["vx"]), "COMPACT": int(bool(self.scales))}
-        defines |= {"LAW": self.law.number} | self.shape.defines()
+        index = index_type(old["vx"], self.law)
+        defines = {"ORDER": self.order, "INDEX": index, "COMPACT": int(bool(self.scales))}
+        defines |= self.law.defines() | self.shape.defines()
         program = self.backend.program(PACKAGE, ONE_PASS_FILE, defines)
         count = kept["reached"].size
         program.launch("clear_counts", (-(-count // 256),), (256,), {"reached": kept["reached"], "count": count})
@@ -120,11 +133,14 @@ class OnePass:
             for name, size in self._boxes().items()
         )
         kept = aligned(2 * self.reach * 3 * wide) + aligned(self.reach * 3 * self.shape.columns * self.shape.rows)
+        if self.law.mechanisms:  # memory variables, and the codes of the fractions
+            tile = self.shape.columns * self.shape.rows
+            kept += aligned(len(self.law.memory) * tile) + aligned(tile)
         barriers = 8 * (2 * self.shape.slots + self.reach)
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
     def _arrange(
-        self, old: dict[str, Any], material: dict[str, Any], law: Sequence[Any], coefficients: Any, box: Boxes
+        self, old: dict[str, Any], material: dict[str, Any], law: np.ndarray, coefficients: Any, box: Boxes
     ) -> dict[str, Any]:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
@@ -142,7 +158,7 @@ class OnePass:
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
             "density_scale": pack_scales(self.scales, "density"),
-            "law": pack_law(law, self.law, self.scales),
+            "law": law,
             "coefficients": pack_coefficients(named, field.dtype),
             "reached": self.backend.zeros((waves * planes,), np.uint32),
             "planes_counted": planes,

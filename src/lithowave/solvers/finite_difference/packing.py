@@ -71,9 +71,27 @@ def pack_scales(scales: Scales, *names: str) -> np.ndarray:
     return blob(struct.pack(f"{len(values)}f", *values))
 
 
-def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales) -> np.ndarray:
-    """Return `Law` of law.cuh: the arrays in the order of the table, then the scales of the moduli."""
-    return np.concatenate([pack_fields(law), pack_scales(scales, *fields.moduli)])
+def moduli_of(law: Sequence[Any], fields: LawFields) -> dict[str, Any]:
+    """Return the moduli in the argument `law` of a kernel by name."""
+    first = len(fields.memory) + 3 if fields.mechanisms else 0
+    return dict(zip(fields.moduli, law[first:], strict=False))
+
+
+def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales, after: Sequence[Any] = ()) -> np.ndarray:
+    """Return `Law` of law.cuh: the moduli in the order of the table, then their scales, and `Memory` with attenuation.
+
+    law : argument of the kernels. after : arrays for the updated memory variables; default: those in `law`.
+    """
+    if not fields.mechanisms:
+        return np.concatenate([pack_fields(law), pack_scales(scales, *fields.moduli)])
+    count = len(fields.memory)
+    memory, (codes, part, unit) = law[:count], law[count : count + 3]
+    moduli = list(moduli_of(law, fields).values())
+    plane, pitch, _ = element_strides(codes)
+    grid = codes.shape[0] // fields.mechanisms * plane
+    packed = struct.pack("3q", grid, plane, pitch) + unit.tobytes().ljust(8, b"\0")
+    pointers = pack_fields([*memory, *(after or memory), codes, part])
+    return np.concatenate([pack_fields(moduli), pack_scales(scales, *fields.moduli), pointers, blob(packed)])
 
 
 def pack_fields(fields: Sequence[Any]) -> np.ndarray:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lithowave.solvers.finite_difference.coefficients import face_closure
+from lithowave.solvers.finite_difference.fields import LawFields
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 
 if TYPE_CHECKING:
@@ -15,12 +17,11 @@ if TYPE_CHECKING:
 Box = Sequence[tuple[int, int]]
 UNIT = 32  # columns: tiles begin at cache line boundaries
 MIN_FRACTION = 0.66  # minimum fraction of the grid: around the box two passes are slower than one
-SETS = 21 / 12  # arrays of one pass relative to those of two
 
 
-def possible(precision: str, order: int) -> bool:
-    """True if the shared memory that a block needs is available."""
-    return precision == "single" and order <= 4
+def possible(precision: str, order: int, law: LawFields) -> bool:
+    """True if the shared memory and the registers that a block needs are available."""
+    return precision == "single" and order <= 4 and law.mechanisms <= 1
 
 
 def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) -> tuple[Box | None, str]:
@@ -30,9 +31,11 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     """
     if plan.passes == "two":
         return None, "two passes are requested"
-    if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order):
+    if plan.law_fields.mechanisms > 1:
+        return None, "it needs at most one relaxation mechanism per node (solver.memory_variables: coarse)"
+    if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order, plan.law_fields):
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
-    if plan.passes == "auto" and SETS * plan.memory_bytes(backend) > backend.free_memory():
+    if plan.passes == "auto" and replace(plan, passes="one").memory_bytes(backend) > backend.free_memory():
         return None, "the second set of fields does not fit into the device's memory"
     box = inner_box(margins(plan), plan.grid.shape)
     fraction = math.prod(max(0, end - first) for first, end in box) / plan.grid.point_count

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.description.anelasticity import Anelasticity
 from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
 from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
@@ -17,12 +18,18 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.finite_difference.attenuation import (
+    GridAttenuation,
+    attenuation_warnings,
+    choose_attenuation,
+    unrelaxed_simulation,
+)
 from lithowave.solvers.finite_difference.choose_law import choose_law
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
 from lithowave.solvers.finite_difference.exchange import Subdomain
-from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
+from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, LawFields
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
@@ -38,6 +45,7 @@ SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 205, "orthorhombic": 490}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
+FRACTION_BYTES = 4  # of a mechanism at a node
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,8 @@ class FiniteDifferencePlan:
     grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
-    law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. subdomain :
-    subdomain of this rank; None for one rank.
+    law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
+    mechanisms of the nodes; None in elastic media. subdomain : subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -75,6 +83,7 @@ class FiniteDifferencePlan:
     law: str = "isotropic"
     law_reason: str = ""
     averaged_planes: int = PLANES
+    attenuation: GridAttenuation | None = None
     subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
@@ -112,6 +121,22 @@ class FiniteDifferencePlan:
         nx, ny, nz = (count + 2 * self.halo for count in self.grid.shape)
         return nz, ny, nx
 
+    def memory_shape(self) -> tuple[int, int, int]:
+        """Shape (z, y, x) of an array of memory variables: the grids of all stored mechanisms."""
+        nz, ny, nx = self.padded_shape()
+        return nz * self.law_fields.mechanisms, ny, nx
+
+    @property
+    def law_fields(self) -> LawFields:
+        """Arrays of the law, with those of attenuation."""
+        law = LAWS[self.law]
+        return law if self.attenuation is None else law.attenuating(self.attenuation.stored, self.attenuation.coarse)
+
+    @property
+    def anelasticity(self) -> Anelasticity | None:
+        """Attenuation of the material with the mechanisms that the grid uses; None if it is elastic."""
+        return self.attenuation and self.attenuation.anelasticity
+
     def layer_values(self) -> int:
         """Number of memory variables of the absorbing layers: six for each of their points."""
         layers = (axis_layers(self.grid, axis, self.layer, self.schedule.time_step) for axis in range(3))
@@ -121,10 +146,11 @@ class FiniteDifferencePlan:
         """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
-        law = LAWS[self.law]
-        state = len(FIELDS) * (2 if self.passes == "one" else 1) + len(law.memory)
+        law = self.law_fields
+        state = (len(FIELDS) + len(law.memory) * law.mechanisms) * (2 if self.passes == "one" else 1)
         compact = self.moduli == "compact" and backend and backend.stores_codes
         material = len(law.material) * (2 / self.value_bytes if compact else 1)
+        material += law.mechanisms * FRACTION_BYTES / self.value_bytes
         return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
 
     def plan_bytes(self) -> int:
@@ -132,8 +158,8 @@ class FiniteDifferencePlan:
         return 0
 
     def state_bytes(self) -> int:
-        """Return the bytes of a checkpoint: the fields and the absorbing layers."""
-        arrays = len(FIELDS) + len(LAWS[self.law].memory)
+        """Return the bytes of a checkpoint: the fields, memory variables and the absorbing layers."""
+        arrays = len(FIELDS) + len(self.law_fields.memory) * self.law_fields.mechanisms
         return self.value_bytes * (arrays * math.prod(self.padded_shape()) + self.layer_values())
 
     def setup_bytes(self) -> int:
@@ -167,6 +193,7 @@ class FiniteDifferencePlan:
             "degrees_of_freedom": len(FIELDS) * self.point_count,
             "spacing_m": self.grid.spacing,
             "effective_medium": self.law,
+            **self._attenuation_summary(),
             "faces": self.faces,
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
@@ -186,6 +213,7 @@ class FiniteDifferencePlan:
             ("grid", f"{' x '.join(map(str, self.grid.whole.shape))} = {self.point_count:,} points, "
                      f"{summary['degrees_of_freedom']:,} unknowns; spacing {self.grid.spacing:g} m"),
             ("material", self._material_line()),
+            *self._attenuation_lines(),
             face_line(summary),
             resolution_line(summary),
             *time_lines(summary),
@@ -199,10 +227,30 @@ class FiniteDifferencePlan:
             text += f" ({law.step_words() / LAWS['isotropic'].step_words() - 1:.0%} more memory traffic)"
         return f"{text}: {self.law_reason}" if self.law_reason else text
 
+    def _attenuation_summary(self) -> dict[str, Any]:
+        if self.attenuation is None:
+            return {}
+        mode = "coarse" if self.attenuation.coarse else "full"
+        return {"memory_variables": mode, "mechanisms_per_node": self.attenuation.stored}
+
+    def _attenuation_lines(self) -> list[Line]:
+        """Return the storage of mechanisms, and its memory and traffic relative to an elastic medium, as text."""
+        if self.attenuation is None:
+            return []
+        law, elastic = self.law_fields, replace(self, attenuation=None)
+        where = "one at each node (coarse)" if self.attenuation.coarse else "all at each node (full)"
+        memory = self.memory_bytes() / elastic.memory_bytes() - 1.0
+        traffic = law.step_words() / LAWS[self.law].step_words() - 1.0
+        text = f"{self.attenuation.body.mechanisms} mechanisms, {where}: {len(STRESSES) * law.mechanisms} more values"
+        return [("memory variables", f"{text} per point ({memory:.0%} more memory, {traffic:.0%} more memory traffic)")]
+
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
-        return [*grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1])]
+        return [
+            *grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
+            *attenuation_warnings(self, simulation),
+        ]  # fmt: skip
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -225,7 +273,8 @@ def plan(
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
-    extremes = find_material_extremes(simulation)
+    elastic = unrelaxed_simulation(simulation)
+    extremes = find_material_extremes(simulation, elastic)
     spacing = _spacing(simulation, extremes.slowest)
     cells = simulation.boundaries.layer.cells
     layers = tuple(
@@ -256,11 +305,12 @@ def plan(
         speed=extremes.fastest,
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
-    law, reason = choose_law(simulation, grid)
+    law, reason = choose_law(elastic, grid)
     layered = simulation.material.kind in ("layers", "homogeneous")
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
+        choose_attenuation(simulation),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
@@ -279,11 +329,16 @@ def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, pr
     return "two" if box is None else "one"
 
 
-def find_material_extremes(simulation: Simulation) -> MaterialExtremes:
-    """Find the fastest vp and the slowest vs of the domain."""
-    extremes = simulation.material_extremes
-    places = simulation.material.extreme_places(simulation.domain)
-    return MaterialExtremes(extremes["vp_max"], places["vp_max"], extremes["vs_min"], places["vs_min"])
+def find_material_extremes(simulation: Simulation, elastic: Simulation) -> MaterialExtremes:
+    """Find the fastest unrelaxed vp and the slowest described vs of the domain.
+
+    elastic : the simulation with the unrelaxed material.
+    """
+    fastest, slowest = elastic.material_extremes["vp_max"], simulation.material_extremes["vs_min"]
+    fastest_place = elastic.material.extreme_places(elastic.domain)["vp_max"]
+    return MaterialExtremes(
+        fastest, fastest_place, slowest, simulation.material.extreme_places(simulation.domain)["vs_min"]
+    )
 
 
 def _spacing(simulation: Simulation, slowest: float) -> float:

@@ -6,6 +6,10 @@ face they are those of polynomials through 6 or 4 points: the window of a source
 face, and weights that are shifted inward become large and read the near field of a source. A value that is known to
 vanish on a face counts as one of the points.
 
+In the coarse mode of attenuation, a moment acts with equal weights on points with even and odd indices along each axis
+(*balanced* weights, except along the normal of a near face), because strains and stresses vary within a cube of eight
+nodes: a source at one node would have a wrong amplitude, by a part of the order 1/Q. Stresses are read in the same way.
+
 `surface_reading.py` describes how velocities are read at a free surface. A force uses the weights of a receiver divided
 by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers exact
 adjoints of each other: reciprocity holds up to round-off, also at the surface.
@@ -66,18 +70,20 @@ class Ends:
 OPEN = Ends()
 
 
-def line_weights(position: float, first: int, last: int, ends: Ends = OPEN) -> tuple[np.ndarray, np.ndarray]:
+def line_weights(
+    position: float, first: int, last: int, ends: Ends = OPEN, balanced: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return contiguous indices and weights that read a smooth function at `position` from its values at first .. last.
 
-    first, last : integers.
+    first, last : integers. balanced : True for equal sums of the weights at even and odd indices, except near a face.
     """
     nearest = round(position)
-    if abs(position - nearest) < 1e-9 and first <= nearest <= last:
+    if not balanced and abs(position - nearest) < 1e-9 and first <= nearest <= last:
         return np.array([nearest]), np.array([1.0])
     depths = (position - first + 0.5 * ends.half, last - position + 0.5 * ends.half)
     side = min((0, 1), key=lambda end: depths[end] if ends.closed[end] else np.inf)
     if not ends.closed[side] or depths[side] >= NEAR_FACE:
-        return _sinc_weights(position, first, last)
+        return _sinc_weights(position, first, last, balanced)
     if side == 1:  # mirrored, so that the face is at the low end
         index, weight = _weights_near_face(last - position, last - first, ends.half, depths[1], ends.zero[1])
         return (last - index)[::-1], weight[::-1]
@@ -100,8 +106,9 @@ def _weights_near_face(
     return polynomial_weights(position, np.arange(last + 1.0), 6 if half or depth >= DEEP else 4)
 
 
-def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of the windowed sinc; shifted inward at an absorbing end and then exact up to degree 5."""
+def _sinc_weights(position: float, first: int, last: int, balanced: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights of the windowed sinc; exact up to degree 5 if they are balanced or shifted inward at an absorbing
+    end."""
     start = int(np.floor(position)) - HALF_WIDTH + 1
     moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
     index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
@@ -109,10 +116,12 @@ def _sinc_weights(position: float, first: int, last: int) -> tuple[np.ndarray, n
     inside = np.abs(distance) < HALF_WIDTH
     envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
     weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
-    degree = min(3 if moved == start else 5, index.size - 1)
+    degree = min(3 if moved == start and not balanced else 5, index.size - 1)
     # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
     freedom = 1.0 / (1.0 + distance**2) ** 2
     powers = (distance / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
+    if balanced and degree < index.size - 1:
+        powers = np.vstack([powers, (-1.0) ** index])
     missing = -powers @ weight
     missing[0] += 1.0
     weight = weight + freedom * (powers.T @ np.linalg.solve((powers * freedom) @ powers.T, missing))
@@ -132,6 +141,7 @@ class PointStencil:
     faces : kind of each face of the global grid, ``x_min`` .. ``z_max``.
     surface : method of reading velocities at the free surface, at the top; None without one.
     own : nodes of the global grid that only this rank reads for receivers; None for all.
+    balanced : True if moments and readings of stress have balanced weights.
     """
 
     def __init__(
@@ -143,7 +153,9 @@ class PointStencil:
         faces: dict[str, str],
         surface: FreeSurface | None = None,
         own: NodeRanges | None = None,
+        balanced: bool = False,
     ) -> None:
+        self.balanced = balanced
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
         self.faces, self.surface = faces, surface
         self.present = [(first, first + count) for first, count in zip(grid.first, grid.shape, strict=True)]
@@ -206,7 +218,7 @@ class PointStencil:
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
         surface, top = self.surface, self.grid.whole.shape[2] - 1
         if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
-            return [self._block(field, place, known_zeros=True)]
+            return [self._block(field, place, known_zeros=True, balanced=self.balanced and field[0] == "s")]
         if field == "vz":
             lines = [self._line(field, axis, place, known_zeros=True) for axis in (0, 1)]
             return read_vertical(surface, lines, top - place[2], top, clearance)
@@ -216,12 +228,14 @@ class PointStencil:
     def _spreading(self, field: str, position: np.ndarray) -> list[Block]:
         """Return the block of weights of a moment, which does not use that a stress vanishes on a face."""
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
-        return [self._block(field, place, known_zeros=False)]
+        return [self._block(field, place, known_zeros=False, balanced=self.balanced)]
 
-    def _block(self, field: str, place: np.ndarray, known_zeros: bool) -> Block:
-        return outer(field, *(self._line(field, axis, place, known_zeros) for axis in range(3)))
+    def _block(self, field: str, place: np.ndarray, known_zeros: bool, balanced: bool = False) -> Block:
+        return outer(field, *(self._line(field, axis, place, known_zeros, balanced) for axis in range(3)))
 
-    def _line(self, field: str, axis: int, place: np.ndarray, known_zeros: bool) -> tuple[int, np.ndarray]:
+    def _line(
+        self, field: str, axis: int, place: np.ndarray, known_zeros: bool, balanced: bool = False
+    ) -> tuple[int, np.ndarray]:
         """Return the first index and weights along an axis, for a position in grid spacings from node 0."""
         half = STAGGER[field][axis]
         kinds = [self.faces[f"{AXES[axis]}_{side}"] for side in ("min", "max")]
@@ -232,7 +246,7 @@ class PointStencil:
             tuple(known_zeros and half == 1 and kind == vanishing for kind in kinds),
         )
         last = self.grid.whole.shape[axis] - 1 - half
-        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends)
+        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends, balanced)
         return int(index[0]), weight
 
     def _joined(self, points: Iterator[list[Block]], ranges: NodeRanges, as_source: bool) -> PointWeights:

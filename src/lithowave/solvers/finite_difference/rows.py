@@ -18,10 +18,11 @@ from lithowave.solvers.finite_difference.law import (
     X,
     Y,
     Z,
-    add_normal_stress,
     add_shear_stress,
     add_uniaxial_stress,
     add_velocity,
+    advance_normal_stress,
+    advance_shear_stress,
 )
 
 ZERO, ONE, TWO, THREE = U(0), U(1), U(2), U(3)
@@ -74,13 +75,13 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, 
         exx, eyy, ezz = (
             backward(vx, k, j, i, X, cx), backward(vy, k, j, i, Y, cy), backward(vz, k, j, i, Z, cz)
         )  # fmt: skip
-        add_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
+        advance_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
         shear = add_forward(forward(vx, k, j, i, Y, cy), vy, k, j, i, X, cx)
-        add_shear_stress(sxy, law, k, j, i, X, Y, ratio, shear)
+        advance_shear_stress(sxy, law, k, j, i, X, Y, ratio, shear)
         shear = add_forward(forward(vx, k, j, i, Z, cz), vz, k, j, i, X, cx)
-        add_shear_stress(sxz, law, k, j, i, X, Z, ratio, shear)
+        advance_shear_stress(sxz, law, k, j, i, X, Z, ratio, shear)
         shear = add_forward(forward(vy, k, j, i, Z, cz), vz, k, j, i, Y, cy)
-        add_shear_stress(syz, law, k, j, i, Y, Z, ratio, shear)
+        advance_shear_stress(syz, law, k, j, i, Y, Z, ratio, shear)
 
 
 # The absorbing layers (C-PML; Komatitsch & Martin 2007, eqs. 15-27; unsplit, recursive convolution). A derivative d

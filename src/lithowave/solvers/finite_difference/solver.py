@@ -12,10 +12,11 @@ from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.common.maxima import PartialMaxima
 from lithowave.solvers.common.programs import Launch, Programs
+from lithowave.solvers.finite_difference.attenuation import unrelaxed_simulation
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
-from lithowave.solvers.finite_difference.fields import LAWS, VELOCITIES
+from lithowave.solvers.finite_difference.fields import VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.medium import surface_ratios
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
@@ -32,7 +33,7 @@ from lithowave.solvers.finite_difference.snapshot_grids import (
     surface_part,
 )
 from lithowave.solvers.finite_difference.source_sums import add_sources
-from lithowave.solvers.finite_difference.state import CheckpointArrays
+from lithowave.solvers.finite_difference.state import CheckpointArrays, mechanism_arrays
 from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
     FULL_GAIN,
@@ -93,10 +94,12 @@ class FiniteDifferenceSolver:
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratios = surface_ratios(simulation, plan.extremes, self.grid, LAWS[plan.law])
+            elastic = simulation and unrelaxed_simulation(simulation)
+            ratios = surface_ratios(elastic, plan.extremes, self.grid, plan.law_fields)
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
-        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own)
+        balanced = plan.law_fields.coarse
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
         """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""
@@ -118,7 +121,7 @@ class FiniteDifferenceSolver:
 
     @property
     def fields_by_name(self) -> dict[str, Any]:
-        """Velocities and the stresses half a step before them."""
+        """Velocities, and the stresses and memory variables half a step before them."""
         return self.scheme.fields
 
     def advance(self, step: int) -> None:
@@ -171,7 +174,7 @@ class FiniteDifferenceSolver:
         self._programs.run(("record", self.scheme.turn, records.filling), self._record_launches)
 
     def _record_launches(self) -> list[Launch]:
-        arguments = (tuple(self.fields_by_name.values()), *self.receivers.arguments())
+        arguments = (state_arrays(self.fields_by_name), *self.receivers.arguments())
         return [partial(self.kernels.sample, *arguments), partial(self.kernels.count_step, self.receivers.records.slot)]
 
     def records(self, count: int) -> PendingFields:
@@ -291,7 +294,9 @@ class FiniteDifferenceSolver:
     # ------------------------------------------------------------------------------------------------ the state
 
     def _checkpoint_arrays(self) -> CheckpointArrays:
-        fields = self.fields_by_name | self.material.memory
+        fields = dict(self.fields_by_name)
+        for name in self.plan.law_fields.memory:
+            fields |= mechanism_arrays(name, fields.pop(name), self.plan.padded_shape()[0])
         return CheckpointArrays(self.plan, self.step.layers, fields, self.step.memory, self._peaks or {})
 
     def state(self) -> dict[str, ArraySection]:

@@ -35,6 +35,11 @@ class ArraySlice:
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
+def mechanism_arrays(name: str, array: Any, planes: int) -> dict[str, Any]:
+    """Return the memory variables of each mechanism, (planes, rows, columns), by name; `array` contains them all."""
+    return {f"{name}/{first // planes}": array[first : first + planes] for first in range(0, array.shape[0], planes)}
+
+
 class CheckpointArrays:
     """All arrays of a checkpoint.
 

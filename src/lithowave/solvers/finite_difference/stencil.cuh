@@ -26,6 +26,10 @@ struct Layout {
         return static_cast<place_t>(k + REACH) * static_cast<place_t>(plane) +
                static_cast<place_t>(j + REACH) * static_cast<place_t>(pitch) + static_cast<place_t>(i + REACH);
     }
+    // Return 4 k + 2 j + i, the parities of the indices of a point in the arrays.
+    __device__ __forceinline__ int node(int i, int j, int k) const {
+        return 4 * ((k + REACH) & 1) + 2 * ((j + REACH) & 1) + ((i + REACH) & 1);
+    }
 };
 
 // Material: values, or (COMPACT) codes of 16 bits. A linear scale is low + step * code, a logarithmic one two to the

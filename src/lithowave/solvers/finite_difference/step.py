@@ -11,7 +11,7 @@ from lithowave.mesh.grid import AXES
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, unsigned
-from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import SourceList
@@ -36,7 +36,7 @@ class Step:
     ) -> None:
         self.plan, self.backend, self.material = plan, backend, material
         self.kernels = backend.kernels(
-            PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law
+            PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields
         )
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)
@@ -50,8 +50,14 @@ class Step:
         self.row = AmplitudeRow(backend, self.regions.tables())
 
     def new_fields(self) -> Fields:
-        """Return arrays of zeros for velocities and stresses."""
-        return {name: self.backend.field(self.plan.padded_shape(), self.plan.halo) for name in FIELDS}
+        """Return arrays of zeros for velocities, stresses and memory variables."""
+        plan, field = self.plan, self.backend.field
+        found = {name: field(plan.padded_shape(), plan.halo) for name in FIELDS}
+        return found | {name: field(plan.memory_shape(), plan.halo) for name in plan.law_fields.memory}
+
+    def law(self, f: Fields) -> tuple[Any, ...]:
+        """Return the argument `law` of kernels that change the stresses of a set of fields."""
+        return self.material.law([f[name] for name in self.plan.law_fields.memory])
 
     def count_step(self) -> None:
         """Advance to the next step in the tables of source amplitudes."""
@@ -70,20 +76,20 @@ class Step:
         self.close_stress(f, region)
         self.inject(region.sources, f)
         for plane in region.free_planes:  # zero normal traction
-            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.material.law, self.ratio)
+            self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.law(f), self.ratio)
 
     def close_stress(self, f: Fields, region: Region) -> None:
         """Apply the closures of free and rigid faces to the stresses."""
         for face, closure in region.closed:
             self.kernels.close_stress(
-                *_stress_fields(f, face.axis), self.material.law, *closure, face.first, face.half, face.shape,
+                *_stress_fields(f, face.axis), self.law(f), *closure, face.first, face.half, face.shape,
                 face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
     def stress_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
         """Return the arguments of the kernel `update_stress`."""
         return (
-            *f.values(), self.material.law, self.ratio, *self.coefficients, self.backend.threads, boxes,
+            *state_arrays(f), self.law(f), self.ratio, *self.coefficients, self.backend.threads, boxes,
             *self._layer_arguments("stress"),
         )  # fmt: skip
 
@@ -113,14 +119,14 @@ class Step:
     def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
         """Return the arguments of the kernel `update_velocity`."""
         return (
-            *f.values(), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads, boxes,
-            *self._layer_arguments("velocity"),
+            *state_arrays(f), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads,
+            boxes, *self._layer_arguments("velocity"),
         )  # fmt: skip
 
     def inject(self, sources: SourceList, f: Fields) -> None:
         """Add the contributions of sources at this step."""
         if sources.count:
-            self.kernels.inject(tuple(f.values()), *sources.arguments(), self.row.array)
+            self.kernels.inject(state_arrays(f), *sources.arguments(), self.row.array)
 
     def _layer_arguments(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]

@@ -100,11 +100,11 @@ __device__ __forceinline__ void stress_tile(
                 a.z.absorb(z_vy, layers.z.half, 2, a.z.slot);
             }
         }
-        const Moduli moduli = all_moduli(law, p, row, plane);
-        add_normal_stress(moduli, ratio, x_vx, y_vy, z_vz, sxx[p], syy[p], szz[p]);
-        sxy[p] += shear_stress(moduli.compliance_xy, ratio, y_vx + x_vy);
-        sxz[p] += shear_stress(moduli.compliance_xz, ratio, z_vx + x_vz);
-        syz[p] += shear_stress(moduli.compliance_yz, ratio, z_vy + y_vz);
+        MemoryPoint memory;
+        memory.recall(law, true, p, layout.node(i, j, k));
+        memory.advance_stress(all_moduli(law, p, row, plane), law, ratio, x_vx, y_vy, z_vz, y_vx + x_vy, z_vx + x_vz,
+                              z_vy + y_vz, sxx[p], syy[p], szz[p], sxy[p], sxz[p], syz[p]);
+        memory.store(law);
     }
 }
 

@@ -327,6 +327,12 @@ __device__ __forceinline__ void march_stress(
                 absorbers[r].recall(k, k, k - 1, tile.z, tile.z_end);
             }
         }
+        MemoryPoint memory[S::R];
+#pragma unroll
+        for (int r = 0; r < S::R; r++) {
+            const int node = layout.node(i, tile.y + row + r, m);
+            memory[r].recall(law, active[r] && finishing, place + static_cast<place_t>(r * layout.pitch), node);
+        }
         const StressSlot<S>& slot = ring.wait();
         if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
         real new_xx[S::R], new_yy[S::R], new_zz[S::R], new_xy[S::R], new_xz[S::R], new_yz[S::R];
@@ -370,10 +376,9 @@ __device__ __forceinline__ void march_stress(
 
             const Moduli moduli = own.law.climb(slot.law, j, column, law);
             new_xx[r] = slot.sxx[j][column], new_yy[r] = slot.syy[j][column], new_zz[r] = slot.szz[j][column];
-            add_normal_stress(moduli, ratio, exx, eyy, z_vz, new_xx[r], new_yy[r], new_zz[r]);
-            new_xy[r] = slot.sxy[j][column] + shear_stress(moduli.compliance_xy, ratio, shear_xy);
-            new_xz[r] = slot.sxz[j][column] + shear_stress(moduli.compliance_xz, ratio, shear_xz);
-            new_yz[r] = slot.syz[j][column] + shear_stress(moduli.compliance_yz, ratio, shear_yz);
+            new_xy[r] = slot.sxy[j][column], new_xz[r] = slot.sxz[j][column], new_yz[r] = slot.syz[j][column];
+            memory[r].advance_stress(moduli, law, ratio, exx, eyy, z_vz, shear_xy, shear_xz, shear_yz, new_xx[r],
+                                     new_yy[r], new_zz[r], new_xy[r], new_xz[r], new_yz[r]);
         }
         ring.leave();
 #pragma unroll
@@ -382,6 +387,7 @@ __device__ __forceinline__ void march_stress(
                 const place_t p = place + static_cast<place_t>(r * layout.pitch);
                 sxx[p] = new_xx[r], syy[p] = new_yy[r], szz[p] = new_zz[r];
                 sxy[p] = new_xy[r], sxz[p] = new_xz[r], syz[p] = new_yz[r];
+                memory[r].store(law);
             }
     }
 }

@@ -25,6 +25,15 @@ inline void copy_box_once(void* target, const TensorMap& map, int x, int y, int 
     emulation::copy_box(target, map.words, x, y, z, barrier.bits, place);
 }
 
+inline void prefetch(const void*) {}
+
+template <class T>
+void copy_value(T* target, const T* source) {
+    *target = *source;
+}
+
+inline void wait_for_values() {}
+
 template <class T>
 T* dynamic_shared() {
     return static_cast<T*>(emulation::shared_memory());
