@@ -235,6 +235,26 @@ def test_plane_waves_in_all_directions(degree: int, quality: float) -> None:
     assert attenuation < BLOCH[degree][quality < 30] and phase < 0.0012
 
 
+# --- layers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quality", "limit"), [(None, 0.0045), (40, 0.0055), (20, 0.009)])
+def test_layers_reflect_about_as_little_as_in_an_elastic_medium(quality: float | None, limit: float) -> None:
+    """Seismograms in a box with layers against those in a box that is four elements larger at each side."""
+    size, motions = 990.0, []
+    material = {"homogeneous": {"vp": VP, "vs": VS, "rho": RHO}}
+    if quality is not None:
+        material["homogeneous"] |= {"qp": 1.8 * quality, "qs": quality}
+    for elements in (2, 6):
+        changes = {
+            "domain": {axis: [-elements * size, elements * size] for axis in "xyz"}, "duration": 6.0,
+            "boundaries.absorption": "layer", "material": material,
+        }  # fmt: skip
+        motions.append(velocities(full_space(80, 40, 2 * size, spacing=size).with_overrides(changes))[1])
+    assert relative_l2(*motions) < limit
+
+
 # --- energy
 
 
