@@ -195,7 +195,7 @@ DIRECTIONS = np.array(
     [(1, 0, 0), (1, 1, 0), (1, 1, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2)]
 )
 # Largest errors of attenuation by degree, with Q = 40 and Q = 20.
-BLOCH = {2: (0.002, 0.004), 3: (0.025, 0.032), 4: (0.008, 0.013), 5: (0.014, 0.02), 6: (0.011, 0.014)}
+BLOCH = {2: (0.002, 0.004), 3: (0.025, 0.032), 4: (0.008, 0.0135), 5: (0.014, 0.02), 6: (0.011, 0.014)}
 
 
 def bloch_errors(degree: int, quality: float, vp: float = VP) -> np.ndarray:
