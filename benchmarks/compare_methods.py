@@ -1,6 +1,7 @@
 """How far the methods are from each other and from their own refinement: the Chino Hills example, below 0.5 Hz.
 
     python benchmarks/compare_methods.py [--backend cuda] [--points 5 7 10] [--wide] [--json FILE]
+                                         [--file examples/chino_hills/attenuation.yaml]
 
 Runs the example by finite differences and by spectral elements at several resolutions (points in a wavelength of
 0.8 Hz), with --wide also by spectral elements in a far larger box, whose sides are not felt, and prints the relative L2
@@ -29,10 +30,10 @@ NOTHING_ELSE = {"output.formats": [], "output.snapshots": [], "output.peak_motio
 CORNER = 0.5  # Hz
 
 
-def records(backend: str, folder: Path, **changes: Any) -> tuple[np.ndarray, dict[str, Any]]:
+def records(file: Path, backend: str, folder: Path, **changes: Any) -> tuple[np.ndarray, dict[str, Any]]:
     """Low-passed velocities (receivers, 3, samples) of a run, and its report."""
     overrides = NOTHING_ELSE | {"compute.backend": backend} | changes
-    result = lw.Simulation.from_file(EXAMPLE, overrides).run(output=folder)
+    result = lw.Simulation.from_file(file, overrides).run(output=folder)
     found = result.seismograms
     return low_pass(found.data.astype(float), found.time[1] - found.time[0], CORNER), result.report
 
@@ -41,6 +42,7 @@ def main() -> None:
     """Run, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="auto")
+    parser.add_argument("--file", type=Path, default=EXAMPLE, help="[the example]")
     parser.add_argument("--points", type=float, nargs="+", default=[5, 7, 10])
     parser.add_argument("--methods", nargs="+", default=METHODS, help="[%(default)s]")
     parser.add_argument("--wide", action="store_true")
@@ -55,7 +57,7 @@ def main() -> None:
     data, report = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, changes in runs.items():
-            data[name], report = records(chosen.backend, Path(folder) / name.replace(" ", "_"), **changes)
+            data[name], report = records(chosen.file, chosen.backend, Path(folder) / name.replace(" ", "_"), **changes)
             print(f"{name}: {report['loop_s']:.1f} s in the time loop", flush=True)
     misfits = {a: {b: float(np.linalg.norm(data[a] - data[b]) / np.linalg.norm(data[b])) for b in data} for a in data}
     for name, row in misfits.items():

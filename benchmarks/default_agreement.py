@@ -1,14 +1,15 @@
 """Agreement of the three methods at their defaults: the first example of the README, also against a larger box.
 
-    python benchmarks/default_agreement.py [--backend cuda] [--medium isotropic|vti|hti] [--json FILE]
+    python benchmarks/default_agreement.py [--backend cuda] [--medium NAME] [--methods-only] [--json FILE]
 
 Computes the example of README.md (6 x 6 x 3 km, two layers, 2.6 Hz) by each method with its default resolution and
 absorbing boundaries, at the receiver of the README and at eight more, the outermost 500 m from the sides. The reference
 is computed by finite differences of order 8 with 14 points per wavelength in a box five times as large. The relative L2
 differences of the velocities are printed over all receivers, and of the worst one. A run of discontinuous Galerkin with
 1.5 times its points per wavelength, and one in a box with sides that are 1 km farther away, separate the errors of its
-resolution from those of its absorbing layers. With --medium, both layers are anisotropic, with a vertical or a
-horizontal symmetry axis.
+resolution from those of its absorbing layers. --medium vti or hti: both layers are anisotropic, with a vertical or a
+horizontal symmetry axis. --medium attenuating: both layers have Qp = 80 and Qs = 40. --medium half_space: an
+attenuating half-space instead of the layers. --methods-only: without the reference and the runs that separate the errors.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ DG = "discontinuous_galerkin"
 THOMSEN = {"epsilon": 0.15, "delta": 0.08, "gamma": 0.1}
 AXES = {"vti": [0, 0, 1], "hti": [1, 0, 0]}
 FINE = {"solver.method": "finite_difference", "solver.order": 8, "solver.points_per_wavelength": 14}
+QUALITY = {"qp": 80.0, "qs": 40.0}
+HALF_SPACE = {"material": {"homogeneous": {"vp": 4000.0, "vs": 2300.0, "rho": 2500.0} | QUALITY}}
 NOTHING_ELSE = {"output.snapshots": [], "output.peak_motion": False, "output.sampling_interval": 0.01}
 
 
@@ -60,23 +63,40 @@ def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     return float(np.linalg.norm(a - b) / np.linalg.norm(b)), float(each.max())
 
 
+def medium(name: str) -> dict[str, Any]:
+    """Return the overrides of a medium."""
+    if name in AXES:
+        anisotropy = THOMSEN | {"axis": AXES[name]}
+        return {f"material.layers.{number}.anisotropy": anisotropy for number in range(2)}
+    if name == "attenuating":
+        return {f"material.layers.{number}.{key}": value for number in range(2) for key, value in QUALITY.items()}
+    return HALF_SPACE if name == "half_space" else {}
+
+
+def explaining_runs() -> dict[str, dict[str, Any]]:
+    """Return the overrides of the reference and of the runs that separate the errors of a method."""
+    usual = RECOMMENDED_POINTS_BY_ORDER[5]
+    runs = {"large box": FINE | WIDE}
+    for method in METHODS[1:]:
+        runs[f"{method}, stacey"] = {"solver.method": method, "boundaries.absorption": "stacey"}
+    runs[f"{DG}, finer"] = {"solver.method": DG, "solver.points_per_wavelength": 1.5 * usual}
+    runs[f"{DG}, larger box"] = {"solver.method": DG} | LARGER
+    return runs
+
+
 def main() -> None:
     """Run, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--medium", choices=("isotropic", *AXES), default="isotropic")
+    parser.add_argument("--medium", choices=("isotropic", *AXES, "attenuating", "half_space"), default="isotropic")
+    parser.add_argument("--methods-only", action="store_true")
     chosen = parser.parse_args()
-    runs = {method: {"solver.method": method} for method in METHODS} | {"large box": FINE | WIDE}
-    for method in METHODS[1:]:
-        runs[f"{method}, stacey"] = {"solver.method": method, "boundaries.absorption": "stacey"}
-    usual = RECOMMENDED_POINTS_BY_ORDER[5]
-    runs[f"{DG}, finer"] = runs[DG] | {"solver.points_per_wavelength": 1.5 * usual}
-    runs[f"{DG}, larger box"] = runs[DG] | LARGER
-    if chosen.medium in AXES:
-        anisotropy = THOMSEN | {"axis": AXES[chosen.medium]}
-        for changes in runs.values():
-            changes |= {f"material.layers.{number}.anisotropy": anisotropy for number in range(2)}
+    runs = {method: {"solver.method": method} for method in METHODS}
+    if not chosen.methods_only:
+        runs |= explaining_runs()
+    for changes in runs.values():
+        changes |= medium(chosen.medium)
     data, reports = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, changes in runs.items():

@@ -2,12 +2,12 @@
 
     python benchmarks/loh3_errors.py [--backend cuda] [--method finite_difference spectral_element ...] [--points 10]
                                      [--frequency 3.25] [--precision single] [--memory-variables coarse full]
-                                     [--receivers 10] [--duration 9] [--json FILE]
+                                     [--receivers 10] [--duration 9] [--order 5] [--json FILE]
 
 Prints the relative L2 error of the velocity at each receiver (distances 1 to 10 km, 9 s), for a number of points per
 wavelength (default: 10 for finite differences, 7 for elements) at a frequency (default: 3.25 Hz, where the spectrum of
-the source has decreased to 5%). The frequencies of attenuation are the same in all runs. With fewer receivers, the
-domain is smaller.
+the source has decreased to 5%). The order is that of discontinuous Galerkin. The frequencies of attenuation are the
+same in all runs. With fewer receivers, the domain is smaller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import loh3
 
 FREQUENCY = 3.25  # Hz
 MARGIN = 2000.0  # m, around source and receivers
-FD, SE = "finite_difference", "spectral_element"
+FD, SE, DG = "finite_difference", "spectral_element", "discontinuous_galerkin"
 
 
 def simulation(method: str, backend: str, precision: str, count: int, duration: float, **solver: Any) -> lw.Simulation:
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--precision", default="single")
     parser.add_argument("--memory-variables", nargs="+", default=["coarse", "full"])
     parser.add_argument("--receivers", type=int, default=10)
+    parser.add_argument("--order", type=int, default=5)
     parser.add_argument("--duration", type=float, default=9.0)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
@@ -82,6 +83,7 @@ def main() -> None:
         points = chosen.points or (10.0 if method == FD else 7.0)
         solver = {"points_per_wavelength": points, "max_frequency": chosen.frequency}
         solver |= {"memory_variables": mode} if mode else {}
+        solver |= {"order": chosen.order} if method == DG else {}
         described = simulation(method, chosen.backend, chosen.precision, chosen.receivers, chosen.duration, **solver)
         found, report = errors(described)
         name = f"{method} {mode}".strip()

@@ -173,7 +173,7 @@ def test_an_instability_is_told() -> None:
 def device_bytes(solver: DiscontinuousGalerkinSolver) -> int:
     arrays = [solver.coefficients, solver.own, solver.even, solver.odd, solver.tables.neighbor, solver.tables.second]
     for kind in solver.tables.kinds.values():
-        arrays += [kind.elastic, kind.faces, kind.memory]
+        arrays += [kind.elastic, kind.faces, kind.memory, kind.relaxation]
     return sum(array.nbytes for array in arrays)
 
 
@@ -206,6 +206,18 @@ def test_planned_memory_contains_that_of_layers() -> None:
     assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
     bare = synthetic_plan((6, 5, 5), 2, "double")
     assert made.memory_bytes() - bare.memory_bytes() == 8 * inside.sum() * (9 * 1 + 5)
+
+
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
+def test_planned_memory_contains_that_of_attenuation(device: str) -> None:
+    backend = make_backend("cpu", "double", 1) if device == "cpu" else make_device(device, "double")
+    made, bare = (synthetic_plan((6, 5, 5), 2, "double", mechanisms=count) for count in (3, 0))
+    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
+    assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
+    assert made.memory_bytes() - bare.memory_bytes() == 8 * made.element_count * (6 * 3 * 1 + 2 * 3)
+    text = dict(made.lines())["memory variables"]
+    assert text == f"of 1,800 elements, {8 * 1800 * 18 / 1e6:.3g} MB of 3 mechanisms"
 
 
 def traced(function: Any) -> tuple[Any, int]:

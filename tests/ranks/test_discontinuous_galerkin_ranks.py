@@ -40,6 +40,7 @@ from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
 from reference_backend import CPU
+from slow_variants import slow_except
 
 GAUSSIAN = {"gaussian": {"sigma": 0.05, "delay": 0.1}}
 # Water over two rocks, in five clusters. Sources and receivers in the middle, where ranks meet, whatever their number.
@@ -89,6 +90,15 @@ LAYERED_ANISOTROPIC = {
         *LAYERS["sources"],
         {"position": [-590, 20, -650], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
     ],
+}  # fmt: skip
+ATTENUATING = {
+    "material": {
+        "layers": [
+            {"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
+            {"top": -300, "vp": 3000, "vs": 1500, "rho": 2000, "qp": 40, "qs": 20},
+            {"top": -700, "vp": 5000, "vs": 2900, "rho": 2600, "qp": 200, "qs": 100},
+        ]
+    }
 }  # fmt: skip
 
 
@@ -355,9 +365,9 @@ def states_on(size: int, device: str, **changes: Any) -> np.ndarray:
             "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
             "boundaries__absorption": "stacey",
         },
-        pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow),
+        pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow), pytest.param(ATTENUATING, marks=pytest.mark.slow),
     ],
-    ids=["clusters", "single", "one step", "anisotropic", "anisotropic layers"],
+    ids=["clusters", "single", "one step", "anisotropic", "anisotropic layers", "attenuation"],
 )  # fmt: skip
 def test_steps_on_several_ranks_are_the_same_to_the_bit(changes: dict[str, Any]) -> None:
     expected = states_on(1, "cpu", **changes)
@@ -388,7 +398,7 @@ def test_what_is_sent_is_what_the_report_tells() -> None:
     assert [exchange.sent[rank] for rank in range(size)] == [share.sent_values for share in report]
 
 
-@pytest.mark.parametrize("changes", [{}, pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", slow_except([{}, ATTENUATING], [{}, LAYERED_ANISOTROPIC, ATTENUATING]))
 def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any]) -> None:
     """To the same bits, with the peaks at the surface."""
     backend = make_backend("cpu", "double", 1)
@@ -418,7 +428,7 @@ def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any])
         return run(solver, 6, 9)
 
     found = run_on_ranks(4, make, go_on)
-    assert len(found[0]) == 5
+    assert len(found[0]) == 5 + ("relaxation" in found[0])
     for name in found[0]:
         values = by_keys(expected, name)
         assert np.abs(values).max() > 0
@@ -439,6 +449,11 @@ def compare(folder: Path, sizes: tuple[int, ...], **changes: Any) -> float:
 @pytest.mark.slow
 def test_layers_in_clusters(tmp_path: Path) -> None:
     assert compare(tmp_path, (3, 7), duration=0.08) < 1e-12
+
+
+@pytest.mark.slow
+def test_rocks_with_attenuation(tmp_path: Path) -> None:
+    assert compare(tmp_path, (3,), duration=0.08, **ATTENUATING) < 1e-12
 
 
 @pytest.mark.slow

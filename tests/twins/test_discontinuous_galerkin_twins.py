@@ -13,6 +13,8 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
+from lithowave.rheology.body import fit_body
+from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
@@ -96,7 +98,7 @@ def compare_layers(
     """As `compare`; the memory variables also."""
     plan = layered_plan(order, precision, anisotropic, mixed, matched)
     kinds = {group.kind for group in make_solver(plan).tables.arrangement.groups}
-    assert {(False, False), (False, True)} <= kinds and ((True, True) in kinds) == (anisotropic > 0)
+    assert {(False, False, 0), (False, True, 0)} <= kinds and ((True, True, 0) in kinds) == (anisotropic > 0)
     states = []
     for backend in (make_backend("cpu", "double", 2), make_device(device, precision)):
         solver = make_solver(plan, backend)
@@ -138,13 +140,67 @@ def test_steps_of_damped_layers(device: str) -> None:
     compare_layers(ANISOTROPIC_ORDER, "double", device, 0.05, matched=False)
 
 
+def attenuating_plan(order: int, precision: str, mechanisms: int = 3, **options: Any) -> DiscontinuousGalerkinPlan:
+    """As `layered_plan`; every third element is elastic."""
+    plan = layered_plan(order, precision, **options)
+    body = fit_body(QualityLaw(), (0.02, 2.0), mechanisms, (0.01, 0.2))
+    losses = np.random.default_rng(3).uniform(0.01, 0.2, (plan.element_count, 2))
+    losses[::3] = 0.0
+    return replace(plan, materials=replace(plan.materials, body=body, inverse_quality=losses))
+
+
+def compare_attenuation(device: str, *description: Any, **options: Any) -> None:
+    """As `compare_layers`; also the memory variables of attenuation, and a restart on the other device."""
+    plan = attenuating_plan(*description, **options)
+    precision = description[1]
+    limit = SINGLE if precision == "single" else DOUBLE
+    backends = make_backend("cpu", "double", 2), make_device(device, precision)
+    solvers = [make_solver(plan, backend) for backend in backends]
+    for _ in range(2):
+        for solver in solvers:
+            solver.set_coefficients(noise(plan))
+        for step in range(3):
+            for solver in solvers:
+                solver.advance(step)
+        states = [{name: part.values for name, part in solver.state().items()} for solver in solvers]
+        assert np.abs(states[0]["relaxation"]).max() > 0
+        for name, values in states[1].items():
+            assert closeness(values, states[0][name]) < limit, name
+        solvers.reverse()
+        for solver, state in zip(solvers, states, strict=True):
+            solver.restore(state)
+        for solver, state in zip(solvers, states, strict=True):
+            for name, part in solver.state().items():
+                assert closeness(part.values, state[name]) < limit
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_with_attenuation(device: str) -> None:
+    compare_attenuation(device, ORDER, "double")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("matched", [True, False])
+def test_steps_of_anisotropic_elements_with_attenuation(device: str, matched: bool) -> None:
+    compare_attenuation(device, ANISOTROPIC_ORDER, "double", mechanisms=2, anisotropic=0.3, matched=matched)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_steps_of_all_orders_with_attenuation(device: str, order: int, precision: str) -> None:
+    compare_attenuation(device, order, precision, mixed=order == 5)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> None:
     plan, backend = layered_plan(ORDER, "double"), make_device(device, "double")
     solver = make_solver(plan, backend)
     own = {key for key in backend._programs if launches.ELEMENT_FILE in key}
     groups = solver.tables.arrangement.groups
-    assert len(own) == len({(group.anisotropic, group.mixed, group.layer) for group in groups})
+    assert len(own) == len({group.variant for group in groups})
     for step in range(2):
         solver.advance(step)
     assert {key for key in backend._programs if launches.ELEMENT_FILE in key} == own
@@ -416,9 +472,10 @@ def test_a_state_of_zeros_gives_zeros() -> None:
 
 def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     kernels = vars(point_kernels) | {
-        "step": element_kernels.make_step(ORDER, True, False, "double"),
+        "step": element_kernels.make_step(ORDER, True, False, 0, "double"),
         "complete": element_kernels.make_complete(ORDER, True, "double"),
-        "complete_memory": element_kernels.make_complete_memory(ORDER, True, "double"),
+        "complete_memory": element_kernels.make_complete_memory(ORDER, True, 0, "double"),
+        "complete_relaxation": element_kernels.make_complete_relaxation(ORDER, True, False, 1, "double"),
     }
     for name, arguments in ARGUMENTS.items():
         assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments
@@ -430,6 +487,7 @@ def test_high_orders_have_room_for_what_they_share() -> None:
     """Of a multiprocessor: 227 KiB for a block, 228 for as many as it should hold."""
     for precision in ("single", "double"):
         for order in ORDERS:
-            size = launches.shared_bytes(order, precision)
-            blocks = launches.SHAPES[precision][order][0]
-            assert size <= 227 * 1024 and blocks * (size + 1024) <= 228 * 1024
+            for mechanisms in (0, 3):
+                size = launches.shared_bytes(order, precision, mechanisms)
+                blocks = launches.defines(order, precision, False, False, False, mechanisms)["BLOCKS"]
+                assert size <= 227 * 1024 and blocks * (size + 1024) <= 228 * 1024

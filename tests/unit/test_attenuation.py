@@ -9,7 +9,6 @@ import pytest
 
 import lithowave as lw
 import loh3
-from lithowave.description import method_limits
 from lithowave.description.anisotropy import voigt_moduli
 from lithowave.description.material import Material
 from lithowave.errors import InputError
@@ -21,12 +20,6 @@ ELASTIC = {"vp": 6000, "vs": 3464, "rho": 2700}
 WATER = {"vp": 1500, "vs": 0, "rho": 1000, "qp": 300}
 VTI = {**SOLID, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08}}
 POINTS = (np.array([0.0]), np.array([0.0]), np.array([-10.0, -2000.0]))
-
-
-@pytest.fixture
-def allowed(monkeypatch):
-    """All methods support attenuation."""
-    monkeypatch.setattr(method_limits, "WITHOUT_ATTENUATION", set())
 
 
 def described(material, frequency=2.0, **changes):
@@ -50,16 +43,6 @@ def described(material, frequency=2.0, **changes):
 
 
 # --- what is refused
-
-
-def test_methods_refuse_attenuation_until_they_support_it():
-    for method in sorted(method_limits.WITHOUT_ATTENUATION):
-        solver = {"method": method, "max_frequency": 2}
-        with pytest.raises(InputError, match="quality factors are given, but " + method) as caught:
-            described({"layers": [{"top": 0, **ELASTIC}, {"top": -900, **SOLID}]}, solver=solver)
-        assert caught.value.where == "material.layers[1].qp"
-        with pytest.raises(InputError, match="material.function: quality factors are given"):
-            described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0, 50.0)}, solver=solver)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +92,7 @@ def test_impossible_keys_are_refused(change, where, words):
     assert f"attenuation.{where}" in caught.value.where or where in str(caught.value)
 
 
-def test_a_reference_frequency_far_from_the_band_is_refused(allowed):
+def test_a_reference_frequency_far_from_the_band_is_refused():
     for frequency, fits in ((1.9e-4, False), (2.1e-4, True), (190.0, True), (210.0, False)):
         material = {"homogeneous": SOLID, "attenuation": {"reference_frequency": frequency}}
         if fits:
@@ -120,7 +103,7 @@ def test_a_reference_frequency_far_from_the_band_is_refused(allowed):
             assert caught.value.where == "material.attenuation.reference_frequency"
 
 
-def test_a_function_must_return_three_or_five_values(allowed):
+def test_a_function_must_return_three_or_five_values():
     with pytest.raises(InputError, match="it returned 4 values"):
         described({"function": lambda x, y, z: (4000.0, 2000.0, 2600.0, 120.0)})
     with pytest.raises(InputError, match="3 values for some points and 5 for others"):
@@ -132,7 +115,7 @@ def test_a_function_must_return_three_or_five_values(allowed):
 # --- defaults and warnings
 
 
-def test_defaults_follow_from_the_maximum_frequency(allowed):
+def test_defaults_follow_from_the_maximum_frequency():
     found = described({"homogeneous": SOLID}).anelasticity
     assert found.body.band == (0.02, 2.0) and found.reference_frequency == pytest.approx(0.2)
     assert found.body.mechanisms == 3 and found.body.law.exponent == 0.0
@@ -145,7 +128,7 @@ def test_defaults_follow_from_the_maximum_frequency(allowed):
     assert found.body.band[1] == pytest.approx(2.5)
 
 
-def test_an_elastic_material_has_no_attenuation(allowed):
+def test_an_elastic_material_has_no_attenuation():
     for material in ({"homogeneous": ELASTIC}, {"function": lambda x, y, z: (4000.0, 2000.0, 2600.0)}):
         simulation = described(material)
         assert simulation.anelasticity is None and simulation.warnings() == []
@@ -167,7 +150,7 @@ def test_an_elastic_material_has_no_attenuation(allowed):
         (SOLID, {"band": [0.1, 1.6]}, None),
     ],
 )
-def test_warnings(allowed, part, keys, words):
+def test_warnings(part, keys, words):
     found = described({"homogeneous": part, "attenuation": keys}).warnings()
     assert (found == []) if words is None else len(found) == 1 and words in found[0], found
 
@@ -291,21 +274,21 @@ def test_the_isotropic_average_of_a_stiffness():
 # --- files and reports
 
 
-def test_a_description_with_attenuation_survives_yaml(allowed):
+def test_a_description_with_attenuation_survives_yaml():
     simulation = described(loh3.material(band=[0.1, 5], mechanisms=4))
     again = lw.Simulation.from_text(simulation.to_yaml())
     assert again == simulation and again.material.layers[1].qp == 155.9
     assert again.anelasticity.body is simulation.anelasticity.body
 
 
-def test_copies_have_their_own_attenuation(allowed):
+def test_copies_have_their_own_attenuation():
     simulation = described({"homogeneous": SOLID})
     assert simulation.anelasticity.inverse_qualities[1] == 0.02
     other = simulation.model_copy(update={"material": Material(homogeneous=ELASTIC)})
     assert not other.has_attenuation and other.anelasticity is None
 
 
-def test_lines_and_summary(allowed):
+def test_lines_and_summary():
     """Q of LOH.3 is within 3% over two decades; the velocity increases by 3.7% where Q is 40."""
     found = described(loh3.material(band=[0.1, 10.0])).anelasticity
     assert 0.029 < found.deviation < 0.031
@@ -323,7 +306,7 @@ def test_lines_and_summary(allowed):
     assert dict(growing.lines())["attenuation"].endswith(", as (f / 1 Hz)^0.3 above 1 Hz")
 
 
-def test_check_reports_attenuation(allowed):
+def test_check_reports_attenuation():
     simulation = described({"homogeneous": SOLID}, solver={"spacing": 250, "memory_variables": "full"})
     report = check_simulation(simulation, measure=False)
     assert set(simulation.anelasticity.lines()) <= set(report.lines())

@@ -9,6 +9,9 @@ a wavelength at order 8: at most 5% over all stations together.
 ``coarse``: the very run of this test in double precision. In double the difference is rounding, at most 1e-9
 unless something has changed; in single precision it is at most 1e-4.
 
+``attenuating``: the same run in double precision with the quality factors of `attenuation.yaml`, stored in single
+precision: at most 1e-6.
+
 ``PYTHONPATH=src:tests/support python tests/verification/test_chino_hills.py`` computes both again: right only after a
 change that was meant to change seismograms.
 """
@@ -28,6 +31,7 @@ from slow_variants import slow_except
 from verification_tools import relative_l2, velocities
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "chino_hills" / "chino_hills.yaml"
+ATTENUATING = EXAMPLE.with_name("attenuation.yaml")
 REFERENCE = Path(__file__).parents[1] / "data" / "chino_hills_2008" / "short.npz"
 SHORT = {
     "duration": 36.0,
@@ -86,6 +90,26 @@ def test_short_form_against_the_stored_seismograms(precision: str) -> None:
     assert relative_l2(computed, reference["coarse"]) <= COARSE_LIMITS[precision]
 
 
+def test_the_variant_with_attenuation_differs_only_in_its_quality_factors() -> None:
+    elastic, attenuating = (lw.Simulation.from_file(file) for file in (EXAMPLE, ATTENUATING))
+    assert attenuating.warnings() == []
+    changed = {"title": elastic.title, "output": elastic.output, "material": elastic.material}
+    assert attenuating.model_copy(update=changed) == elastic
+    assert elastic.output == attenuating.output.model_copy(update={"directory": elastic.output.directory})
+    for layer, same in zip(attenuating.material.layers, elastic.material.layers, strict=True):
+        assert layer.qs == pytest.approx(50e-3 * layer.vs) and layer.qp == pytest.approx(2 * layer.qs)
+        assert layer.model_copy(update={"qp": None, "qs": None}) == same
+
+
+def test_short_form_with_attenuation_against_the_stored_seismograms() -> None:
+    """Waves of 0.1 Hz and more lose amplitude: the velocities decrease at every station."""
+    reference = np.load(REFERENCE)
+    _, computed = velocities(lw.Simulation.from_file(ATTENUATING, {**SHORT, "compute.precision": "double"}))
+    assert relative_l2(computed, reference["attenuating"]) <= 1e-6
+    energy = [np.linalg.norm(data, axis=(1, 2)) for data in (computed, reference["coarse"])]
+    assert np.all((0.8 < energy[0] / energy[1]) & (energy[0] / energy[1] < 0.99))
+
+
 @pytest.mark.slow
 def test_spectral_elements_against_the_stored_seismograms() -> None:
     """The same file by the other method, on elements of 10 km: what differs is mostly the coarse sides of the box."""
@@ -122,6 +146,7 @@ def test_the_stored_seismograms_are_those_of_the_earthquake() -> None:
 def write_reference() -> None:
     """Compute and store both references."""
     runs = {"coarse": short_form(SHORT, "double"), "fine": short_form(FINE, "double")}
+    runs["attenuating"] = lw.Simulation.from_file(ATTENUATING, {**SHORT, "compute.precision": "double"})
     found = {name: velocities(simulation) for name, simulation in runs.items()}
     np.savez_compressed(
         REFERENCE,
@@ -129,6 +154,7 @@ def write_reference() -> None:
         time=found["fine"][0],
         coarse=found["coarse"][1],
         fine=found["fine"][1].astype(np.float32),
+        attenuating=found["attenuating"][1].astype(np.float32),
     )
 
 

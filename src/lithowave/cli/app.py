@@ -372,8 +372,8 @@ def bench(
             "--case",
             metavar="NAME",
             help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating or trilinear "
-            "(spectral elements); global, local or anisotropic (discontinuous Galerkin); separated by commas or "
-            "repeated.",
+            "(spectral elements); global, local, attenuating or anisotropic (discontinuous Galerkin); separated by "
+            "commas or repeated.",
         ),
     ] = None,
     backend: Backend = None,

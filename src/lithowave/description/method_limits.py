@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lithowave.description.anisotropy import is_orthorhombic
 from lithowave.description.refusals import Problem
-from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,27 +124,16 @@ FEATURES = (
         "allowed here: full",
         None,
     ),
-    Feature(
-        ("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None
-    ),
-    Feature(
-        ("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"
-    ),
+    Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
+    Feature(("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
 )
 """What some methods can and others cannot."""
-
-
-WITHOUT_ATTENUATION = {
-    "discontinuous_galerkin",
-}
-"""Methods that do not support attenuation."""
 
 
 def find_limits(simulation: Simulation) -> Iterator[Problem]:
     """Return all features in the description that the method does not support."""
     for feature in FEATURES:
         yield from feature.problems(simulation)
-    yield from _attenuation(simulation)
     if simulation.material.groups is not None and simulation.solver.mesh is None:
         yield Problem(
             ("material", "groups"),
@@ -160,22 +147,6 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
             "solver.mesh and a topography are both given",
             "the mesh has its own surface",
         )
-
-
-def _attenuation(simulation: Simulation) -> Iterator[Problem]:
-    method = simulation.solver.method
-    if method not in WITHOUT_ATTENUATION:
-        return
-    with suppress(ValueError, InputError):  # reported by the check of the material
-        if simulation.has_attenuation:
-            material, able = simulation.material, tuple(name for name in METHODS if name not in WITHOUT_ATTENUATION)
-            first = next(((*path, "qp") for path, one in material.properties.items() if one.has_attenuation), None)
-            yield Problem(
-                ("material", *(first or (material.kind,))),
-                f"quality factors are given, but {method} does not support attenuation",
-                "without quality factors, a medium is elastic",
-                supporting_methods(able) if able else "",
-            )
 
 
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:

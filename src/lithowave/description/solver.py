@@ -178,12 +178,12 @@ class Solver(DescriptionModel):
     )
     memory_variables: Literal["auto", "coarse", "full"] = Field(
         default="auto",
-        description="Storage of attenuation (finite_difference, spectral_element). full: the mechanisms of "
-        "material.attenuation at every node or point; coarse: less memory and time, with finite differences eight "
-        "mechanisms, one at each node of every cube of 2 x 2 x 2 nodes (material.attenuation.mechanisms is without "
-        "effect), with spectral elements all mechanisms at some points of an element (13 of 125 at degree 4), except "
-        "around sources; auto: coarse if the smallest quality factor of a bulk or shear modulus is at least about 20, "
-        "with spectral elements in each element.",
+        description="Storage of the memory variables of attenuation (finite_difference, spectral_element). full: the "
+        "mechanisms of material.attenuation at every point; coarse, with less memory and time: of eight mechanisms, "
+        "one at each node of every cube of 2 x 2 x 2 nodes of a grid, without regard to "
+        "material.attenuation.mechanisms, or all mechanisms at some points of an element, 13 of 125 at degree 4, and "
+        "at all of them around sources; auto: coarse where the quality factors of bulk and shear moduli are at least "
+        "about 20.",
     )
     time_step: PositiveDuration | None = Field(
         default=None, description="Time step, s; null: safety times the stability limit."

@@ -129,11 +129,12 @@ solver:
   coefficients: taylor                   # or optimized: less dispersion, order 4 only
   passes: auto                           # passes over memory per step: auto | one (on a GPU) | two
   effective_medium: auto                 # of cells cut by interfaces: auto | isotropic | transverse | orthorhombic
-  memory_variables: auto                 # of attenuation: auto | coarse (at fewer points) | full
+  memory_variables: auto                 # of attenuation: auto | coarse (one mechanism per node) | full
   time_step: null                        # s; null: safety times the stability limit
   safety: 0.9
-  # With spectral_element, instead of order and the keys up to effective_medium:
+  # With spectral_element, instead of order and the keys up to memory_variables:
   # degree: 4                            # of the polynomials, 2 to 8
+  # memory_variables: auto               # of attenuation: auto | coarse (at some points) | full (at all points)
   # With discontinuous_galerkin, instead of the keys from coefficients to memory_variables:
   # local_time_steps: null               # true | false; null: if it saves at least a sixth of the updates
   # (elements) in generated meshes:

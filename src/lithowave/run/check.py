@@ -24,6 +24,7 @@ from lithowave.run.memory import (
     memory_needed,
     require_mesh_memory,
 )
+from lithowave.run.plan_summary import plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.solvers import load_method
@@ -163,8 +164,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     backend, problems = _backend(simulation)
     require_mesh_memory(simulation, backend)
     plan = method.plan(simulation, backend)
-    anelasticity = getattr(plan, "anelasticity", simulation.anelasticity)  # a method may use other mechanisms
-    attenuation = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
+    anelasticity = plan_anelasticity(simulation, plan)
     schedule = plan.schedule
     receivers = simulation.acquisition.receivers
     points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
@@ -197,7 +197,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
     return CheckReport(
         title=simulation.title,
-        plan=plan.summary() | attenuation,
+        plan=plan_summary(simulation, plan),
         plan_lines=plan.lines() + ([] if anelasticity is None else anelasticity.lines()),
         backend=backend.name,
         device=backend.device,

@@ -37,6 +37,7 @@ from lithowave.run.checkpoints import CheckpointManager
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.loop import Integration
 from lithowave.run.memory import memory_needed, require_memory, require_room
+from lithowave.run.plan_summary import plan_summary
 from lithowave.run.progress import Progress, ProgressCallback, rate_key
 from lithowave.run.self_checks import check_seismograms, checked_sources
 from lithowave.run.stop_signals import SignalRequests, stop_signals
@@ -136,7 +137,7 @@ def run_simulation(
     if ranks.is_root and not overwrite:  # replacing a run frees its disk space
         points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
         require_space(path, output_bytes(simulation, plan.schedule, points))
-    summary = plan.summary()
+    summary = plan_summary(simulation, plan)
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         ranks.barrier()  # on all ranks, the folder exists from here on
         restartable = simulation.material.function is None

@@ -70,15 +70,24 @@ __device__ __forceinline__ void prefetch(const void* element) {
     asm volatile("prefetch.L2 [%0];" ::"l"(element));
 }
 
-// Start copying a value of four bytes to shared memory; only this thread may read it there, after `wait_for_values`.
+// Start copying a value of 4, 8 or 16 bytes to shared memory; other threads may read it after `wait_for_values` and a
+// barrier. Devices before compute capability 8.0 copy it at once.
 template <class T>
 __device__ __forceinline__ void copy_value(T* target, const T* source) {
-    static_assert(sizeof(T) == 4, "copies have four bytes");
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(target)), "l"(source) : "memory");
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 ::"r"(shared_address(target)), "l"(source), "n"(static_cast<int>(sizeof(T))) : "memory");
+#else
+    *target = *source;
+#endif
 }
 
 // Wait for all values whose copies this thread has started.
-__device__ __forceinline__ void wait_for_values() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_values() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 
 // The dynamic shared memory of the block.
 template <class T>

@@ -1,13 +1,15 @@
 """Benchmarks of the discontinuous Galerkin method: steps of a box without sources and receivers.
 
-`global` : all elements with one time step, isotropic, with a separate material in each element. `anisotropic` : the
-same with all moduli, only on request. `local` : a mesh with a fast ellipsoid inside and local time stepping; the rate
-counts element updates, and the record states the time of the same mesh with one time step. All have a free surface and
+`global` : all elements with one time step, isotropic, with a separate material in each element. `attenuating` : the
+same with three mechanisms of attenuation. `anisotropic` : with all moduli, only on request. `local` : a mesh with a
+fast ellipsoid inside and local time stepping; the rate counts element updates, and the record states the time of the
+same mesh with one time step. All have a free surface and
 absorb at the five other sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth: coefficients are read and
 written, the traces stored by an element and those sent by its neighbors are read, and both are written; the elastic law
-and the coefficients of the faces are read, with a slot index of 4 bytes per face.
+and the coefficients of the faces are read, with a slot index of 4 bytes per face. Memory variables of attenuation are
+read and written.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_cou
 from lithowave.solvers.discontinuous_galerkin.clusters import single_cluster
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 from lithowave.solvers.discontinuous_galerkin.measure import IN_A_CUBE, fill_with_noise, synthetic_plan
+from lithowave.solvers.discontinuous_galerkin.memory import relaxing_values
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
+from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.elements.bench_task import ElementTask
 from lithowave.solvers.elements.measurement import affordable_size
 
-CASES, USUAL_CASES = ("global", "local", "anisotropic"), ("global", "local")
+CASES, USUAL_CASES = ("global", "local", "attenuating", "anisotropic"), ("global", "local", "attenuating")
+MECHANISMS = {"attenuating": 3}
 OPTIONS = ("orders",)
 SMALLEST_SIZE = 3  # cubes
 SIZES = {"cpu": (16, 16, 16), "cuda": (43, 43, 42)}  # cubes of twelve elements
@@ -55,15 +59,19 @@ def make_tasks(
 
 def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
     """Return cubes along x, y and z: `counts`, or fewer if they do not fit into the memory."""
-    sample = synthetic_plan((SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic")
+    sample = synthetic_plan(
+        (SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic",
+        mechanisms=MECHANISMS.get(case, 0),
+    )  # fmt: skip
     return affordable_size(backend, sample, counts, SMALLEST_SIZE, IN_A_CUBE)
 
 
-def element_bytes(order: int, value_bytes: int, anisotropic: bool) -> int:
+def element_bytes(order: int, value_bytes: int, anisotropic: bool, mechanisms: int = 0) -> int:
     """Return the bytes that the update of an element must move, by the model in the module docstring."""
     traces = 4 * 3 * face_mode_count(order) * 4  # of four faces: two read, two written
-    law, faces = LAW_NUMBERS[anisotropic], 4 * FACE_NUMBERS[anisotropic]
-    return value_bytes * (2 * QUANTITIES * mode_count(order) + traces + law + faces) + 4 * 4
+    law, faces = law_numbers(anisotropic, False, mechanisms), 4 * FACE_NUMBERS[anisotropic]
+    state = QUANTITIES * mode_count(order) + relaxing_values(order, mechanisms)
+    return value_bytes * (2 * state + traces + law + faces) + 4 * 4
 
 
 def operations(order: int) -> int:
@@ -87,7 +95,7 @@ class DiscontinuousGalerkinTask(ElementTask):
         """Plan of the box."""
         return synthetic_plan(
             self.shape, self.order, self.backend.precision, anisotropic=self.case == "anisotropic",
-            cut=self.case == "local",
+            cut=self.case == "local", mechanisms=MECHANISMS.get(self.case, 0),
         )  # fmt: skip
 
     def entries(self) -> Record:
@@ -97,13 +105,14 @@ class DiscontinuousGalerkinTask(ElementTask):
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
         anisotropic = self.case == "anisotropic"
-        return self.plan.unit_count * element_bytes(self.order, self.plan.value_bytes, anisotropic)
+        size = element_bytes(self.order, self.plan.value_bytes, anisotropic, MECHANISMS.get(self.case, 0))
+        return self.plan.unit_count * size
 
     def measure(self) -> tuple[float, Record]:
         """Return the seconds per step; with LTS also the comparison with one time step."""
         seconds = self._seconds(self.plan)
         told: Record = {}
-        if self.case != "anisotropic":
+        if self.case in ("global", "local"):
             told["operations_per_element"] = operations(self.order)
             rate = operations(self.order) * self.plan.unit_count / seconds
             told |= self.backend.peak_facts(rate)

@@ -4,9 +4,10 @@
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
 // COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
 // ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on, and JUMPS, with
-// gains, of anisotropic elements; MIXED: some neighbors are in other clusters; BLOCKS: minimum per multiprocessor;
-// DIRECTIONS (1 or 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the work on faces
-// whose coefficients a thread reads in one pass.
+// gains, of anisotropic elements, DECAY and DAMPING; MIXED: some neighbors are in other clusters; BLOCKS: minimum per
+// multiprocessor; DIRECTIONS (1 or 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the
+// work on faces whose coefficients a thread reads in one pass. MECHANISMS: of attenuation, with coefficients from WEIGHTS
+// on, and stresses by the faces in shared memory from FACE_STRESSES on.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -14,6 +15,10 @@
 #include "unrolled.cuh"
 
 typedef REAL real;
+
+#if MECHANISMS
+#include "relaxation.cuh"
+#endif
 
 constexpr int THREADS = LANES * QUANTITIES;
 constexpr int MODES = Reference::modes, FACE = Reference::face_modes, WIDTH = (FACE + 3) / 4 * 4;
@@ -160,6 +165,50 @@ __device__ __forceinline__ void load_complete(
 #endif
     __syncthreads();
 }
+
+#if MECHANISMS
+// As `load_complete`; writes the stresses by the faces to `jumps` in shared memory.
+__device__ __forceinline__ void load_relaxing(
+    real (&q)[MODES], const real* from, const Fields& f, int pending, real* shared, real* jumps)
+{
+#pragma unroll
+    for (int k = 0; k < MODES; k++) q[k] = 0;
+    if (pending) {
+        load_jumps<0>(f, shared);
+        __syncthreads();
+        lift<0>(q, shared);
+#if FACES == 2
+        __syncthreads();
+        load_jumps<2>(f, shared);
+        __syncthreads();
+        lift<2>(q, shared);
+#endif
+    }
+    if (threadIdx.x / LANES < STRESSES) {
+#pragma unroll
+        for (int r = 0; r < Reference::B1; r++)
+            jumps[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = q[r];
+    }
+#pragma unroll
+    for (int k = 0; k < MODES; k++) q[k] += from[k * LANES];
+    __syncthreads();
+}
+
+// Mechanisms of this thread's stress and element. array : memory variables of all blocks of the kind.
+__device__ __forceinline__ Relaxation<real> load_relaxation(
+    const Fields& f, const real* array, const real* rates, const real* jumps)
+{
+    const int stress = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const long long own = (static_cast<long long>(f.place) * MECHANISMS * STRESSES + stress) * KEPT + lane;
+    const long long law = (static_cast<long long>(f.place) * LAW + WEIGHTS) * LANES + lane;
+#if LAYER
+    const real damping = number_of(f, DAMPING, lane);
+#else
+    const real damping = 1;
+#endif
+    return {const_cast<real*>(array) + own, f.elastic + law, rates, jumps, damping};
+}
+#endif
 
 #if ANISOTROPIC
 // Coefficients from `first` on for the quantity of this warp: see riemann.elastic_matrices.
@@ -343,6 +392,17 @@ __device__ __forceinline__ void next_term(
 #endif
 }
 
+#if LAYER
+#define PSI_ARGUMENTS , psi, gains, decay
+#else
+#define PSI_ARGUMENTS
+#endif
+#if MECHANISMS
+#define RELAXING_ARGUMENT , relaxing
+#else
+#define RELAXING_ARGUMENT
+#endif
+
 // Taylor terms from `level` + 1: total : Q with all of them, written to `to` as soon as they are complete; mean, half :
 // averages over the step and its first half.
 template <int level, int count>
@@ -352,15 +412,24 @@ __device__ __forceinline__ void predict(
 #if LAYER
     , real (&psi)[Reference::B1], const Gains& gains, real decay
 #endif
+#if MECHANISMS
+    , Relaxation<real>& relaxing
+#endif
 )
 {
     if constexpr (level + 1 < ORDER) {
         constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
         real next[Reference::B1];
-#if LAYER
-        next_term<level>(next, term, law, shared, psi, gains, decay);
-#else
-        next_term<level>(next, term, law, shared);
+        next_term<level>(next, term, law, shared PSI_ARGUMENTS);
+#if MECHANISMS
+        if (threadIdx.x / LANES < STRESSES) {
+#pragma unroll
+            for (int r = 0; r < COUNT; r++)
+                shared[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = next[r];
+        }
+        __syncthreads();
+        if (threadIdx.x / LANES < STRESSES) relaxing.relax<level + 1>(next, shared);
+        __syncthreads();
 #endif
 #pragma unroll
         for (int r = 0; r < COUNT; r++) {
@@ -372,11 +441,7 @@ __device__ __forceinline__ void predict(
         }
 #pragma unroll
         for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
-#if LAYER
-        predict<level + 1>(next, total, mean, half, law, to, shared, psi, gains, decay);
-#else
-        predict<level + 1>(next, total, mean, half, law, to, shared);
-#endif
+        predict<level + 1>(next, total, mean, half, law, to, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
     }
 }
 
@@ -460,7 +525,8 @@ __device__ __forceinline__ void send_all(const real (&mean)[MODES], const Fields
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
-    const int* second, const int* cluster, int kind_first, real* memory, int first, int tick, int pending)
+    const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
+    int first, int tick, int pending)
 {
     real* const shared = dynamic_shared<real>();
     const int block = first + blockIdx.x;
@@ -469,16 +535,22 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     real* const q = coefficients +
         (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
     real mean[MODES], total[Reference::B1], half[Reference::B1], law[3][3];
+#if MECHANISMS
+    const real* const rates = recursion + cluster[block] * (MECHANISMS * ORDER);
+    load_relaxing(mean, q, f, pending, shared, shared + FACE_STRESSES);
+    Relaxation<real> relaxing = load_relaxation(f, relaxation, rates, shared + FACE_STRESSES);
+#else
     load_complete(mean, q, f, pending, shared);
+#endif
 #if LAYER
-    const real damping = number_of(f, LAW - 1, threadIdx.x % LANES);
+    const real damping = number_of(f, DAMPING, threadIdx.x % LANES);
 #pragma unroll
     for (int k = 0; k < MODES; k++) mean[k] *= damping;
 #endif
 #if LAYER
     real psi[Reference::B1];
     Gains gains;
-    const real decay = number_of(f, LAW - 2, threadIdx.x % LANES);
+    const real decay = number_of(f, DECAY, threadIdx.x % LANES);
     real* const own_memory = memory +
         (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
     load_memory(psi, own_memory, f, pending, shared);
@@ -487,12 +559,10 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     load_law(law, f);
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
+    predict<0>(mean, total, mean, half, law, q, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
 #if LAYER
-    predict<0>(mean, total, mean, half, law, q, shared, psi, gains, decay);
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
-#else
-    predict<0>(mean, total, mean, half, law, q, shared);
 #endif
     send_all<false>(mean, f, shared);
 #if MIXED
@@ -537,5 +607,31 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++)
         out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_relaxation(
+    const real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces,
+    const int* neighbor, const int* second, const int* cluster, int kind_first, const real* relaxation,
+    const int* blocks, int tick, int pending, real* out, int out_first)
+{
+#if MECHANISMS
+    real* const shared = dynamic_shared<real>();
+    const int block = blocks[blockIdx.x], stress = threadIdx.x / LANES;
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    const real* const q = coefficients +
+        (static_cast<long long>(block) * QUANTITIES + stress) * MODES * LANES + threadIdx.x % LANES;
+    real ignored[MODES];
+    load_relaxing(ignored, q, f, pending, shared, shared + FACE_STRESSES);
+    if (stress >= STRESSES) return;
+    const Relaxation<real> relaxing = load_relaxation(f, relaxation, nullptr, shared + FACE_STRESSES);
+    for (int n = 0; n < MECHANISMS; n++)
+        for (int r = 0; r < Reference::B1; r++) {
+            real s, p;
+            relaxing.drive(shared + FACE_STRESSES, r, s, p);
+            const long long row = (out_first + static_cast<long long>(blockIdx.x)) * MECHANISMS + n;
+            out[(row * STRESSES + stress) * KEPT + r * LANES + threadIdx.x % LANES] = relaxing.complete(n, r, s, p);
+        }
 #endif
 }

@@ -15,6 +15,8 @@ averages of both sides over the step. `riemann` has the formulas: each element s
 which completes Q, and predicts. Between two calls Q lacks these contributions; `complete` returns blocks with them.
 
 In an absorbing layer, D^0 is damped, and memory variables of its derivatives and jumps are added to D^1; see `layer`.
+With attenuation, all D^d contain the relaxation of stresses, and the contributions of the faces are also added to its
+memory variables; see `relaxation`.
 
 To neighbors that step half as often, an element sends the mean of its two steps, and they send both halves of theirs
 (`element_layout`).
@@ -37,8 +39,9 @@ from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
 from lithowave.solvers.discontinuous_galerkin.element_laws import make_elastic_law, make_face_laws, make_layer
 from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, LANES, SLOWER, device_layout
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, VELOCITIES
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
+from lithowave.solvers.discontinuous_galerkin.relaxation_kernels import make_relaxation, work_values
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 
 Q = U(QUANTITIES)
@@ -47,25 +50,28 @@ PIECES = 64  # of the blocks that threads process
 
 
 @lru_cache
-def make_predictor(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
+def make_predictor(
+    order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str
+) -> Callable[..., None]:
     """Return a function that adds Taylor terms to Q of a block and computes their means over a step and its half."""
-    own_row = row_of("predictor", order, anisotropic, layer, precision)
+    own_row = row_of("predictor", order, anisotropic, layer, mechanisms, precision)
     reference = make_reference(order)
     L = U(LANES[precision])
     W, MODES = Q * L, U(reference.count)
     mix = make_elastic_law(anisotropic, precision)
     damp, add_memory = make_layer(order, anisotropic, layer, precision)
+    _, make_relaxing = make_relaxation(order, anisotropic, layer, mechanisms, precision)
 
     def make_level(d: int) -> Callable[..., None]:
         """Return a function for the Taylor terms from D^d to D^(d + 1), and all further ones."""
         if d == order - 1:
 
-            @row_of("no level", order, anisotropic, layer, precision)
-            def nothing(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
+            @row_of("no level", order, anisotropic, layer, mechanisms, precision)
+            def nothing(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
                 pass
 
             return nothing
-        deeper = make_level(d + 1)
+        deeper, relax = make_level(d + 1), make_relaxing(d + 1)
         rows, columns = reference.levels[d + 1], reference.levels[d]
         ROWS = U(rows)
         slope_0, slope_1, slope_2 = (
@@ -79,8 +85,8 @@ def make_predictor(order: int, anisotropic: bool, layer: bool, precision: str) -
             for value in (1 / (d + 1), 1 / (d + 2), 0.5 ** (d + 1) / (d + 2))
         )
 
-        @row_of("level", order, d, anisotropic, layer, precision)
-        def level(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
+        @row_of("level", order, d, anisotropic, layer, mechanisms, precision)
+        def level(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
             for g in range(GROUPS):
                 slope_0(slopes, g * GROUP, terms, g * GROUP)
                 slope_1(slopes, SPAN + g * GROUP, terms, g * GROUP)
@@ -89,26 +95,28 @@ def make_predictor(order: int, anisotropic: bool, layer: bool, precision: str) -
                 mix(slopes, r * W, SPAN, terms, r * W, law, at, factor)
             if FIRST:
                 add_memory(slopes, terms, law, at, memory, place)
+            past, relaxing_place, work, rates = relaxing
+            relax(terms, law, at, past, relaxing_place, work, rates)
             for n in range(SPAN):
                 q[b + n] += terms[n]
                 mean[n] += of_mean * terms[n]
             if halves:
                 for n in range(SPAN):
                     half[n] += of_half * terms[n]
-            deeper(q, b, law, at, memory, place, terms, slopes, mean, half, halves)
+            deeper(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves)
 
         return level
 
     first = make_level(0)
 
     @own_row
-    def predict(q, b, law, at, memory, place, terms, slopes, mean, half, halves):
+    def predict(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
         damp(q, b, law, at)
         for n in range(MODES * W):
             terms[n] = q[b + n]
             mean[n] = q[b + n]
             half[n] = q[b + n]
-        first(q, b, law, at, memory, place, terms, slopes, mean, half, halves)
+        first(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves)
 
     return predict
 
@@ -237,24 +245,27 @@ def make_faces(
 
 
 @lru_cache
-def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
-    """Return `step` for blocks of this order, isotropic or anisotropic, in an absorbing layer or not."""
+def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str) -> Callable[..., None]:
+    """Return `step` for blocks of this order, isotropic or anisotropic, in an absorbing layer or not, with a number of
+    mechanisms of attenuation."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
-    BLOCK, LAW = MODES * Q * L, U(law_numbers(anisotropic, layer) * lanes)
+    BLOCK, LAW = MODES * Q * L, U(law_numbers(anisotropic, layer, mechanisms) * lanes)
     SPAN = LEVEL * Q * L
     SLOPES = U(4 if layer else 3) * SPAN
     FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
-    predict = make_predictor(order, anisotropic, layer, precision)
+    RELAXING, WORK = LEVEL * U(STRESSES * mechanisms) * L, U(work_values(order, mechanisms) if mechanisms else 1) * L
+    predict = make_predictor(order, anisotropic, layer, mechanisms, precision)
+    add_faces, _ = make_relaxation(order, anisotropic, layer, mechanisms, precision)
     correct, send = make_faces(order, anisotropic, layer, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def step(
-        coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, memory, first, end, tick,
-        pending,
+        coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, memory, relaxation,
+        recursion, first, end, tick, pending,
     ):  # fmt: skip
-        past = memory.ravel()
+        past, relaxing = memory.ravel(), relaxation.ravel()
         q, kept, evens, odds = coefficients.ravel(), own.ravel(), even.ravel(), odd.ravel()
         law, numbers, to, links = elastic.ravel(), faces.ravel(), neighbor.ravel(), second.ravel()
         pieces = min(end - first, PIECES)
@@ -263,27 +274,35 @@ def make_step(order: int, anisotropic: bool, layer: bool, precision: str) -> Cal
             terms, mean = np.empty(BLOCK, dtype), np.empty(BLOCK, dtype)
             half, slopes = np.empty(BLOCK, dtype), np.empty(SLOPES, dtype)
             trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
-            sent = np.empty(FACE * U(3) * L, dtype)
+            sent, work = np.empty(FACE * U(3) * L, dtype), np.empty(WORK, dtype)
             begin, stop = first + (end - first) * piece // pieces, first + (end - first) * (piece + 1) // pieces
             for n in range(begin, stop):
-                block, count = U(n), tick >> cluster[n]
+                block, count, rates = U(n), tick >> cluster[n], recursion[cluster[n]]
                 b, own_place = block * BLOCK, U(n - kind_first)
                 law_at, place = own_place * LAW, own_place * SPAN
                 if layer:
                     for m in range(SPAN):
                         half[m] = 0
+                if mechanisms:
+                    for m in range(BLOCK):
+                        mean[m] = 0
                 if pending:
                     correct(
-                        q, b, block, kept, evens, odds, numbers, own_place * FACES, to, links, count, jump, trace, law,
-                        law_at, half,
+                        mean if mechanisms else q, U(0) if mechanisms else b, block, kept, evens, odds, numbers,
+                        own_place * FACES, to, links, count, jump, trace, law, law_at, half,
                     )  # fmt: skip
+                if mechanisms:
+                    for m in range(BLOCK):
+                        q[b + m] += mean[m]
+                    add_faces(mean, law, law_at, relaxing, own_place * RELAXING)
                 if layer:
                     for n in range(SPAN):
                         past[place + n] -= half[n]
                 halves = False
                 for face in range(block * L * U(4), (block + U(1)) * L * U(4)):
                     halves |= links[face] & 3 == FASTER
-                predict(q, b, law, law_at, past, place, terms, slopes, mean, half, halves)
+                state = relaxing, own_place * RELAXING, work, rates
+                predict(q, b, law, law_at, past, place, state, terms, slopes, mean, half, halves)
                 send(
                     block, kept, evens, odds, numbers, own_place * FACES, links, count, mean, half, halves, jump, sent,
                     trace,
@@ -329,13 +348,13 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
 
 
 @lru_cache
-def make_complete_memory(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """Return `complete_memory` for blocks of this order in an absorbing layer, isotropic or anisotropic."""
+def make_complete_memory(order: int, anisotropic: bool, mechanisms: int, precision: str) -> Callable[..., None]:
+    """Return `complete_memory` for blocks of this order in an absorbing layer; see `make_step`."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
     BLOCK, SPAN = MODES * Q * L, U(reference.levels[1]) * Q * L
-    FACES, LAW = U(4 * FACE_NUMBERS[anisotropic] * lanes), U(law_numbers(anisotropic, True) * lanes)
+    FACES, LAW = U(4 * FACE_NUMBERS[anisotropic] * lanes), U(law_numbers(anisotropic, True, mechanisms) * lanes)
     correct, _ = make_faces(order, anisotropic, True, precision)
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
@@ -364,15 +383,61 @@ def make_complete_memory(order: int, anisotropic: bool, precision: str) -> Calla
     return complete_memory
 
 
+@lru_cache
+def make_complete_relaxation(
+    order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str
+) -> Callable[..., None]:
+    """Return `complete_relaxation` for blocks of this order with attenuation; see `make_step`."""
+    reference = make_reference(order)
+    lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
+    L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
+    BLOCK, SPAN = MODES * Q * L, U(reference.levels[1] * STRESSES * mechanisms) * L
+    FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
+    LAW = U(law_numbers(anisotropic, layer, mechanisms) * lanes)
+    correct, _ = make_faces(order, anisotropic, False, precision)
+    add_faces = make_relaxation(order, anisotropic, layer, mechanisms, precision, damped=False)[0]
+
+    @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+    def complete_relaxation(
+        coefficients, own, even, odd, elastic, faces, neighbor, second, cluster, kind_first, relaxation, blocks, tick,
+        pending, out, out_first,
+    ):  # fmt: skip
+        """Set out[out_first + n] to the memory variables of blocks[n] with the faces of the current step."""
+        kept, evens, odds, past, whole = own.ravel(), even.ravel(), odd.ravel(), relaxation.ravel(), out.ravel()
+        law, numbers, to, links = elastic.ravel(), faces.ravel(), neighbor.ravel(), second.ravel()
+        for n in prange(len(blocks)):
+            rounding = flush_denormals()
+            trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
+            q, target = np.zeros(BLOCK, dtype), U(out_first + n) * SPAN
+            block, place = U(blocks[n]), U(blocks[n] - kind_first)
+            for m in range(SPAN):
+                whole[target + m] = past[place * SPAN + m]
+            if pending:
+                count = tick >> cluster[blocks[n]]
+                correct(
+                    q, U(0), block, kept, evens, odds, numbers, place * FACES, to, links, count, jump, trace, law,
+                    place * LAW, trace,
+                )  # fmt: skip
+                add_faces(q, law, place * LAW, whole, target)
+            restore_rounding(rounding)
+
+    return complete_relaxation
+
+
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
-    """Return a dictionary: `step(anisotropic, mixed, layer)`, `complete(anisotropic, mixed)` and
-    `complete_memory(anisotropic, mixed)` return kernels; `layout` is the arrangement, and `pack_faces` arranges
-    coefficients of faces (slots, 4, c)."""
+    """Return a dictionary: `step`, `complete`, `complete_memory` and `complete_relaxation` of (anisotropic, mixed,
+    layer, mechanisms) return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of faces
+    (slots, 4, c)."""
     own = device_layout("cpu", precision)
     return {
-        "step": lambda anisotropic, mixed, layer: make_step(order, anisotropic, layer, precision),
-        "complete": lambda anisotropic, mixed: make_complete(order, anisotropic, precision),
-        "complete_memory": lambda anisotropic, mixed: make_complete_memory(order, anisotropic, precision),
+        "step": lambda anisotropic, mixed, *kind: make_step(order, anisotropic, *kind, precision),
+        "complete": lambda anisotropic, *_: make_complete(order, anisotropic, precision),
+        "complete_memory": lambda anisotropic, mixed, layer, mechanisms: make_complete_memory(
+            order, anisotropic, mechanisms, precision
+        ),
+        "complete_relaxation": lambda anisotropic, mixed, *kind: make_complete_relaxation(
+            order, anisotropic, *kind, precision
+        ),
         "layout": own,
         "pack_faces": lambda numbers: own.packed(numbers.reshape(len(numbers), -1)),
     }

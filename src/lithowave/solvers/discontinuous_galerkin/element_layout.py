@@ -1,10 +1,10 @@
 """Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
-neighbor; among each those in the domain, and those in an absorbing layer; among each of these those whose neighbors are
-all in the same cluster, and the others; and among these the outer elements, for which other ranks wait, before the
-inner ones. In each of these groups they are sorted by cluster, so that at any time those whose step begins are the
-first blocks of the group.
+neighbor; among each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those
+with attenuation; among each of these those whose neighbors are all in the same cluster, and the others; and among these
+the outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
+cluster, so that at any time those whose step begins are the first blocks of the group.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class BlockLayout:
         """Arrange values (slots, c) of elements as (blocks, c, lanes)."""
         return np.ascontiguousarray(values.reshape(-1, self.lanes, values.shape[1]).swapaxes(1, 2))
 
-    def coefficients(self, blocks: int, modes: int) -> tuple[int, int, int, int]:
+    def coefficients(self, blocks: int, modes: int, quantities: int = QUANTITIES) -> tuple[int, int, int, int]:
         """Return the shape of the coefficients of this many blocks."""
-        return (blocks, *((modes, QUANTITIES) if self.mode_major else (QUANTITIES, modes)), self.lanes)
+        return (blocks, *((modes, quantities) if self.mode_major else (quantities, modes)), self.lanes)
 
     def own_index(self, place: int, face: int, face_modes: int) -> np.ndarray:
         """Return indices (3, face modes) in the flattened stored traces; see `element_kernels` for a CPU."""
@@ -70,20 +70,26 @@ class BlockLayout:
 @dataclass(frozen=True)
 class Group:
     """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
-    a neighbor; layer : in an absorbing layer; mixed : a neighbor is in another cluster; outer : a neighbor is on
-    another rank."""
+    a neighbor; layer : in an absorbing layer; mechanisms : of attenuation; mixed : a neighbor is in another cluster;
+    outer : a neighbor is on another rank."""
 
     first: int
     ends: tuple[int, ...]
     anisotropic: bool
     layer: bool
+    mechanisms: int
     mixed: bool
     outer: bool = False
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        """Anisotropic, and in a layer: blocks with the same coefficients."""
-        return self.anisotropic, self.layer
+    def kind(self) -> tuple[bool, bool, int]:
+        """Anisotropic, in a layer, and mechanisms: blocks with the same coefficients."""
+        return self.anisotropic, self.layer, self.mechanisms
+
+    @property
+    def variant(self) -> tuple[bool, bool, bool, int]:
+        """Anisotropic, mixed, in a layer, and mechanisms: blocks with the same kernel."""
+        return self.anisotropic, self.mixed, self.layer, self.mechanisms
 
     @property
     def end(self) -> int:
@@ -120,15 +126,17 @@ class ElementLayout:
 
 def make_arrangement(
     layout: BlockLayout, cluster: np.ndarray, neighbors: np.ndarray, anisotropic: np.ndarray, clusters: int = 1,
-    layer: np.ndarray | None = None,
+    layer: np.ndarray | None = None, mechanisms: np.ndarray | None = None,
 ) -> ElementLayout:  # fmt: skip
     """Assign slots to elements; those in each group and cluster retain their order.
 
     neighbors : (elements, 4), -1 for none; those of other ranks have indices after the own elements. cluster,
     anisotropic : of each element, those of other ranks included. clusters : minimum number of clusters.
-    layer : True for own elements of an absorbing layer; None for no layer.
+    layer : True for own elements of an absorbing layer; None for no layer. mechanisms : of attenuation of own elements;
+    None for elastic ones.
     """
     there, elements = neighbors >= 0, len(neighbors)
+    relaxing = np.zeros(elements, np.int64) if mechanisms is None else mechanisms
     layered = np.zeros(elements, bool) if layer is None else layer
     own_cluster = cluster[:elements]
     near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
@@ -136,8 +144,10 @@ def make_arrangement(
     outer = (neighbors >= elements).any(axis=1)
     count = max(clusters, int(cluster.max(initial=0)) + 1)
     groups, slots, clusters, blocks = [], [], [], 0
-    for kind in product((False, True), (False, True), (False, True), (True, False)):
-        member = (near == kind[0]) & (layered == kind[1]) & (mixed == kind[2]) & (outer == kind[3])
+    kinds = product((False, True), (False, True), np.unique(relaxing).tolist(), (False, True), (True, False))
+    for kind in kinds:
+        each = zip((near, layered, relaxing, mixed, outer), kind, strict=True)
+        member = np.logical_and.reduce([values == value for values, value in each])
         if not member.any():
             continue
         first, ends = blocks, []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithowave.solvers.common.memory_estimate import MemoryEstimate, file_elements
 from lithowave.solvers.discontinuous_galerkin.element_layout import device_layout
-from lithowave.solvers.discontinuous_galerkin.memory import element_bytes
+from lithowave.solvers.discontinuous_galerkin.memory import element_bytes, relaxing_values
 from lithowave.solvers.discontinuous_galerkin.meshing import built_box
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, LAW_NUMBERS
@@ -28,5 +28,8 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
         count = file_elements(solver.mesh, FILE_BYTES)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     layout, numbers = device_layout(backend.name, backend.precision), LAW_NUMBERS[False] + 4 * FACE_NUMBERS[False]
+    if simulation.anelasticity is not None:
+        mechanisms = simulation.anelasticity.body.mechanisms
+        numbers += 2 * mechanisms + relaxing_values(solver.order, mechanisms)
     arrays = element_bytes(solver.order, value_bytes, layout, numbers)
     return MemoryEstimate(count * PLAN_BYTES, count * arrays, DiscontinuousGalerkinPlan.memory_hint)

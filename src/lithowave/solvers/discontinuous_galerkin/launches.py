@@ -26,6 +26,7 @@ PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
 LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
+COMPILED_MECHANISMS = 3  # of the variants with attenuation in `variants`
 WORKERS = 8  # warps of a block that process faces
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
@@ -38,23 +39,35 @@ SHAPES = {
 }
 
 
-def shared_bytes(order: int, precision: str) -> int:
-    """Return the shared memory of a block."""
+def shared_values(order: int, precision: str, mechanisms: int) -> tuple[int, int]:
+    """Return the number of values in shared memory of a block for derivatives or traces, and of all values: these are
+    followed by stresses by the faces in elements with attenuation."""
     _, directions, faces, _ = SHAPES[precision][order]
     slopes = directions * QUANTITIES * mode_count(order - 1) * LANES
     traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
-    return max(slopes, traces) * (4 if precision == "single" else 8)
+    stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
+    return max(slopes, traces), max(slopes, traces) + stresses
 
 
-def defines(order: int, precision: str, anisotropic: bool, mixed: bool, layer: bool) -> dict[str, str | int]:
+def shared_bytes(order: int, precision: str, mechanisms: int = 0) -> int:
+    """Return the shared memory of a block."""
+    return shared_values(order, precision, mechanisms)[1] * (4 if precision == "single" else 8)
+
+
+def defines(
+    order: int, precision: str, anisotropic: bool, mixed: bool, layer: bool, mechanisms: int
+) -> dict[str, str | int]:
     """Return the definitions for compiling `element.cu`."""
     blocks, directions, faces, at_once = SHAPES[precision][order]
+    own = law_numbers(anisotropic, layer)
     return {
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "LAYER": int(layer),
-        "BLOCKS": max(1, blocks - mixed - layer), "DIRECTIONS": directions, "FACES": faces,
+        "BLOCKS": max(1, blocks - mixed - layer - (mechanisms > 0)), "DIRECTIONS": directions, "FACES": faces,
         "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
-        "LAW": law_numbers(anisotropic, layer), "GAINS": LAW_NUMBERS[anisotropic],
-        "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, **LAYOUT,
+        "LAW": law_numbers(anisotropic, layer, mechanisms), "GAINS": LAW_NUMBERS[anisotropic],
+        "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, "DECAY": own - 2, "DAMPING": own - 1,
+        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shared_values(order, precision, mechanisms)[0],
+        **LAYOUT,
     }  # fmt: skip
 
 
@@ -63,7 +76,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
         for order in ORDERS:
-            for kind in product((False, True), repeat=3):
+            for kind in product((False, True), (False, True), (False, True), (0, COMPILED_MECHANISMS)):
                 yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, *kind), (0, 0)
 
 
@@ -108,10 +121,12 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 class ElementKernels:
     """`step` and `complete` for one kind of blocks, compiled when they are created, before the time loop."""
 
-    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: bool, layer: bool) -> None:
-        definitions = defines(order, backend.precision, anisotropic, mixed, layer)
+    def __init__(
+        self, backend: Any, order: int, anisotropic: bool, mixed: bool, layer: bool, mechanisms: int
+    ) -> None:
+        definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
-        self.shared_bytes = shared_bytes(order, backend.precision)
+        self.shared_bytes = shared_bytes(order, backend.precision, mechanisms)
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
@@ -131,6 +146,11 @@ class ElementKernels:
         """See `element_kernels.make_complete_memory`."""
         named = named_arguments(ARGUMENTS, "complete_memory", arguments)
         self._launch("complete_memory", named["blocks"].size, named)
+
+    def complete_relaxation(self, *arguments: Any) -> None:
+        """See `element_kernels.make_complete_relaxation`."""
+        named = named_arguments(ARGUMENTS, "complete_relaxation", arguments)
+        self._launch("complete_relaxation", named["blocks"].size, named)
 
 
 TRACES = ("pack_traces", "unpack_traces")
@@ -164,10 +184,10 @@ class TetrahedralPointKernels(PointKernels):
 def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout of blocks and faces."""
     points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
-    made: dict[tuple[bool, bool, bool], ElementKernels] = {}
+    made: dict[tuple[bool, bool, bool, int], ElementKernels] = {}
 
-    def of(anisotropic: bool, mixed: bool, layer: bool = False) -> ElementKernels:
-        key = anisotropic, mixed, layer
+    def of(anisotropic: bool, mixed: bool, layer: bool = False, mechanisms: int = 0) -> ElementKernels:
+        key = anisotropic, mixed, layer, mechanisms
         if key not in made:
             made[key] = ElementKernels(backend, order, *key)
         return made[key]
@@ -180,17 +200,12 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
         padded[..., : numbers.shape[-1]] = numbers
         return padded.reshape(-1, LANES, *padded.shape[1:])
 
-    def step(anisotropic: bool, mixed: bool, layer: bool) -> Callable[..., None]:
-        return of(anisotropic, mixed, layer).step
+    def kernel(name: str) -> Callable[..., Callable[..., None]]:
+        return lambda *variant: getattr(of(*variant), name)
 
-    def complete(anisotropic: bool, mixed: bool) -> Callable[..., None]:
-        return of(anisotropic, mixed).complete
-
-    def complete_memory(anisotropic: bool, mixed: bool) -> Callable[..., None]:
-        return of(anisotropic, mixed, True).complete_memory
-
+    names = ("step", "complete", "complete_memory", "complete_relaxation")
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(
-        **points.by_name(), **traces, step=step, complete=complete, complete_memory=complete_memory,
+        **points.by_name(), **traces, **{name: kernel(name) for name in names},
         layout=device_layout("cuda", precision), pack_faces=pack_faces,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lithowave.mesh.shared_faces import SharedFaces
+from lithowave.rheology.body import RelaxationBody
 
 # Quantities of an element: stress in this order, then velocity x, y, z.
 STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
@@ -26,7 +27,8 @@ class ElementMaterials:
     lam, mu : Lame's moduli (elements,), Pa; mu = 0 in a fluid; unused if an element is anisotropic. rho : (elements,),
     kg/m^3. number : (elements,), row of `stiffness`, or -1 if the element is isotropic. stiffness : (materials, 6, 6),
     Pa, in Voigt's order. fastest, slowest : phase velocities of each row of `stiffness` times the root of its density,
-    that is (materials,), Pa^(1/2).
+    that is (materials,), Pa^(1/2). With attenuation, all moduli are unrelaxed ones; body : relaxation mechanisms, and
+    inverse_quality : 1/Qkappa and 1/Qmu of this rank's elements (elements, 2); else None.
     """
 
     lam: np.ndarray
@@ -36,6 +38,8 @@ class ElementMaterials:
     stiffness: np.ndarray
     fastest: np.ndarray
     slowest: np.ndarray
+    body: RelaxationBody | None = None
+    inverse_quality: np.ndarray | None = None
 
     @classmethod
     def isotropic(cls, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> ElementMaterials:
@@ -69,9 +73,17 @@ class ElementMaterials:
         modulus[self.anisotropic] = self.slowest[self.number[self.anisotropic]]
         return modulus / np.sqrt(self.rho)
 
+    def mechanisms(self, count: int) -> np.ndarray:
+        """Return the number of relaxation mechanisms of each of the first `count` elements, those of this rank."""
+        if self.body is None or self.inverse_quality is None:
+            return np.zeros(count, np.int64)
+        return self.body.mechanisms * (self.inverse_quality > 0.0).any(axis=1)
+
     def reordered(self, order: np.ndarray) -> ElementMaterials:
         """Return the materials of the elements `order`."""
-        return replace(self, **{name: getattr(self, name)[order] for name in ("lam", "mu", "rho", "number")})
+        changed = {name: getattr(self, name)[order] for name in ("lam", "mu", "rho", "number")}
+        losses = None if self.inverse_quality is None else self.inverse_quality[order]
+        return replace(self, inverse_quality=losses, **changed)
 
     def with_ghosts(self, shared: SharedFaces) -> ElementMaterials:
         """Append the materials of the elements across shared faces; stiffnesses are the same on all ranks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.rheology.body import fit_body
+from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, single_cluster
@@ -24,16 +27,18 @@ from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable
 
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
 IN_A_CUBE = 12  # tetrahedra
+QUALITY, ORDINARY_POINTS = 100.0, 1.0  # of elements with attenuation; cubes in the shortest wavelength
 FASTER = 1.8  # waves in a body inside the mesh
 
 
 def synthetic_plan(
-    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, cut: bool = False
+    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, cut: bool = False,
+    mechanisms: int = 0,
 ) -> DiscontinuousGalerkinPlan:
     """Return the plan of a box of tetrahedra, free on top and absorbing elsewhere, with a material per element.
 
     counts : cubes along x, y and z, of twelve tetrahedra each. cut : with the surface of an ellipsoid inside the mesh,
-    where elements are small and distorted, and with LTS.
+    where elements are small and distorted, and with LTS. mechanisms : of attenuation.
     """
     ends = [SIZE * count for count in counts]
     mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), [0.0, -ends[2]], [(SIZE, SIZE)]))
@@ -44,7 +49,7 @@ def synthetic_plan(
     absorbing = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
     none = np.zeros((0, 2), np.int64)
     kinds = {"free": mesh.boundaries["z_max"], "absorbing": absorbing, "rigid": none}
-    model = MeshedModel(mesh, synthetic_materials(mesh.materials, anisotropic), kinds, SIZE)
+    model = MeshedModel(mesh, synthetic_materials(mesh.materials, anisotropic, mechanisms), kinds, SIZE)
 
     def clusters(limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
         limit = float(limits.min())
@@ -60,11 +65,15 @@ def _radius(x: np.ndarray, y: np.ndarray, z: np.ndarray, ends: list[float]) -> n
     return np.sqrt((x / ends[0] - 0.5) ** 2 + (y / ends[1] - 0.5) ** 2 + (z / ends[2] + 0.5) ** 2)
 
 
-def synthetic_materials(material: np.ndarray, anisotropic: bool) -> ElementMaterials:
+def synthetic_materials(material: np.ndarray, anisotropic: bool, mechanisms: int = 0) -> ElementMaterials:
     """Return velocities that vary by a tenth between elements, faster in material 1; or one anisotropic medium."""
     elements = len(material)
     ripple = (1 + 0.1 * np.sin(np.arange(elements))) * np.where(material == 1, FASTER, 1.0)
     found = ElementMaterials.isotropic(VP * ripple, VS * ripple, RHO * ripple)
+    if mechanisms:
+        low = VS / (ORDINARY_POINTS * SIZE)
+        body = fit_body(QualityLaw(), (low / 100, low), mechanisms, (1.0 / QUALITY, 1.0 / QUALITY))
+        found = replace(found, body=body, inverse_quality=np.full((elements, 2), 1.0 / QUALITY))
     if not anisotropic:
         return found
     mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
@@ -92,25 +101,29 @@ def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
 
 def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> float:
     """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements to all updates."""
-    kind = anisotropic_path(plan)
+    path = anisotropic_path(plan)
     updates = 2.0 ** (plan.clustering.count - 1 - plan.clustering.cluster)
     updates *= np.where(plan.layer.inside, LAYER_WORK, 1.0)
     per_step = 0.0
-    for anisotropic in (False, True):
-        own = float(updates[kind == anisotropic].sum())
+    for anisotropic, relaxing in product((False, True), repeat=2):
+        own = float(updates[(path == anisotropic) & (plan.relaxing == relaxing)].sum())
         if own:
-            solver = sample_solver(plan, backend, anisotropic)
+            solver = sample_solver(plan, backend, anisotropic, plan.mechanisms * relaxing)
             per_step += typical_time(Steps(solver), backend) * own / solver.plan.unit_count
     per_step += record_time(solver, receiver_count) / plan.schedule.sample_every
     return plan.schedule.steps * per_step
 
 
-def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool) -> DiscontinuousGalerkinSolver:
+def sample_solver(
+    plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool, mechanisms: int
+) -> DiscontinuousGalerkinSolver:
     """Return a cube of elements of a kind, representative of this device and within its memory."""
     most = min(plan.element_count, affordable_elements(plan, backend)) / IN_A_CUBE
     side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))
     solver = DiscontinuousGalerkinSolver(
-        synthetic_plan((side,) * 3, plan.order, backend.precision, anisotropic=anisotropic), None, backend
-    )
+        synthetic_plan(
+            (side,) * 3, plan.order, backend.precision, anisotropic=anisotropic, mechanisms=mechanisms
+        ), None, backend,
+    )  # fmt: skip
     fill_with_noise(solver)
     return solver

@@ -8,7 +8,7 @@ import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
@@ -18,8 +18,19 @@ COPIES = 3  # of a trace: stored by its element, and sent in steps of even and o
 
 def state_bytes(plan: Any) -> int:
     """Return the bytes of the coefficients and memory variables of all elements."""
-    modes = plan.element_count * mode_count(plan.order) + int(plan.layer.inside.sum()) * mode_count(plan.order - 1)
-    return plan.value_bytes * QUANTITIES * modes
+    lower = mode_count(plan.order - 1)
+    modes = plan.element_count * mode_count(plan.order) + int(plan.layer.inside.sum()) * lower
+    return plan.value_bytes * QUANTITIES * modes + relaxation_bytes(plan)
+
+
+def relaxation_bytes(plan: Any) -> int:
+    """Return the bytes of the memory variables of attenuation."""
+    return int(plan.relaxing.sum()) * plan.value_bytes * relaxing_values(plan.order, plan.mechanisms)
+
+
+def relaxing_values(order: int, mechanisms: int) -> int:
+    """Return the number of memory variables of attenuation of an element."""
+    return STRESSES * mechanisms * mode_count(order - 1)
 
 
 def array_bytes(plan: Any, backend: Any) -> int:
@@ -28,11 +39,11 @@ def array_bytes(plan: Any, backend: Any) -> int:
     Without a backend no slot of a block is empty and nothing is padded.
     """
     if backend is None:
-        layout, anisotropic = BlockLayout(1, True), anisotropic_path(plan)
+        layout, kinds = BlockLayout(1, True), (anisotropic_path(plan), plan.layer.inside, plan.relaxing)
+        found, counts = np.unique(np.stack(kinds), axis=1, return_counts=True)
         slots = {
-            (one, other): int(((anisotropic == one) & (plan.layer.inside == other)).sum())
-            for one in (False, True)
-            for other in (False, True)
+            (bool(one), bool(other), plan.mechanisms * bool(relaxing)): int(count)
+            for (one, other, relaxing), count in zip(found.T, counts, strict=True)
         }
     else:
         layout, slots = device_layout(backend.name, backend.precision), {}
@@ -48,10 +59,10 @@ def array_bytes(plan: Any, backend: Any) -> int:
     )
 
 
-def _numbers(plan: Any, anisotropic: bool, layer: bool) -> int:
+def _numbers(plan: Any, anisotropic: bool, layer: bool, mechanisms: int) -> int:
     """Return the coefficients of the law, and memory variables, of an element."""
     remembered = QUANTITIES * mode_count(plan.order - 1) if layer else 0
-    return law_numbers(anisotropic, layer) + remembered
+    return law_numbers(anisotropic, layer, mechanisms) + remembered + relaxing_values(plan.order, mechanisms)
 
 
 def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: int) -> int:
@@ -81,7 +92,7 @@ def plan_bytes(plan: Any) -> int:
 def setup_bytes(plan: Any) -> int:
     """Return the bytes of values of some elements, in double precision, while packed, and of all links."""
     anisotropic, layer = plan.materials.anisotropic.any(), plan.layer.inside.any()
-    numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer) if anisotropic else 200
+    numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer, plan.mechanisms) if anisotropic else 200
     links = 12 * 4 * 8 * plan.element_count
     return links + 3 * 8 * numbers * min(PART, plan.element_count)
 

@@ -37,6 +37,7 @@ Clusters = Callable[[MeshedModel], np.ndarray]
 # about 15 us, at typical rates of the devices.
 TRACE_WORK, MESSAGE_WORK = 0.1, {"cpu": 20.0, "cuda": 7000.0}
 LAYER_WORK = 1.6  # of an element in an absorbing layer over that of another one: measured on a CPU at order 5
+RELAXATION_WORK = 0.17  # of each mechanism of attenuation of an element, in addition: measured as LAYER_WORK
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or adjacent to one: by `lithowave bench` on an H200
 
 
@@ -131,7 +132,8 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
     count = model.mesh.element_count
     slow = anisotropic[:count] | ((across >= 0) & anisotropic[across // 4]).any(axis=1)
     inside = layer_elements(model)
-    return 0.5 ** cluster[:count] * np.where(slow, ANISOTROPIC_WORK, 1.0) * np.where(inside, LAYER_WORK, 1.0)
+    own = np.where(slow, ANISOTROPIC_WORK, 1.0) * np.where(inside, LAYER_WORK, 1.0)
+    return 0.5 ** cluster[:count] * (own + RELAXATION_WORK * model.materials.mechanisms(count))
 
 
 def layer_elements(model: Any) -> np.ndarray:

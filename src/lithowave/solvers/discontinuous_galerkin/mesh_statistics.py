@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.tetrahedral_quality import described, element_measures
+from lithowave.solvers.discontinuous_galerkin.memory import relaxation_bytes
+from lithowave.solvers.discontinuous_galerkin.relaxation import step_limits
 
 # Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
 MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False, "dihedral_angle": False}
+
+COUNTS = ("elements", "anisotropic", "fluid", "layer", "relaxing", "relaxation_bytes")
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,20 @@ class ElementExtremum:
 class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
-    elements, anisotropic, fluid, layer : counts; layer : of the elements of the absorbing layer. faces : outer faces by
-    kind. quality : the values of `MEASURES` outside of the layer, and worst_element. worst : element there with the
-    minimum ratio of insphere radius to edge. limit : element that sets the shortest time step, s. resolution : element
-    of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along x, y and z, m.
-    memory_bytes : bytes of the arrays of all ranks.
+    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer; relaxing :
+    of those with attenuation. relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
+    values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of
+    insphere radius to edge. limit : element that sets the shortest time step, s; relaxed : because of relaxation.
+    resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along
+    x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
     """
 
     elements: int
     anisotropic: int
     fluid: int
     layer: int
+    relaxing: int
+    relaxation_bytes: int
     faces: dict[str, int]
     quality: dict[str, Any]
     worst: ElementExtremum
@@ -46,6 +53,7 @@ class GlobalMeshStatistics:
     resolution: ElementExtremum
     bounds: tuple[tuple[float, float], ...]
     memory_bytes: int
+    relaxed: bool
 
 
 def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
@@ -57,7 +65,7 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     lowest = min(parts, key=lambda part: _rank_of(part.worst))
     quality["worst_element"] = lowest.quality["worst_element"]
     return GlobalMeshStatistics(
-        *(sum(getattr(part, name) for part in parts) for name in ("elements", "anisotropic", "fluid", "layer")),
+        *(sum(getattr(part, name) for part in parts) for name in COUNTS),
         {kind: sum(part.faces[kind] for part in parts) for kind in parts[0].faces},
         quality,
         *(min((getattr(part, name) for part in parts), key=_rank_of) for name in ("worst", "limit", "resolution")),
@@ -66,6 +74,7 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
             for axis in range(3)
         ),
         sum(part.memory_bytes for part in parts),
+        min(parts, key=lambda part: _rank_of(part.limit)).relaxed,
     )
 
 
@@ -96,11 +105,14 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     quality["worst_element"] = described(mesh, worst) | {
         "element": mesh.element_id(worst), "measure": "radius_ratio", "value": quality["radius_ratio"]
     }  # fmt: skip
+    limit = lowest(plan.limits, keys)
+    relaxed = bool(plan.limits[limit] >= step_limits(plan.materials, count)[limit])
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
-        int(plan.layer.inside.sum()), {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
+        int(plan.layer.inside.sum()), int(plan.relaxing.sum()), relaxation_bytes(plan),
+        {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
-        tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(),
+        tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
     GROWTH,
+    LEAST_RELAXING_SHIFT,
+    LEAST_SHIFT,
     AbsorbingLayer,
     LayerRates,
     extruded_steps,
@@ -30,6 +32,7 @@ from lithowave.solvers.discontinuous_galerkin.layer import (
 )
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin.relaxation import average_quality
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
 from lithowave.solvers.elements.element_description import (
     cell_layers,
@@ -168,6 +171,7 @@ def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float]
     return AbsorbingLayer(
         domain, thickness, is_matched(simulation), simulation.material_extremes["vp_max"], own.reflection,
         np.pi * (own.frequency or 0.5 * highest),
+        LEAST_SHIFT if simulation.anelasticity is None else LEAST_RELAXING_SHIFT,
     )  # fmt: skip
 
 
@@ -265,11 +269,25 @@ def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:
 
 
 def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
-    properties = element_properties(simulation, mesh)
-    if properties is not None:
-        return constant_materials(*properties)
-    medium = NearestMedium.of(simulation) if simulation.solver.mesh is None else simulation.material.medium
-    return sampled_materials(medium, mesh)
+    """Return the materials of a mesh; with attenuation the unrelaxed ones, with the relaxation body and 1/Q."""
+    anelasticity, unrelaxed = simulation.anelasticity, simulation
+    if anelasticity is not None:
+        unrelaxed = simulation.model_copy(update={"material": anelasticity.material})
+    properties = element_properties(unrelaxed, mesh)
+    if properties is None:
+        medium, described = (
+            NearestMedium.of(own) if simulation.solver.mesh is None else own.material.medium
+            for own in (unrelaxed, simulation)
+        )  # fmt: skip
+        found = sampled_materials(medium, mesh, None if anelasticity is None else described)
+    else:
+        found = constant_materials(*properties)
+        if anelasticity is not None:
+            described = element_properties(simulation, mesh)
+            assert described is not None
+            losses = np.array([one.inverse_quality for one in described[0]], float)
+            found = replace(found, inverse_quality=losses[described[1]])
+    return found if anelasticity is None else replace(found, body=anelasticity.body)
 
 
 def nearest_height(domain: Any) -> Callable[..., np.ndarray]:
@@ -297,23 +315,25 @@ def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMate
     return replace(plain, number=rows[number], stiffness=stiffness, slowest=speeds[:, 0], fastest=speeds[:, 1])
 
 
-def sampled_materials(medium: Any, mesh: TetrahedralMesh) -> ElementMaterials:
+def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> ElementMaterials:
     r"""Return averages of a medium over the elements.
 
     An element is a fluid if most of it is fluid. Over its fluid or solid fraction, the density and the compliances 1 /
     mu and 1 / (lambda + 2 mu) are averaged: waves along layers thinner than an element depend on the mean density and,
     to the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
 
-    medium : object with sample(x, y, z) -> vp, vs, rho.
+    medium : object with sample(x, y, z) -> vp, vs, rho. lossy : object with inverse_quality(x, y, z) -> 1/Qkappa,
+    1/Qmu; None without attenuation.
     """
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()
-    found = np.empty((3, mesh.element_count))
+    found, losses = np.empty((3, mesh.element_count)), None if lossy is None else np.empty((mesh.element_count, 2))
     for first in range(0, mesh.element_count, PART):
         some = slice(first, first + PART)
         vertices = mesh.element_vertices(some)
         places = vertices[:, None, 0] + points @ (vertices[:, 1:] - vertices[:, :1])
-        vp, vs, rho = medium.sample(*np.moveaxis(places, -1, 0))
+        x, y, z = np.moveaxis(places, -1, 0)
+        vp, vs, rho = medium.sample(x, y, z)
         fluid = (vs == 0) @ weights > 0.5
         alike = np.where((vs == 0) == fluid[:, None], weights, 0.0)
         alike /= alike.sum(axis=1, keepdims=True)
@@ -322,4 +342,6 @@ def sampled_materials(medium: Any, mesh: TetrahedralMesh) -> ElementMaterials:
         with np.errstate(divide="ignore"):
             shear = 1.0 / (alike / np.where(fluid[:, None], 1.0, np.where(alike > 0, rho * vs**2, 1.0))).sum(axis=1)
         found[:, some] = np.sqrt(stiff / density), np.where(fluid, 0.0, np.sqrt(shear / density)), density
-    return ElementMaterials.isotropic(*found)
+        if losses is not None:
+            losses[some] = average_quality(alike, (rho * vp**2, rho * vs**2), lossy.inverse_quality(x, y, z))
+    return replace(ElementMaterials.isotropic(*found), inverse_quality=losses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
@@ -26,6 +27,7 @@ from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_m
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, layer_axes, usual_size
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin.relaxation import require_positive, step_limits
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.elements.absorption_warnings import flux_warnings
 from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
@@ -98,6 +100,16 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return self.clustering.updates
 
     @property
+    def mechanisms(self) -> int:
+        """Relaxation mechanisms of attenuation; 0 without it."""
+        return self.materials.body.mechanisms if self.materials.body is not None else 0
+
+    @cached_property
+    def relaxing(self) -> np.ndarray:
+        """True for the elements with attenuation (elements,)."""
+        return self.materials.mechanisms(self.element_count) > 0
+
+    @property
     def ranks(self) -> Ranks:
         """All ranks of the run."""
         return self.shared.ranks
@@ -121,6 +133,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "anisotropic_elements": survey.anisotropic,
             "fluid_elements": survey.fluid,
             "layer_elements": survey.layer,
+            "relaxing_elements": survey.relaxing,
             "element_size_m": [survey.quality["shortest_edge"], survey.quality["longest_edge"]],
             "mesh_quality": {
                 name: survey.quality[name] for name in ("radius_ratio", "dihedral_angle", "worst_element")
@@ -130,7 +143,8 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             "faces": self.face_kinds or {kind: count for kind, count in survey.faces.items() if count},
             "time_step_s": clustering.shortest,
             "time_step_limit_s": survey.limit.value,
-            "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place},
+            "time_step_limited_by": {"vp_m_s": survey.limit.speed, "place": survey.limit.place}
+            | ({"relaxation": True} if survey.relaxed else {}),
             "local_time_steps": clustering.count > 1,
             "clusters": [
                 {"time_step_s": clustering.shortest * 2**number, "elements": size}
@@ -152,7 +166,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             f"{summary[name]:,} {text}"
             for name, text in (
                 ("anisotropic_elements", "anisotropic"), ("fluid_elements", "fluid"),
-                ("layer_elements", "in the absorbing layer"),
+                ("layer_elements", "in the absorbing layer"), ("relaxing_elements", "with attenuation"),
             )
             if summary[name]
         ]
@@ -163,12 +177,22 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             ("method", f"discontinuous Galerkin, order {self.order}: {functions}"),
             ("mesh", f"{summary['element_count']:,} tetrahedra{groups}{self.origin_text()}"),
             ("unknowns", f"{summary['degrees_of_freedom']:,}"),
+            *self._relaxation_lines(),
             ("element size", f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
             self.faces_line(summary, self._absorption_text()),
             resolution_line(summary),
             *self._time_lines(summary),
         ]
+
+    def _relaxation_lines(self) -> list[Line]:
+        """Return the line of `check` about the memory variables of attenuation."""
+        survey = self.mesh_statistics
+        if not survey.relaxing:
+            return []
+        size = f"{survey.relaxation_bytes / 1e6:,.3g} MB of {self.mechanisms} mechanisms"
+        shorter = "; relaxation limits the time step" if survey.relaxed else ""
+        return [("memory variables", f"of {survey.relaxing:,} elements, {size}{shorter}")]
 
     def _quality_text(self) -> str:
         found, worst = self.mesh_statistics.quality, self.mesh_statistics.worst.place
@@ -260,13 +284,16 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
     mesh = model.mesh
     fastest = model.materials.fastest_speed[: mesh.element_count]
     across = mesh.neighbors
-    return stable_time_steps(order, mesh.insphere_radii(), fastest), np.where(across >= 0, across // 4, -1)
+    limits = stable_time_steps(order, mesh.insphere_radii(), fastest)
+    relaxed = np.minimum(limits, step_limits(model.materials, mesh.element_count))
+    return relaxed, np.where(across >= 0, across // 4, -1)
 
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
     limits, neighbors = limits_and_neighbors(model, order)
     size = model.element_size or usual_size(model.mesh)
+    collective_call(model.shared.ranks, lambda: require_positive(model.materials, model.mesh))
     return DiscontinuousGalerkinPlan(
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
         model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,

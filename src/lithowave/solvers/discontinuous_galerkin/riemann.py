@@ -45,10 +45,15 @@ JUMP = 3 * QUANTITIES  # coefficients of the flux of a jump to the nine quantiti
 # `elastic_matrices`) and the fluxes of the jumps at the four faces; decay of the memory variables; damping.
 LAYER_NUMBERS = {False: 3 + 1 + 1, True: ANISOTROPIC_LAW + 4 * JUMP + 1 + 1}
 
+# Further coefficients of anisotropic elements with attenuation: see `relaxation.isotropic_stresses`.
+STRAIN_NUMBERS = STRESSES * (STRESSES + 1)
 
-def law_numbers(anisotropic: bool, layer: bool) -> int:
-    """Return the number of coefficients of the elastic law of an element, in an absorbing layer or not."""
-    return LAW_NUMBERS[anisotropic] + layer * LAYER_NUMBERS[anisotropic]
+
+def law_numbers(anisotropic: bool, layer: bool, mechanisms: int = 0) -> int:
+    """Return the number of coefficients of the law of an element, in an absorbing layer or not: of the elastic law, of
+    the layer, and of attenuation with a number of relaxation mechanisms (see `relaxation`)."""
+    relaxing = 2 * mechanisms + (STRAIN_NUMBERS if anisotropic and mechanisms else 0)
+    return LAW_NUMBERS[anisotropic] + layer * LAYER_NUMBERS[anisotropic] + relaxing
 
 
 def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -54,7 +54,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
         self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         for group in self.tables.arrangement.groups:  # compiles the kernels on a GPU
-            self.kernels.step(group.anisotropic, group.mixed, group.layer)
+            self.kernels.step(*group.variant)
         self._allocate()
         self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)
@@ -144,10 +144,10 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         launches: list[Launch] = []
         for group in self.tables.arrangement.groups:
             if group.outer == outer and group.ends[last] > group.first:
-                step = self.kernels.step(group.anisotropic, group.mixed, group.layer)
-                memory = self.tables.kinds[group.kind].memory
+                step, kind = self.kernels.step(*group.variant), self.tables.kinds[group.kind]
+                state = kind.memory, kind.relaxation, self.tables.recursion
                 launches.append(
-                    partial(step, *self._fields(group), memory, group.first, group.ends[last], tick, int(pending))
+                    partial(step, *self._fields(group), *state, group.first, group.ends[last], tick, int(pending))
                 )
         for sources in self.sources:
             if sources.outer == outer and sources.cluster <= last:
@@ -175,7 +175,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     def completion(self, group: Any, blocks: Any, out: Any, out_first: int) -> Launch:
         """Return the launch that writes out[out_first + n] : present coefficients of blocks[n] of a group."""
         tick = self._parity * self.plan.clustering.ticks
-        complete = self.kernels.complete(group.anisotropic, group.mixed)
+        complete = self.kernels.complete(*group.variant)
         return partial(complete, *self._fields(group), blocks, tick, int(self._pending), out, out_first)
 
     def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
@@ -228,7 +228,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         """Start from coefficients (elements, quantities, functions)."""
         lanes = self.kernels.layout.lanes
         for kind in self.tables.kinds.values():
-            self.backend.assign(kind.memory, np.zeros(kind.memory.shape))
+            for array in (kind.memory, kind.relaxation):
+                self.backend.assign(array, np.zeros(array.shape))
         for first in range(0, self.tables.arrangement.block_count, CHUNK):
             some = slice(first * lanes, (first + CHUNK) * lanes)
             part = self.kernels.layout.of_host(self.tables.arrangement.of_elements(values, some))
@@ -236,38 +237,59 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self._pending = False
 
     def host_memory(self) -> np.ndarray:
-        """Return the memory variables (elements with memory variables, quantities, functions) on the host."""
-        modes, layout, tables = mode_count(self.plan.order - 1), self.kernels.layout, self.tables
-        found = np.zeros((self.plan.element_count, QUANTITIES, modes), self.backend.dtype)
-        tick = self._parity * self.plan.clustering.ticks
-        for group in tables.arrangement.groups:
-            if not group.layer:
-                continue
-            complete, fields = self.kernels.complete_memory(group.anisotropic, group.mixed), self._fields(group)
-            for first in range(group.first, group.end, CHUNK):
-                blocks = np.arange(first, min(group.end, first + CHUNK))
-                out = self.backend.zeros(layout.coefficients(len(blocks), modes))
-                chosen = self.backend.upload(blocks, np.int32)
-                complete(*fields, tables.kinds[group.kind].memory, chosen, tick, int(self._pending), out, 0)
-                slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
-                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
-        return found[self.plan.layer.inside]
+        """Return the memory variables (elements in absorbing layers, quantities, functions) on the host."""
+        return self._host_variables("memory", QUANTITIES, "layer")[self.plan.layer.inside]
 
     def set_memory(self, values: np.ndarray) -> None:
-        """Set the memory variables (elements with memory variables, quantities, functions)."""
+        """Set the memory variables (elements in absorbing layers, quantities, functions)."""
+        self._set_variables("memory", values, self.plan.layer.inside)
+
+    def host_relaxation(self) -> np.ndarray:
+        """Return the memory variables of attenuation (elements with it, mechanisms * 6, functions) on the host."""
+        every = self._host_variables("relaxation", STRESSES * self.plan.mechanisms, "mechanisms")
+        return every[self.plan.relaxing]
+
+    def set_relaxation(self, values: np.ndarray) -> None:
+        """Set the memory variables of attenuation (elements with it, mechanisms * 6, functions)."""
+        self._set_variables("relaxation", values, self.plan.relaxing)
+
+    def _host_variables(self, name: str, quantities: int, flag: str) -> np.ndarray:
+        """Return the variables of all elements (elements, quantities, functions), 0 where groups have no `flag`."""
+        modes, layout, tables = mode_count(self.plan.order - 1), self.kernels.layout, self.tables
+        found = np.zeros((self.plan.element_count, quantities, modes), self.backend.dtype)
+        tick = self._parity * self.plan.clustering.ticks
+        for group in tables.arrangement.groups:
+            if not getattr(group, flag):
+                continue
+            complete, fields = getattr(self.kernels, f"complete_{name}")(*group.variant), self._fields(group)
+            for first in range(group.first, group.end, CHUNK):
+                blocks = np.arange(first, min(group.end, first + CHUNK))
+                out = self.backend.zeros(layout.coefficients(len(blocks), modes, quantities))
+                chosen = self.backend.upload(blocks, np.int32)
+                variables = getattr(tables.kinds[group.kind], name)
+                complete(*fields, variables, chosen, tick, int(self._pending), out, 0)
+                slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
+                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
+        return found
+
+    def _set_variables(self, name: str, values: np.ndarray, elements: np.ndarray) -> None:
+        """Set variables of `elements`, given as a mask."""
         every = np.zeros((self.plan.element_count, *values.shape[1:]), self.backend.dtype)
-        every[self.plan.layer.inside] = values
+        every[elements] = values
         lanes = self.kernels.layout.lanes
-        for (_, layer), kind in self.tables.kinds.items():
-            if layer:
-                some = slice(kind.first * lanes, (kind.first + len(kind.memory)) * lanes)
+        for kind in self.tables.kinds.values():
+            array = getattr(kind, name)
+            if array.size > 1:
+                some = slice(kind.first * lanes, (kind.first + len(array)) * lanes)
                 own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
-                self.backend.assign(kind.memory, own)
+                self.backend.assign(array, own)
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
         places = self.state_selections()
         values = {"coefficients": self.host_coefficients(), "memory": self.host_memory()}
+        if self.plan.mechanisms:
+            values["relaxation"] = self.host_relaxation()
         if self._peaks:
             for name in self._peaks.arrays:
                 values[f"peaks/{name}"] = np.ascontiguousarray(self._peaks.downloaded(name).T)
@@ -277,12 +299,16 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         """See `lithowave.solvers.interface.Solver`."""
         peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
         keys = self.plan.mesh.keys_of_elements
-        return {"coefficients": RowSelection(keys), "memory": RowSelection(keys[self.plan.layer.inside]), **peaks}
+        relaxing = {"relaxation": RowSelection(keys[self.plan.relaxing])} if self.plan.mechanisms else {}
+        layer = RowSelection(keys[self.plan.layer.inside])
+        return {"coefficients": RowSelection(keys), "memory": layer, **relaxing, **peaks}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         self.set_coefficients(state["coefficients"])
         self.set_memory(state["memory"])
+        if self.plan.mechanisms:
+            self.set_relaxation(state["relaxation"])
         if self._peaks:
             for name in self._peaks.arrays:
                 self._peaks.restore(name, state[f"peaks/{name}"])

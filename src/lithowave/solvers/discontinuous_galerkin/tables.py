@@ -16,7 +16,8 @@ from lithowave.solvers.discontinuous_galerkin.element_layout import (
     make_links,
 )
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
+from lithowave.solvers.discontinuous_galerkin.relaxation import recursion, relaxing_numbers
 from lithowave.solvers.discontinuous_galerkin.riemann import (
     FACE_NUMBERS,
     anisotropic_faces,
@@ -32,12 +33,13 @@ PART = 1 << 16  # elements whose coefficients are computed at a time
 @dataclass(frozen=True)
 class BlockTables:
     """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
-    variables of elements of an absorbing layer; else empty."""
+    variables of elements of an absorbing layer, relaxation : of attenuation; else one value."""
 
     first: int
     elastic: Any
     faces: Any
     memory: Any
+    relaxation: Any
 
 
 class ElementTables:
@@ -62,7 +64,12 @@ class ElementTables:
         self.neighbor = backend.upload(self.links.neighbor, np.int32)
         self.second = backend.upload(self.links.second, np.int32)
         self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
-        groups = self.arrangement.groups
+        groups, clustering = self.arrangement.groups, plan.clustering
+        self.recursion = backend.upload(np.zeros((clustering.count, 1)), backend.dtype)
+        if plan.materials.body is not None:
+            steps = clustering.shortest * 2.0 ** np.arange(clustering.count)
+            numbers = recursion(plan.materials.body, steps, plan.order)
+            self.recursion = backend.upload(numbers.reshape(clustering.count, -1), backend.dtype)
         self.kinds = {
             kind: self._kind(*kind, [group for group in groups if group.kind == kind])
             for kind in {group.kind for group in groups}
@@ -80,29 +87,35 @@ class ElementTables:
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
-    def _kind(self, anisotropic: bool, layer: bool, groups: list[Any]) -> BlockTables:
+    def _kind(self, anisotropic: bool, layer: bool, mechanisms: int, groups: list[Any]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
-        elastic = backend.zeros((end - first, law_numbers(anisotropic, layer), lanes))
+        elastic = backend.zeros((end - first, law_numbers(anisotropic, layer, mechanisms), lanes))
         packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
         faces = backend.zeros((end - first, *packed.shape[1:]))
         blocks = max(1, PART // lanes)
         for begin in range(first, end, blocks):
             stop = min(end, begin + blocks)
-            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic, layer)
+            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic, layer, mechanisms)
             backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
             backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
-        shape: tuple[int, ...] = (1,)
-        if layer:
-            shape = self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1))
-        return BlockTables(first, elastic, faces, backend.zeros(shape))
+        memory, relaxation = (
+            backend.zeros(
+                self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1), quantities)
+                if quantities else (1,)
+            )
+            for quantities in (QUANTITIES * layer, STRESSES * mechanisms)
+        )  # fmt: skip
+        return BlockTables(first, elastic, faces, memory, relaxation)
 
-    def _numbers(self, some: slice, anisotropic: bool, layer: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _numbers(
+        self, some: slice, anisotropic: bool, layer: bool, mechanisms: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return elastic laws (slots, c) and faces (slots, 4, c) of some slots; zeros in empty slots."""
         slots, plan = self.arrangement.slots[some], self.plan
         there = slots >= 0
         elements = slots[there]
-        law = np.zeros((len(slots), law_numbers(anisotropic, layer)))
+        law = np.zeros((len(slots), law_numbers(anisotropic, layer, mechanisms)))
         faces = np.zeros((len(slots), 4, FACE_NUMBERS[anisotropic]))
         geometry = make_geometry(plan.mesh.element_vertices(elements))
         steps = plan.clustering.shortest * 2.0 ** plan.clustering.cluster[elements]
@@ -122,6 +135,8 @@ class ElementTables:
             if anisotropic:
                 gains = stretched_laws(*of_faces, gradients, gains)
             numbers = np.column_stack([numbers, gains, rest])
+        if mechanisms:
+            numbers = np.column_stack([numbers, relaxing_numbers(plan.materials, elements, anisotropic)])
         law[there] = numbers
         return law, faces
 
@@ -131,5 +146,6 @@ def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
     clustering = plan.clustering
     return make_arrangement(
-        layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside
+        layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside,
+        plan.materials.mechanisms(plan.element_count),
     )  # fmt: skip

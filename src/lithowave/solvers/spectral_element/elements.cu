@@ -85,12 +85,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared)
 {
-    real* const maps = dynamic_shared<real>();
+    real* const maps = dynamic_shared<real>() + Relaxation::SIZE;
     real* const u = maps + ELEMENTS * MAP_SIZE;
     real* const along_i = u + 3 * FIELD;
     real* const along_j = u + 6 * FIELD;
     unsigned* const index = reinterpret_cast<unsigned*>(u + 9 * FIELD);
-    real* const relaxing_points = reinterpret_cast<real*>(index + N * THREADS);
 
     const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
     const int j = place / N, i = place - j * N, start = element * ELEMENT_STRIDE + place;
@@ -109,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
-    const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxing_points);
+    const Relaxation mechanisms(relaxation, relaxing, recursion, own, dynamic_shared<real>());
     mechanisms.begin(thread);
     real line[3][N], sum[3][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
@@ -124,7 +123,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             for (int c = 0; c < 3; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
         }
     }
+    mechanisms.wait();
     __syncthreads();
+    mechanisms.prepare(thread);
     if (works) {
 #pragma unroll
         for (int c = 0; c < 3; c++) {

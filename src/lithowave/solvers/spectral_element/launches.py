@@ -24,7 +24,6 @@ PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 BANKS = 32
-RELAXING_VALUES = 8  # in shared memory per carrying point, see `relaxation.cuh`
 CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
 
 # Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
@@ -128,7 +127,7 @@ class ElementKernel:
         self.lines, self.threads = lines, own.lanes
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
-        relaxing = RELAXING_VALUES * shared_carriers(degree, kind)
+        relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
         numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 

@@ -3,12 +3,14 @@
 // Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, CARRIER_LIST, their indices, k slowest,
 // and SPARSE.
 //
-// If few points carry (SPARSE), all threads of a block share them: `begin` adds up their memory variables and moduli in
-// shared memory, `relax` subtracts these sums from the stresses and leaves the strains there, and after a synchronization
-// `finish` updates the memory variables. Otherwise each thread processes its own points in `relax`.
+// If few points carry (SPARSE), all threads of a block share them: `begin` starts copying their memory variables and
+// moduli to shared memory, `prepare` adds them up, `relax` subtracts these sums from the stresses and leaves the strains
+// in their place, and `finish` updates the memory variables; between these steps, the block synchronizes. Otherwise each
+// thread processes its own points in `relax`.
 #pragma once
 
 #include "gll.cuh"
+#include "hopper.cuh"
 #include "laws.cuh"
 #include "vectors.cuh"
 
@@ -46,7 +48,7 @@ struct Mechanism {
     real b, a, c;
 
     __device__ __forceinline__ Mechanism(const real* recursion, int n)
-        : b(recursion[3 * n]), a(recursion[3 * n + 1]), c(recursion[3 * n + 2]) {}
+        : b(__ldg(recursion + 3 * n)), a(__ldg(recursion + 3 * n + 1)), c(__ldg(recursion + 3 * n + 2)) {}
     __device__ __forceinline__ Vector2<real> updated(const Vector2<real>& stress, const Vector2<real>& m) const {
         return {c * stress.x + a * m.x, c * stress.y + a * m.y};
     }
@@ -54,36 +56,48 @@ struct Mechanism {
 
 #if SPARSE
 
-// Carrying points of a block, and what is in shared memory of each: six sums or strains, and two moduli.
+// Carrying points of a block. Shared memory has six sums or strains and two moduli of each point, then copies of the
+// memory variables and the moduli of the mechanisms.
 struct Relaxation {
-    static constexpr int POINTS = ELEMENTS * CARRIERS, MODULUS = 6, SIZE = 8 * POINTS;
+    static constexpr int POINTS = ELEMENTS * CARRIERS, MODULUS = 6, SUMS = 8 * POINTS;
+    static constexpr int MEMORIES = POINTS * MECHANISMS * PAIRS, MODULI_PAIRS = POINTS * MECHANISMS;
+    static constexpr int SIZE = SUMS + 2 * (MEMORIES + MODULI_PAIRS);
 
     Vector2<real>* const memory;
     const Vector2<real>* const moduli;
     const real* const recursion;
     real* const shared;
+    Vector2<real>* const copies;
 
     __device__ __forceinline__ Relaxation(
         real* memory, const real* moduli, const real* recursion, size_t block, real* shared)
-        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * (POINTS * MECHANISMS * PAIRS)),
-          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * (POINTS * MECHANISMS)),
-          recursion(recursion), shared(shared) {}
+        : memory(reinterpret_cast<Vector2<real>*>(memory) + block * MEMORIES),
+          moduli(reinterpret_cast<const Vector2<real>*>(moduli) + block * MODULI_PAIRS),
+          recursion(recursion), shared(shared), copies(reinterpret_cast<Vector2<real>*>(shared + SUMS)) {}
 
     __device__ __forceinline__ void begin(int thread) const {
+        for (int n = thread; n < MEMORIES; n += THREADS) copy_value(copies + n, memory + n);
+        for (int n = thread; n < MODULI_PAIRS; n += THREADS) copy_value(copies + MEMORIES + n, moduli + n);
+    }
+
+    // Wait for the copies of this thread.
+    __device__ __forceinline__ void wait() const { wait_for_values(); }
+
+    __device__ __forceinline__ void prepare(int thread) const {
         for (int item = thread; item < POINTS * PAIRS; item += THREADS) {
             const int point = item / PAIRS, two = item - point * PAIRS;
             Vector2<real> sum = {0, 0}, modulus = {0, 0};
 #pragma unroll
             for (int n = 0; n < MECHANISMS; n++) {
-                const Vector2<real> m = memory[(point * MECHANISMS + n) * PAIRS + two];
+                const Vector2<real> m = copies[(point * MECHANISMS + n) * PAIRS + two];
                 sum.x += m.x, sum.y += m.y;
             }
             shared[2 * two * POINTS + point] = sum.x, shared[(2 * two + 1) * POINTS + point] = sum.y;
             if (two > 0) continue;
 #pragma unroll
             for (int n = 0; n < MECHANISMS; n++) {
-                const Vector2<real> own = moduli[point * MECHANISMS + n];
-                const real b = recursion[3 * n];
+                const Vector2<real> own = copies[MEMORIES + point * MECHANISMS + n];
+                const real b = __ldg(recursion + 3 * n);
                 modulus.x += b * own.x, modulus.y += b * own.y;
             }
             shared[MODULUS * POINTS + point] = modulus.x, shared[(MODULUS + 1) * POINTS + point] = modulus.y;
@@ -114,9 +128,10 @@ struct Relaxation {
             const real first = strain[2 * two * POINTS], second = strain[(2 * two + 1) * POINTS];
 #pragma unroll
             for (int n = 0; n < MECHANISMS; n++) {
-                Vector2<real>& m = memory[(point * MECHANISMS + n) * PAIRS + two];
-                const Vector2<real> stress = relaxing_stress(two, moduli[point * MECHANISMS + n], first, second, trace);
-                m = Mechanism(recursion, n).updated(stress, m);
+                const int place = (point * MECHANISMS + n) * PAIRS + two;
+                const Vector2<real> modulus = copies[MEMORIES + point * MECHANISMS + n];
+                const Vector2<real> stress = relaxing_stress(two, modulus, first, second, trace);
+                memory[place] = Mechanism(recursion, n).updated(stress, copies[place]);
             }
         }
     }
@@ -137,6 +152,8 @@ struct Relaxation {
           recursion(recursion) {}
 
     __device__ __forceinline__ void begin(int) const {}
+    __device__ __forceinline__ void wait() const {}
+    __device__ __forceinline__ void prepare(int) const {}
     __device__ __forceinline__ void finish(int) const {}
 
     __device__ __forceinline__ void relax(int k, int element, int line, const real* g, real scale, Stress& s) const {
@@ -179,6 +196,8 @@ struct Relaxation {
 
     __device__ __forceinline__ Relaxation(real*, const real*, const real*, size_t, real*) {}
     __device__ __forceinline__ void begin(int) const {}
+    __device__ __forceinline__ void wait() const {}
+    __device__ __forceinline__ void prepare(int) const {}
     __device__ __forceinline__ void relax(int, int, int, const real*, real, Stress&) const {}
     __device__ __forceinline__ void finish(int) const {}
 };

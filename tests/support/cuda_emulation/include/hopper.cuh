@@ -35,6 +35,13 @@ void copy_value(T* target, const T* source) {
 inline void wait_for_values() {}
 
 template <class T>
+void copy_value(T* target, const T* source) {
+    *target = *source;
+}
+
+inline void wait_for_values() {}
+
+template <class T>
 T* dynamic_shared() {
     return static_cast<T*>(emulation::shared_memory());
 }

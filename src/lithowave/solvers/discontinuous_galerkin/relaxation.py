@@ -1,0 +1,155 @@
+r"""Attenuation: memory variables of the stresses, and their Taylor terms.
+
+With unrelaxed moduli, the weights Y_l of the bulk modulus kappa and of the shear modulus mu, and the rates omega_l of
+the mechanisms (`lithowave.rheology.body`), the stress is that of a spring and of a Maxwell body per mechanism with the
+stress r_l, parallel to each other:
+
+.. math::
+    \dot\sigma = s - \sum_l \omega_l r_l, \qquad \dot r_l = F_l - \omega_l r_l, \qquad
+    F_l = Y_l^\mu (s - p I) + Y_l^\kappa p I, \qquad p = \tfrac13 \mathrm{tr}\, s.
+
+s is the stress rate of the elastic medium with the unrelaxed moduli, of which an element has a discrete form with
+contributions of its volume, of its faces, and in an absorbing layer of the stretched derivatives. The same s drives
+sigma and all r_l: faces, and traces exchanged with neighbors, are those of the elastic medium. In an anisotropic
+medium F_l refers to the isotropic (Voigt) average: s is then replaced by the stress rate of this average, which follows
+from s through the compliance (`isotropic_stresses`).
+
+The r_l are polynomials of one degree less than the stress, as derivatives are. Let E^d be the Taylor terms of the
+elastic stress in a step of length T, D^d those of the stress, u_l^d those of r_l, and x_l = omega_l T:
+
+.. math::
+    u_l^0 = r_l, \qquad D^d = E^d - \sum_l \frac{x_l}{d} u_l^{d - 1}, \qquad
+    u_l^d = F_l(E^d) - \frac{x_l}{d} u_l^{d - 1}, \qquad r_l \leftarrow r_l + \sum_{d \ge 1} u_l^d + F_l(E_f).
+
+E_f is the contribution of the faces in the step. As in the elastic case, terms of the degree d have functions of d
+degrees less, which does not reduce the order of convergence. For a function whose last term is u_l^d, further terms
+have no new E, and their sum is known, so that the relaxation is exact: u_l^d is multiplied by
+
+.. math::
+    \gamma_d(x) = \sum_{j \ge 0} \frac{d!\,(-x)^j}{(d + j)!}, \qquad \gamma_1 = \frac{1 - e^{-x}}{x},
+
+and D^d = E^d - sum_l (F_l(E^d) - gamma_d u_l^d). A constant strain therefore relaxes as exp(-x) for any x. Between
+the terms, E^d contains the relaxation of the terms before, as a polynomial of degree `order` - 1 of x. x_l is at most
+`LARGEST_STEP`: up to there these polynomials alternate with decreasing terms x^d / d!, and waves are damped by at most
+the half of the sum of x_l Y_l per step, which leaves the limit of the elastic scheme unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.rheology.body import RelaxationBody
+from lithowave.solvers.discontinuous_galerkin.materials import STRESSES, ElementMaterials
+
+LARGEST_STEP = 1.0
+"""Largest product of a relaxation rate and a time step."""
+
+NORMAL = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+
+
+def mean_factors(x: np.ndarray, order: int) -> np.ndarray:
+    """Return gamma_d(x) for d = 1 to order - 1 along the last axis, for x up to about 2."""
+    found = np.zeros((*np.shape(x), order - 1))
+    for d in range(1, order):
+        term = np.ones(np.shape(x))
+        for j in range(1, 30):
+            found[..., d - 1] += term
+            term = -term * x / (d + j)
+    return found
+
+
+def recursion(body: RelaxationBody, time_steps: np.ndarray, order: int) -> np.ndarray:
+    """Return x_l and gamma_1(x_l), gamma_2(x_l), ... of time steps (n,), s: (n, mechanisms, order)."""
+    x = np.multiply.outer(time_steps, body.rates)
+    return np.concatenate([x[..., None], mean_factors(x, order)], axis=-1)
+
+
+def step_limits(materials: ElementMaterials, count: int) -> np.ndarray:
+    """Return the largest time step (count,), s, that relaxation allows in each of this rank's elements."""
+    found = np.full(count, np.inf)
+    if materials.body is not None:
+        found[materials.mechanisms(count) > 0] = LARGEST_STEP / materials.body.rates.max()
+    return found
+
+
+def relaxing_numbers(materials: ElementMaterials, elements: np.ndarray, anisotropic: bool) -> np.ndarray:
+    """Return the coefficients of attenuation of some elements: Y_l of mu and Y_l of kappa less Y_l of mu, for each
+    mechanism, and with `anisotropic` those of `isotropic_stresses`."""
+    assert materials.body is not None and materials.inverse_quality is not None
+    bulk, shear = materials.body.weights(materials.inverse_quality[elements].T).swapaxes(0, 1)
+    numbers = np.stack([shear, bulk - shear], axis=1).reshape(-1, len(elements)).T
+    return np.column_stack([numbers, isotropic_stresses(materials, elements)]) if anisotropic else numbers
+
+
+def isotropic_stresses(materials: ElementMaterials, elements: np.ndarray) -> np.ndarray:
+    """Return matrices for some elements that give, from a stress, the stress (6, 6) and p (6) which the same strain has
+    in the isotropic average: (n, 42)."""
+    stiffness = materials.matrix(elements)
+    kappa, mu = voigt_average(stiffness)
+    compliance = np.linalg.pinv(stiffness, rcond=1e-10, hermitian=True)  # a fluid has no strain but that of volume
+    trace = kappa[:, None] * np.einsum("i,nij->nj", NORMAL, compliance)
+    stress = isotropic_stiffness(kappa, mu) @ compliance
+    return np.column_stack([stress.reshape(-1, STRESSES * STRESSES), trace])
+
+
+def voigt_average(stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return kappa and mu of the isotropic average of matrices (..., 6, 6) with normal stresses first."""
+    diagonal = stiffness[..., range(6), range(6)]
+    normal, shear = diagonal[..., :3].sum(axis=-1), diagonal[..., 3:].sum(axis=-1)
+    across = stiffness[..., 0, 1] + stiffness[..., 0, 2] + stiffness[..., 1, 2]
+    return (normal + 2.0 * across) / 9.0, (normal - across + 3.0 * shear) / 15.0
+
+
+def isotropic_stiffness(kappa: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Return matrices (..., 6, 6) of isotropic media."""
+    deviator = np.diag([2.0] * 3 + [1.0] * 3) - 2.0 / 3.0 * np.outer(NORMAL, NORMAL)
+    return np.multiply.outer(kappa, np.outer(NORMAL, NORMAL)) + np.multiply.outer(mu, deviator)
+
+
+def require_positive(materials: ElementMaterials, mesh: Any) -> None:
+    """Require that the relaxed moduli of anisotropic elements are positive.
+
+    Raises
+    ------
+    InputError : the isotropic change of the moduli exceeds the smallest stiffness of a medium.
+    """
+    if materials.body is None or materials.inverse_quality is None:
+        return
+    count = mesh.element_count
+    anisotropic = np.flatnonzero(materials.anisotropic[:count] & (materials.mechanisms(count) > 0))
+    media = np.column_stack([materials.number[anisotropic], materials.inverse_quality[anisotropic]])
+    _, first = np.unique(media, axis=0, return_index=True)
+    for element in anisotropic[first]:
+        stiffness = materials.matrix(np.array([element]))
+        bulk, shear = materials.body.weights(materials.inverse_quality[element]).sum(axis=0)
+        kappa, mu = voigt_average(stiffness)
+        if np.linalg.eigvalsh(stiffness - isotropic_stiffness(bulk * kappa, shear * mu)).min() <= 0.0:
+            raise InputError(
+                "material", f"attenuation makes the relaxed moduli of element {mesh.element_id(int(element))} negative",
+                "quality factors must be larger in a medium with strong anisotropy",
+                "increase qp and qs, or reduce the anisotropy",
+            )  # fmt: skip
+
+
+def average_quality(
+    parts: np.ndarray, moduli: tuple[np.ndarray, np.ndarray], losses: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return 1/Qkappa and 1/Qmu (n, 2) of elements whose compliances 1/M and 1/mu are averages over points.
+
+    As the compliances of weakly attenuating media are (1 - i/Q) / M, the averages of 1/(M Q) follow.
+
+    parts : weights of the points (n, points). moduli : M = lambda + 2 mu and mu there, Pa. losses : 1/Qkappa, 1/Qmu.
+    """
+    p_modulus, mu = moduli
+    bulk, shear = losses
+    fluid = mu == 0.0
+    p_loss = (1.0 - 4.0 / 3.0 * mu / p_modulus) * bulk + 4.0 / 3.0 * mu / p_modulus * shear
+    p_soft, s_soft = parts / p_modulus, np.where(fluid, 0.0, parts / np.where(fluid, 1.0, mu))
+    p_sum, s_sum = p_soft.sum(axis=1), s_soft.sum(axis=1)
+    s_mean = np.divide((s_soft * shear).sum(axis=1), s_sum, out=np.zeros(len(parts)), where=s_sum > 0.0)
+    share = np.divide(4.0 / 3.0 * p_sum, s_sum, out=np.zeros(len(parts)), where=s_sum > 0.0)
+    p_mean = (p_soft * p_loss).sum(axis=1) / p_sum
+    return np.column_stack([np.maximum(p_mean - share * s_mean, 0.0) / (1.0 - share), s_mean])

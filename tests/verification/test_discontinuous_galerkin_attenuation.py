@@ -1,0 +1,298 @@
+"""Discontinuous Galerkin elements with attenuation: damped plane waves, energy, layers, and sources in a full space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_discontinuous_galerkin_absorption import speeds, thin_box
+
+import lithowave as lw
+from jittered_boxes import periodic_box
+from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.rheology.body import RelaxationBody, fit_body
+from lithowave.rheology.quality import QualityLaw
+from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count, tetrahedron_rule
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.relaxation import LARGEST_STEP, isotropic_stiffness, voigt_average
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.verification.anelastic import anelastic_moment
+from slow_variants import slow_except
+from tetrahedra_plans import box, noise, random_clusters, rocks, small_plan
+from tetrahedra_plans import make_solver as make_small_solver
+from tetrahedral_waves import begin, make_solver, observed_order, points_in, relative_error, run, transforms
+from verification_tools import ABSORBING_TOP, relative_l2, velocities
+
+SIZE = 1000.0
+VP, VS, RHO = 6000.0, 3464.0, 2700.0
+WAVENUMBERS = np.array([1.0, -1.0, 1.0])  # wavelengths in the cube along each axis
+COUNTS = (3, 4, 5, 6)  # cubes of six tetrahedra along an edge
+QK, QMU = 30.0, 12.0
+FREQUENCY = 2.0
+# The spectrum of the moment rate falls to 5% of its peak at FREQUENCY.
+SIGMA = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * FREQUENCY)
+PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
+TENSOR = np.array([1.3, -0.7, 2.1, 0.4, -1.6, 0.9]) * 1e15
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+
+BACKENDS = [
+    *(pytest.param(order, "cpu", marks=() if order == 3 else pytest.mark.slow) for order in ORDERS),
+    *(pytest.param(order, "cuda", marks=pytest.mark.gpu) for order in ORDERS),
+]
+
+
+def body_of(frequency: float) -> RelaxationBody:
+    return fit_body(QualityLaw(), (frequency / 10, 2 * frequency), 3, (1 / QK, 1 / QMU))
+
+
+def lossy(count: int, body: RelaxationBody) -> ElementMaterials:
+    one = np.ones(count)
+    rock = ElementMaterials.isotropic(VP * one, VS * one, RHO * one)
+    return replace(rock, body=body, inverse_quality=np.column_stack([one / QK, one / QMU]))
+
+
+@dataclass(frozen=True)
+class DampedWave:
+    """The real part of exp(i (w t - k n x)) times a state, with a complex w of which rho w^2 = M(w) k^2.
+
+    state : (9,) stress and velocity. memory : (mechanisms * 6,) stress of each mechanism.
+    """
+
+    wavevector: np.ndarray
+    omega: complex
+    state: np.ndarray
+    memory: np.ndarray
+
+    def values(self, state: np.ndarray, points: np.ndarray, time: float) -> np.ndarray:
+        return (np.exp(1j * (self.omega * time - points @ self.wavevector))[..., None] * state).real
+
+    def at(self, time: float) -> Any:
+        return lambda points, _: self.values(self.state, points, time)
+
+
+def damped_wave(kind: str, body: RelaxationBody) -> DampedWave:
+    wavevector = 2 * np.pi * WAVENUMBERS / SIZE
+    k = float(np.linalg.norm(wavevector))
+    n = wavevector / k
+    across = np.cross(n, [0.3, 0.5, 0.8])
+    d = n if kind == "P" else across / np.linalg.norm(across)
+    mu, kappa = RHO * VS**2, RHO * (VP**2 - 4 / 3 * VS**2)
+    omega = complex(k * (VP if kind == "P" else VS))
+    for _ in range(100):
+        bulk, shear = kappa * body.modulus_ratio(omega, 1 / QK), mu * body.modulus_ratio(omega, 1 / QMU)
+        omega = k * complex(np.sqrt((bulk + 4 / 3 * shear if kind == "P" else shear) / RHO))
+    rate = -0.5j * k * (np.outer(n, d) + np.outer(d, n))
+    volume = np.trace(rate) * np.eye(3)
+    deviator = rate - volume / 3
+
+    def stress(bulk: complex, shear: complex) -> np.ndarray:
+        tensor = bulk * volume + 2 * shear * deviator
+        return np.array([tensor[pair] for pair in PAIRS])
+
+    weights = zip(body.weights(1 / QK), body.weights(1 / QMU), body.rates, strict=True)
+    memory = [stress(own * kappa, other * mu) / (1j * omega + rate) for own, other, rate in weights]
+    state = np.concatenate([stress(bulk, shear) / (1j * omega), d])
+    return DampedWave(wavevector, omega, state, np.concatenate(memory))
+
+
+def start(solver: DiscontinuousGalerkinSolver, wave: DampedWave) -> None:
+    begin(solver, wave.at(0.0))
+    plan = solver.plan
+    places, weights = tetrahedron_rule(plan.order + 2)
+    values = wave.values(wave.memory, points_in(plan.mesh, places), 0.0)
+    basis = basis_values(plan.order, places)[: mode_count(plan.order - 1)]
+    solver.set_relaxation(np.einsum("eqa,kq,q->eak", values, basis, weights))
+
+
+def cube(count: int) -> TetrahedralMesh:
+    return periodic_box((count,) * 3, (SIZE,) * 3, 0.15, seed=count, cut="six").local()
+
+
+@pytest.mark.parametrize(("order", "backend"), BACKENDS)
+def test_order_of_convergence(order: int, backend: str) -> None:
+    """P and S waves for a period, at four mesh widths, as without attenuation."""
+    for kind in "PS":
+        frequency = (VP if kind == "P" else VS) * np.linalg.norm(WAVENUMBERS) / SIZE
+        body, errors = body_of(frequency), []
+        wave = damped_wave(kind, body)
+        for count in COUNTS:
+            mesh = cube(count)
+            solver = make_solver(mesh, lossy(mesh.element_count, body), order, 1 / frequency, backend=backend)
+            start(solver, wave)
+            run(solver)
+            scale = np.array([RHO * VP] * 6 + [1.0] * 3)
+            errors.append(relative_error(solver, wave.at(1 / frequency), scale))
+        print(kind, order, errors, observed_order(COUNTS, errors))
+        assert observed_order(COUNTS, errors) >= order - 0.35, (kind, errors)
+
+
+@pytest.mark.parametrize(("order", "count"), slow_except([(4, 6)], [(4, 6), (5, 5), (6, 5)]))
+@pytest.mark.parametrize("kind", ["P", "S"])
+def test_waves_decay_and_travel_as_the_modulus_states(kind: str, order: int, count: int) -> None:
+    """Decay rate and phase velocity over half a period, of a wave with about three cubes per wavelength."""
+    frequency = (VP if kind == "P" else VS) * np.linalg.norm(WAVENUMBERS) / SIZE
+    body = body_of(frequency)
+    wave, mesh = damped_wave(kind, body), cube(count)
+    solver = make_solver(mesh, lossy(mesh.element_count, body), order, 0.5 / frequency)
+    start(solver, wave)
+    states = []
+    for _ in range(2):
+        states.append(transforms(solver, -wave.wavevector[None], np.arange(mesh.element_count))[0])
+        run(solver)
+    weight = wave.state.conj() / np.array([RHO * VP] * 6 + [1.0] * 3) ** 2
+    found = np.log((weight @ states[1]) / (weight @ states[0])) / (0.5j / frequency)
+    print(kind, order, count, found.real / wave.omega.real - 1, found.imag / wave.omega.imag - 1)
+    assert abs(found.real / wave.omega.real - 1) < 0.002 and abs(found.imag / wave.omega.imag - 1) < 0.002
+
+
+# --- energy and stability
+
+
+def stored_energy(solver: DiscontinuousGalerkinSolver) -> float:
+    """Kinetic energy, and that of the springs: of the relaxed moduli, and of each mechanism with its stress.
+
+    Stress of the highest degree does not relax.
+    """
+    plan = solver.plan
+    own, count = plan.materials, plan.element_count
+    every, stress = np.arange(count), solver.host_coefficients().astype(float)
+    parts = solver.host_relaxation().astype(float).reshape(count, plan.mechanisms, 6, -1)
+    lower = parts.shape[-1]
+    measure = 6.0 * plan.mesh.volumes()
+    stiffness = own.matrix(every)
+    kappa, mu = voigt_average(stiffness)
+    weights = own.body.weights(own.inverse_quality.T)
+
+    def spring(moduli: np.ndarray, values: np.ndarray) -> float:
+        return 0.5 * float(np.einsum("n,nak,nab,nbk->", measure, values, np.linalg.inv(moduli), values))
+
+    springs = [isotropic_stiffness(bulk * kappa, shear * mu) for bulk, shear in weights]
+    total = 0.5 * float((measure * own.rho * (stress[:, 6:] ** 2).sum(axis=(1, 2))).sum())
+    total += spring(stiffness, stress[:, :6, lower:])
+    total += spring(stiffness - sum(springs), stress[:, :6, :lower] - parts.sum(axis=1))
+    return total + sum(spring(one, parts[:, n]) for n, one in enumerate(springs))
+
+
+@pytest.mark.parametrize(
+    ("anisotropic", "mixed", "quality"),
+    slow_except([(0.0, True, 5.0)], [(a, m, q) for a in (0.0, 0.5) for m in (False, True) for q in (5.0, 200.0)]),
+)
+def test_the_energy_never_increases(anisotropic: float, mixed: bool, quality: float) -> None:
+    """In a closed box at 99% of the largest time step, from noise."""
+    mesh = box()
+    materials = rocks(mesh.element_count, fluids=0.0, anisotropic=anisotropic)
+    body = fit_body(QualityLaw(), (0.02, 2.0), 3, (1 / quality, 1 / quality))
+    materials = replace(materials, body=body, inverse_quality=np.full((mesh.element_count, 2), 1 / quality))
+    cluster = random_clusters(mesh) if mixed else None
+    plan = small_plan(mesh, materials, 3, kinds=("free", "rigid"), step=0.99, cluster=cluster)
+    solver, energies = make_small_solver(plan), []
+    solver.set_coefficients(noise(plan))
+    for step in range(100):
+        energies.append(stored_energy(solver))
+        solver.advance(step)
+    assert (np.diff(energies) < 0.0).all() and energies[-1] < 0.5 * energies[0]
+
+
+@pytest.mark.parametrize("order", slow_except([3], ORDERS))
+def test_fast_relaxation_is_stable_and_shortens_the_step(order: int) -> None:
+    """The highest rate times the time step is just below the largest that is allowed, or four times as large."""
+    mesh = box()
+    materials = rocks(mesh.element_count, fluids=0.0)
+    elastic = small_plan(mesh, materials, order, step=1.0)
+    losses, plans = np.full((mesh.element_count, 2), 0.2), []
+    for factor in (0.99, 4.0):
+        found = fit_body(QualityLaw(), (0.1, 1.0), 2, (0.2, 0.2))
+        highest = factor * LARGEST_STEP / elastic.clustering.shortest
+        body = replace(found, rates=found.rates / found.rates.max() * highest)
+        plans.append(small_plan(mesh, replace(materials, body=body, inverse_quality=losses), order, step=0.99))
+    assert plans[0].limits.min() == elastic.limits.min() and not plans[0].mesh_statistics.relaxed
+    assert plans[1].limits.min() == pytest.approx(elastic.limits.min() / 4) and plans[1].mesh_statistics.relaxed
+    assert "relaxation limits the time step" in dict(plans[1].lines())["memory variables"]
+    solver, energies = make_small_solver(plans[0]), []
+    solver.set_coefficients(noise(plans[0]))
+    for step in range(60):
+        energies.append(stored_energy(solver))
+        solver.advance(step)
+    assert (np.diff(energies) < 0.0).all()
+
+
+@pytest.mark.parametrize(("steps", "left"), slow_except([(1_000, 0.2)], [(1_000, 0.2), (20_000, 1e-8)]))
+def test_strong_attenuation_and_layers_are_stable(steps: int, left: float) -> None:
+    """Qs = 10 in a long thin box with perfectly matched layers and a free surface."""
+    rock = {"vp": 4000, "vs": 1000, "rho": 2200, "qp": 20, "qs": 10}
+    found = speeds(thin_box((3000, 900, -900), {"homogeneous": rock}), steps)
+    assert found[-1] < left
+
+
+# --- sources
+
+
+def full_space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Simulation:
+    """A random moment tensor off the center of a cube, and three receivers around it."""
+    source = {
+        "position": [110.0, -170.0, 60.0],
+        "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), TENSOR.tolist(), strict=True)),
+        "time_function": PULSE,
+    }
+    directions = np.array([[0.82, 0.33, -0.29], [-0.36, 0.77, 0.41], [0.28, -0.52, -0.71]])
+    return lw.Simulation(
+        domain={axis: [-half_length, half_length] for axis in "xyz"},
+        boundaries=ABSORBING_TOP | {"absorption": "stacey"},
+        material={"homogeneous": {"vp": VP, "vs": VS, "rho": RHO, "qp": qp, "qs": qs}},
+        sources=[source],
+        receivers=[
+            {"network": "XX", "name": f"R{n}", "position": (half_length * place).tolist()}
+            for n, place in enumerate(directions)
+        ],
+        duration=12 * SIGMA + 1.2 * half_length / VS,
+        solver={"method": "discontinuous_galerkin", "max_frequency": FREQUENCY, **solver},
+        output={"sampling_interval": 0.02},
+    )
+
+
+def exact(simulation: lw.Simulation, time: np.ndarray) -> np.ndarray:
+    """Motion with the moduli of the relaxation body."""
+    found, source = simulation.anelasticity, simulation.point_sources()[0]
+    bulk, shear = simulation.material.homogeneous.inverse_quality
+    stiffness = found.material.homogeneous.stiffness_matrix()
+    mu = stiffness[5, 5]
+    kappa = stiffness[0, 0] - 4 / 3 * mu
+
+    def s_modulus(omega: np.ndarray) -> np.ndarray:
+        return mu * found.body.modulus_ratio(omega, shear)
+
+    def p_modulus(omega: np.ndarray) -> np.ndarray:
+        return kappa * found.body.modulus_ratio(omega, bulk) + 4 / 3 * s_modulus(omega)
+
+    return np.array([
+        anelastic_moment(
+            receiver.position, source.position, TENSOR, source.time_function, time, p_modulus, s_modulus, RHO,
+            "velocity",
+        )
+        for receiver in simulation.receiver_list()
+    ])  # fmt: skip
+
+
+def full_space_error(qp: float, qs: float, length: float, **solver: Any) -> float:
+    """Error before waves return from the sides. length : of the cube, in wavelengths of S at FREQUENCY."""
+    simulation = full_space(qp, qs, 0.5 * length * VS / FREQUENCY, **solver)
+    time, computed = velocities(simulation)
+    truth, (source,) = exact(simulation, time), simulation.point_sources()
+    for number, receiver in enumerate(simulation.receiver_list()):
+        way = 2 * simulation.domain.x[1] - np.abs(receiver.position).max() - np.abs(source.position).max()
+        late = time > way / VP + 2 * SIGMA  # the pulse begins 4 sigma before its middle
+        computed[number, :, late] = truth[number, :, late] = 0
+    return relative_l2(computed, truth)
+
+
+FULL_SPACE = [(4, 3.0, True, 0.007), (5, 6.0, None, 0.015), (5, 6.0, False, 0.015)]
+
+
+@pytest.mark.parametrize(("order", "length", "local", "limit"), slow_except(FULL_SPACE[:1], FULL_SPACE))
+def test_a_moment_tensor_in_a_full_space(order: int, length: float, local: bool | None, limit: float) -> None:
+    """Qp = 40, Qs = 20, with 6 points per wavelength."""
+    error = full_space_error(40, 20, length, order=order, points_per_wavelength=6, local_time_steps=local)
+    print("full space", order, length, local, error)
+    assert error < limit
