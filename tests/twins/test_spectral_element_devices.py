@@ -30,6 +30,9 @@ CASES: dict[str, dict[str, Any]] = {
         {"top": 0, "vp": 3000, "vs": 1500, "rho": 2200},
         {"top": -300, "vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": TILTED},
     ]}},
+    "attenuation": {"solver.degree": 3, "boundaries": {"absorption": "layer", "layer": {"elements": 1}}, "material": {
+        "homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30},
+    }, "output.snapshots": [{"interval": 0.1, "plane": {"z": 0}}, {"interval": 0.2, "volume": True, "stride": 2}]},
 }  # fmt: skip
 
 

@@ -356,7 +356,7 @@ def refuse_stress(simulation: Simulation) -> None:
         raise InputError(
             wanted[0], "stress and pressure are not available in media with attenuation with spectral_element",
             "spectral elements have the relaxing stresses at some points only",
-            "remove it, or use a method that has stresses at all points",
+            "remove it, or use another method",
         )  # fmt: skip
 
 

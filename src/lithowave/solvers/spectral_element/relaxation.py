@@ -25,12 +25,13 @@ to their w. The sum of the moduli over an element, and with it the attenuation o
 does not depend on the set. To second order, strain concentrates at carrying points: a stress R there increases the
 strain by nu R / C, so that the weights y_j = Y_j C w J / (C w J of the point) act as y / (1 - nu y) with the complex
 y(omega). The weight of each mechanism is therefore divided by (1 + nu Re y)^2 at its rate, which corrects the
-attenuation there. nu is that of a periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points
-must be positive, and the error of the correction increases with y: the set of an element is the smallest one whose
-sums of y are below `LARGEST_RELAXATION`. Strain, and with it the amplitude of waves from a source, differs between
-carrying and other points: all points of the elements around a source carry memory variables. At 7 points per
-wavelength, this reduced the error of the motion in a full space from 1.5% to 0.5% (Qs = 40), and from 3.1% to 1.1%
-(Qs = 20); with all points in all elements it was 0.2%.
+attenuation there. nu is that of a sphere in an infinite medium times a constant of the set, which was determined with
+long waves in a periodic mesh of cubes with vp/vs = sqrt(3). The relaxed moduli of carrying points must be positive,
+and the error of the correction increases with y: the set of an element is the smallest one whose sums of y are below
+`LARGEST_RELAXATION`. Strain, and with it the amplitude of waves from a source, differs between carrying and other
+points: all points of the elements around a source carry memory variables. At 7 points per wavelength, this reduced
+the error of the motion in a full space from 1.5% to 0.5% (Qs = 40), and from 3.1% to 1.1% (Qs = 20); with all points
+in all elements it was 0.2%.
 """
 
 from __future__ import annotations
@@ -54,10 +55,13 @@ Point = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class CarrierSet:
-    """Points (k, j, i) of an element that carry memory variables, and nu of the bulk and of the shear modulus."""
+    """Points (k, j, i) of an element that carry memory variables.
+
+    concentration : nu of the bulk and of the shear modulus, relative to those of a sphere.
+    """
 
     points: tuple[Point, ...]
-    nu: tuple[float, float] = (0.0, 0.0)
+    concentration: tuple[float, float] = (0.0, 0.0)
 
 
 def mixed(pair: tuple[int, ...], single: tuple[int, ...]) -> tuple[Point, ...]:
@@ -84,12 +88,12 @@ def both(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[Point, ...]:
 
 COARSE = {
     2: (CarrierSet(mixed((1,), (0, 2))),),
-    3: (CarrierSet(cube((1, 2)), (0.228, 0.194)),),
-    4: (CarrierSet(checkerboard(range(1, 4)), (0.168, 0.108)),),
-    5: (CarrierSet(checkerboard(range(1, 5)), (0.234, 0.152)),),
-    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.097, 0.075)),),
-    7: (CarrierSet(cube(range(1, 7)), (0.079, 0.043)),),
-    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.105, 0.071)),),
+    3: (CarrierSet(cube((1, 2)), (0.398, 0.389)),),
+    4: (CarrierSet(checkerboard(range(1, 4)), (0.302, 0.221)),),
+    5: (CarrierSet(checkerboard(range(1, 5)), (0.421, 0.311)),),
+    6: (CarrierSet(both((1, 3, 5), (2, 4)), (0.175, 0.153)),),
+    7: (CarrierSet(cube(range(1, 7)), (0.142, 0.088)),),
+    8: (CarrierSet(both((1, 3, 5, 7), (2, 4, 6)), (0.189, 0.145)),),
 }
 """Sets of carrying points by degree, smaller ones first.
 
@@ -189,11 +193,19 @@ def carried_moduli(
     stiffness = np.stack(materials.isotropic_moduli(elements)).reshape(2, len(elements), -1)
     full = losses.body.weights(inverse.reshape(stiffness.shape)) * stiffness
     carried = (full * volume) @ shares(degree, number).T / volume[:, indices]
-    ratio = carried / np.broadcast_to(stiffness, (2, *volume.shape))[..., indices]
+    stiffness = np.broadcast_to(stiffness, (2, *volume.shape))[..., indices]
+    ratio = carried / stiffness
     strength = ratio.sum(axis=0).max(axis=(0, 2)) * materials.softness(elements)
     real = np.tensordot(rates**2 / (rates**2 + rates[:, None] ** 2), ratio, axes=1)
-    nu = np.array(carrier_sets(degree)[number - 1].nu)[:, None, None]
+    nu = np.array(carrier_sets(degree)[number - 1].concentration)[:, None, None] * sphere_concentration(*stiffness)
     return carried / (1.0 + nu * real) ** 2, strength
+
+
+def sphere_concentration(kappa: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Return the increase of the volumetric and of the deviatoric strain in a sphere, relative to a small decrease of
+    its moduli (Eshelby 1957, Proc. R. Soc. A 241, 376-396), (2, ...)."""
+    sum_of_moduli = 3.0 * kappa + 4.0 * mu
+    return np.stack([3.0 * kappa / sum_of_moduli, 1.2 * (kappa + 2.0 * mu) / sum_of_moduli])
 
 
 def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
