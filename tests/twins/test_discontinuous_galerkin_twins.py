@@ -473,7 +473,7 @@ def test_a_state_of_zeros_gives_zeros() -> None:
 def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
     kernels = vars(point_kernels) | {
         "step": element_kernels.make_step(ORDER, True, False, 0, "double"),
-        "complete": element_kernels.make_complete(ORDER, True, "double"),
+        "complete": element_kernels.make_complete(ORDER, True, False, "double"),
         "complete_memory": element_kernels.make_complete_memory(ORDER, True, 0, "double"),
         "complete_relaxation": element_kernels.make_complete_relaxation(ORDER, True, False, 1, "double"),
     }

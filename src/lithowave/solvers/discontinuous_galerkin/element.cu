@@ -584,7 +584,11 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
     const long long within = threadIdx.x / LANES * MODES * LANES + threadIdx.x % LANES, size = QUANTITIES * MODES * LANES;
     real q[MODES];
+#if MECHANISMS
+    load_relaxing(q, coefficients + block * size + within, f, pending, shared, shared + FACE_STRESSES);
+#else
     load_complete(q, coefficients + block * size + within, f, pending, shared);
+#endif
 #pragma unroll
     for (int k = 0; k < MODES; k++)
         out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];

@@ -313,8 +313,9 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
 
 
 @lru_cache
-def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[..., None]:
-    """Return `complete` for blocks of this order, isotropic or anisotropic."""
+def make_complete(order: int, anisotropic: bool, relaxing: bool, precision: str) -> Callable[..., None]:
+    """Return `complete` for blocks of this order, isotropic or anisotropic, which rounds as `step`: with attenuation, the
+    contributions of the faces are added to each other first."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)
@@ -334,7 +335,7 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
             trace, jump = np.empty(FACE * Q * L, dtype), np.empty(FACE * U(3) * L, dtype)
             block, target = U(blocks[n]), U(out_first + n) * BLOCK
             for m in range(BLOCK):
-                whole[target + m] = q[block * BLOCK + m]
+                whole[target + m] = 0 if relaxing else q[block * BLOCK + m]
             if pending:
                 at = U(blocks[n] - kind_first) * FACES
                 count = tick >> cluster[blocks[n]]
@@ -342,6 +343,9 @@ def make_complete(order: int, anisotropic: bool, precision: str) -> Callable[...
                     whole, target, block, kept, evens, odds, numbers, at, to, links, count, jump, trace, numbers, at,
                     trace,
                 )  # fmt: skip
+            if relaxing:
+                for m in range(BLOCK):
+                    whole[target + m] += q[block * BLOCK + m]
             restore_rounding(rounding)
 
     return complete
@@ -431,7 +435,9 @@ def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed, *kind: make_step(order, anisotropic, *kind, precision),
-        "complete": lambda anisotropic, *_: make_complete(order, anisotropic, precision),
+        "complete": lambda anisotropic, mixed, layer, mechanisms: make_complete(
+            order, anisotropic, mechanisms > 0, precision
+        ),
         "complete_memory": lambda anisotropic, mixed, layer, mechanisms: make_complete_memory(
             order, anisotropic, mechanisms, precision
         ),

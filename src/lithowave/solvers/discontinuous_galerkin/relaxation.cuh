@@ -58,7 +58,7 @@ struct Relaxation {
 #endif
     }
 
-    __device__ __forceinline__ real force(int n, real s, real p) const { return shear[n] * s + bulk[n] * p; }
+    __device__ __forceinline__ real force(int n, real s, real p) const { return fma(bulk[n], p, shear[n] * s); }
 
     // The memory variable r of a mechanism, with the contributions of the faces in the step before.
     __device__ __forceinline__ real complete(int n, int r, real s, real p) const {

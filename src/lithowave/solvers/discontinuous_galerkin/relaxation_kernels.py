@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.loops import U, row_of
+from lithowave.backends.loops import U, multiply_add, row_of
 from lithowave.solvers.discontinuous_galerkin.element_layout import LANES
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
@@ -29,7 +29,7 @@ def work_values(order: int, mechanisms: int) -> int:
 @lru_cache
 def make_driver(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
     """Return a function that writes s (6) and p of the isotropic average, from stresses of one function, all lanes."""
-    own_row = row_of("driver", order, anisotropic, layer, precision)
+    own_row = row_of("driver", order, anisotropic, layer, precision, exact=True)
     L = U(LANES[precision])
 
     @own_row
@@ -45,7 +45,7 @@ def make_driver(order: int, anisotropic: bool, layer: bool, precision: str) -> C
             for w in range(L):
                 total = x[i + w] * U(0)
                 for j in range(S):
-                    total += law[at + (q * S + j) * L + w] * x[i + j * L + w]
+                    total = multiply_add(law[at + (q * S + j) * L + w], x[i + j * L + w], total)
                 drive[q * L + w] = total
 
     return average if anisotropic else isotropic
@@ -58,7 +58,8 @@ def make_relaxation(
     """Return the function that adds the contributions of faces to memory variables, and one that returns, for d, the
     function that subtracts relaxation from the Taylor terms E^d; without mechanisms, they do nothing.
 
-    damped : add_faces then also damps, in a damped layer.
+    damped : add_faces then also damps, in a damped layer. All operations are rounded as they stand: an element has the same
+    bits in any lane, and after a restart.
     """
     own_row = row_of("relaxation", order, anisotropic, layer, mechanisms, precision, damped)
     reference = make_reference(order)
@@ -81,7 +82,7 @@ def make_relaxation(
     if not mechanisms:
         return leave, lambda d: no_level
 
-    @own_row
+    @row_of("relaxing faces", order, anisotropic, layer, mechanisms, precision, damped, exact=True)
     def add_faces(jumps, law, at, past, place):
         """Add F of the contributions of the faces, `jumps`, to the memory variables."""
         drive = np.empty(DRIVE, dtype)
@@ -94,7 +95,7 @@ def make_relaxation(
                         m = place + r * SPAN + (n * S + q) * L + w
                         force = law[g + w] * drive[q * L + w]
                         if q < U(3):
-                            force += law[g + L + w] * drive[S * L + w]
+                            force = multiply_add(law[g + L + w], drive[S * L + w], force)
                         past[m] += force
                         if layer and damped:
                             past[m] *= law[at + DAMPING + w]
@@ -105,28 +106,29 @@ def make_relaxation(
         BEGIN, END, FIRST, SHARE = U(begin), U(end), d == 1, dtype(1 / d)
         FACTOR, ORDER = U(d), U(order)
 
-        @row_of("relaxing rows", order, anisotropic, layer, mechanisms, precision, d, last)
+        @row_of("relaxing rows", order, anisotropic, layer, mechanisms, precision, d, last, exact=True)
         def rows(terms, law, at, past, place, work, rates):
             drive = np.empty(DRIVE, dtype)
             for r in range(BEGIN, END):
                 fill_drive(terms, r * W, law, at + STRAIN, drive)
                 for n in range(N):
                     g = at + WEIGHTS + U(2) * n * L
-                    x, gamma = SHARE * rates[n * ORDER], rates[n * ORDER + FACTOR]
+                    x, gamma = -SHARE * rates[n * ORDER], rates[n * ORDER + FACTOR]
                     for q in range(S):
                         for w in range(L):
                             k = r * SPAN + (n * S + q) * L + w
                             force = law[g + w] * drive[q * L + w]
                             if q < U(3):
-                                force += law[g + L + w] * drive[S * L + w]
+                                force = multiply_add(law[g + L + w], drive[S * L + w], force)
                             before = past[place + k] if FIRST else work[k]
-                            change = force - x * before
+                            change = multiply_add(x, before, force)
                             if last:
                                 change *= gamma
                                 terms[r * W + q * L + w] -= force - change
                             else:
                                 work[k] = change
-                                terms[r * W + q * L + w] -= x * before
+                                t = r * W + q * L + w
+                                terms[t] = multiply_add(x, before, terms[t])
                             past[place + k] += change
 
         return rows
