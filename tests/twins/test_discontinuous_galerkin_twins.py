@@ -140,9 +140,11 @@ def test_steps_of_damped_layers(device: str) -> None:
     compare_layers(ANISOTROPIC_ORDER, "double", device, 0.05, matched=False)
 
 
-def attenuating_plan(order: int, precision: str, mechanisms: int = 3, **options: Any) -> DiscontinuousGalerkinPlan:
-    """As `layered_plan`; every third element is elastic."""
-    plan = layered_plan(order, precision, **options)
+def attenuating_plan(
+    order: int, precision: str, mechanisms: int = 3, layer: bool = False, **options: Any
+) -> DiscontinuousGalerkinPlan:
+    """As `mixed_plan` or `layered_plan`; every third element is elastic."""
+    plan = (layered_plan if layer else mixed_plan)(order, precision, **options)
     body = fit_body(QualityLaw(), (0.02, 2.0), mechanisms, (0.01, 0.2))
     losses = np.random.default_rng(3).uniform(0.01, 0.2, (plan.element_count, 2))
     losses[::3] = 0.0
@@ -183,7 +185,7 @@ def test_steps_with_attenuation(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("matched", [True, False])
 def test_steps_of_anisotropic_elements_with_attenuation(device: str, matched: bool) -> None:
-    compare_attenuation(device, ANISOTROPIC_ORDER, "double", mechanisms=2, anisotropic=0.3, matched=matched)
+    compare_attenuation(device, ANISOTROPIC_ORDER, "double", 2, True, anisotropic=0.3, matched=matched)
 
 
 @pytest.mark.slow
@@ -191,7 +193,7 @@ def test_steps_of_anisotropic_elements_with_attenuation(device: str, matched: bo
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_steps_of_all_orders_with_attenuation(device: str, order: int, precision: str) -> None:
-    compare_attenuation(device, order, precision, mixed=order == 5)
+    compare_attenuation(device, order, precision, mixed=order == 5, layer=order == 3)
 
 
 @pytest.mark.parametrize("device", DEVICES)

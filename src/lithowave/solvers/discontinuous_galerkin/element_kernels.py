@@ -314,8 +314,8 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
 
 @lru_cache
 def make_complete(order: int, anisotropic: bool, relaxing: bool, precision: str) -> Callable[..., None]:
-    """Return `complete` for blocks of this order, isotropic or anisotropic, which rounds as `step`: with attenuation, the
-    contributions of the faces are added to each other first."""
+    """Return `complete` for blocks of this order, isotropic or anisotropic, which rounds as `step`: with attenuation,
+    the contributions of the faces are added to each other first."""
     reference = make_reference(order)
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE = U(lanes), U(reference.count), U(reference.face_count)

@@ -55,7 +55,7 @@ DAMPING = 2.0  # integral of s along the normal over the velocity of the fastest
 # Smallest alpha over the largest d: in a thin box of vp / vs = 4 with a free surface, waves grew with 0.12 and 0.16,
 # and did not with 0.28.
 LEAST_SHIFT = 1 / 3
-# With attenuation: there waves grew with 1/3, by 30% in 4,000 steps, with Qs = 10, and did not with 0.5.
+# With attenuation: waves grew there with 1/3 and Qs = 10, by 30% in 4,000 steps, and not in 40,000 steps with 1/2.
 LEAST_RELAXING_SHIFT = 1 / 2
 INSIDE = 1e-6  # depth in the layer, as a fraction of its thickness, from which a center is in the layer
 

@@ -58,8 +58,8 @@ def make_relaxation(
     """Return the function that adds the contributions of faces to memory variables, and one that returns, for d, the
     function that subtracts relaxation from the Taylor terms E^d; without mechanisms, they do nothing.
 
-    damped : add_faces then also damps, in a damped layer. All operations are rounded as they stand: an element has the same
-    bits in any lane, and after a restart.
+    damped : add_faces then also damps, in a damped layer. All operations are rounded as they stand: an element has the
+    same bits in any lane, and after a restart.
     """
     own_row = row_of("relaxation", order, anisotropic, layer, mechanisms, precision, damped)
     reference = make_reference(order)
