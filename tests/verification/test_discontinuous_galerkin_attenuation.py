@@ -128,9 +128,12 @@ def test_order_of_convergence(order: int, backend: str) -> None:
         assert observed_order(COUNTS, errors) >= order - 0.35, (kind, errors)
 
 
-@pytest.mark.parametrize(("order", "count"), slow_except([(4, 6)], [(4, 6), (5, 5), (6, 5)]))
+WAVES = [(3, 7, 0.01), (4, 6, 0.001), (5, 5, 0.001), (6, 5, 0.001)]
+
+
+@pytest.mark.parametrize(("order", "count", "limit"), slow_except(WAVES[:1], WAVES))
 @pytest.mark.parametrize("kind", ["P", "S"])
-def test_waves_decay_and_travel_as_the_modulus_states(kind: str, order: int, count: int) -> None:
+def test_waves_decay_and_travel_as_the_modulus_states(kind: str, order: int, count: int, limit: float) -> None:
     """Decay rate and phase velocity over half a period, of a wave with about three cubes per wavelength."""
     frequency = (VP if kind == "P" else VS) * np.linalg.norm(WAVENUMBERS) / SIZE
     body = body_of(frequency)
@@ -144,7 +147,7 @@ def test_waves_decay_and_travel_as_the_modulus_states(kind: str, order: int, cou
     weight = wave.state.conj() / np.array([RHO * VP] * 6 + [1.0] * 3) ** 2
     found = np.log((weight @ states[1]) / (weight @ states[0])) / (0.5j / frequency)
     print(kind, order, count, found.real / wave.omega.real - 1, found.imag / wave.omega.imag - 1)
-    assert abs(found.real / wave.omega.real - 1) < 0.002 and abs(found.imag / wave.omega.imag - 1) < 0.002
+    assert abs(found.real / wave.omega.real - 1) < 0.001 and abs(found.imag / wave.omega.imag - 1) < limit
 
 
 # --- energy and stability
@@ -218,12 +221,12 @@ def test_fast_relaxation_is_stable_and_shortens_the_step(order: int) -> None:
     assert (np.diff(energies) < 0.0).all()
 
 
-@pytest.mark.parametrize(("steps", "left"), slow_except([(1_000, 0.2)], [(1_000, 0.2), (20_000, 3e-8)]))
-def test_strong_attenuation_and_layers_are_stable(steps: int, left: float) -> None:
-    """Qs = 10 in a long thin box with perfectly matched layers and a free surface."""
+@pytest.mark.slow
+def test_strong_attenuation_and_layers_are_stable() -> None:
+    """Qs = 10 in a long thin box with perfectly matched layers and a free surface: 1.4e-8 of the largest velocity."""
     rock = {"vp": 4000, "vs": 1000, "rho": 2200, "qp": 20, "qs": 10}
-    found = speeds(thin_box((3000, 900, -900), {"homogeneous": rock}), steps)
-    assert found[-1] < left
+    found = speeds(thin_box((3000, 900, -900), {"homogeneous": rock}), 20_000)
+    assert found[-1] < 3e-8 and found[-100:].max() < found[-200:-100].max()
 
 
 # --- sources
@@ -248,6 +251,7 @@ def full_space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Si
         ],
         duration=12 * SIGMA + 1.2 * half_length / VS,
         solver={"method": "discontinuous_galerkin", "max_frequency": FREQUENCY, **solver},
+        compute={"precision": "double"},
         output={"sampling_interval": 0.02},
     )
 
@@ -287,7 +291,7 @@ def full_space_error(qp: float, qs: float, length: float, **solver: Any) -> floa
     return relative_l2(computed, truth)
 
 
-FULL_SPACE = [(4, 3.0, True, 0.007), (5, 6.0, None, 0.015), (5, 6.0, False, 0.015)]
+FULL_SPACE = [(3, 3.0, True, 0.03), (4, 3.0, True, 0.007), (5, 6.0, None, 0.015), (5, 6.0, False, 0.015)]
 
 
 @pytest.mark.parametrize(("order", "length", "local", "limit"), slow_except(FULL_SPACE[:1], FULL_SPACE))
