@@ -1,4 +1,5 @@
-"""Figures of the Chino Hills example for the documentation: ``python docs/draw_example.py RUN_FOLDER``.
+"""Figures of the Chino Hills example for the documentation: ``python docs/draw_example.py RUN_FOLDER``, or
+``python docs/draw_example.py RUN_FOLDER RUN_WITH_ATTENUATION`` for the effect of attenuation.
 
 They are drawn from a finished run, and written with few colours so that they stay small.
 """
@@ -21,6 +22,7 @@ FOLDER = Path(__file__).resolve().parent / "figures"
 SECONDS = (8.0, 11.2, 14.4, 19.2)
 LIMIT, LIFT = 3.0, 0.6  # mm/s at full colour, and the power that lifts weak motion
 WIDTH, COLORS = 1200, 256
+BAND = (0.05, 0.7)  # Hz, of the spectra
 
 
 def draw_wavefield(run: Path, path: Path) -> None:
@@ -65,6 +67,35 @@ def _panel(panel: Any, reader: Any, step: int, norm: Any) -> Any:
     )
 
 
+def draw_attenuation(elastic: Path, attenuating: Path, path: Path) -> None:
+    """Transverse velocity of three stations with and without attenuation, and the ratio of their amplitude spectra."""
+    runs = [load_seismograms(run) for run in (elastic, attenuating)]
+    time, distance = runs[0].time, np.linalg.norm(runs[0].positions[:, :2], axis=1)
+    order = np.argsort(distance)
+    chosen = order[[0, len(order) // 2, -1]]
+    with style.styled():
+        figure = style.new_figure(9.0, 5.0, layout="constrained")
+        panels = figure.subplots(len(chosen), 2, width_ratios=(2, 1), sharex="col")
+        for row, station in zip(panels, chosen, strict=True):
+            east, north = runs[0].positions[station, :2] / distance[station]
+            both = [1000.0 * (north * run.data[station, 0] - east * run.data[station, 1]) for run in runs]
+            for data, color, label in zip(both, (style.MUTED, style.S_COLOR), ("elastic", "attenuating"), strict=True):
+                row[0].plot(time, data, color=color, linewidth=1.0, label=label)
+            row[0].set_title(f"{runs[0].names[station]}, {distance[station] / 1000:.0f} km", loc="left")
+            frequency = np.fft.rfftfreq(time.size, time[1] - time[0])
+            spectra = [np.abs(np.fft.rfft(data)) for data in both]
+            band = (frequency >= BAND[0]) & (frequency <= BAND[1])
+            row[1].plot(frequency[band], spectra[1][band] / spectra[0][band], color=style.S_COLOR)
+            row[1].axhline(1.0, color=style.FAINT, zorder=0)
+            row[1].set_ylim(0.5, 1.1)
+        panels[0, 0].legend(loc="upper right", frameon=False)
+        panels[0, 1].set_title("ratio of amplitude spectra", loc="left")
+        panels[1, 0].set_ylabel("transverse velocity (mm/s)")
+        panels[-1, 0].set_xlabel("time (s)")
+        panels[-1, 1].set_xlabel("frequency (Hz)")
+        style.save(figure, path)
+
+
 def shrink(source: Path, path: Path) -> None:
     """A picture with fewer points and colours."""
     from PIL import Image
@@ -88,4 +119,9 @@ def main(run: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if len(sys.argv) == 3:
+        target = FOLDER / "chino_hills_attenuation.png"
+        draw_attenuation(Path(sys.argv[1]), Path(sys.argv[2]), target)
+        shrink(target, target)
+    else:
+        main(Path(sys.argv[1]))

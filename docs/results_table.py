@@ -42,6 +42,14 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     ("the same at order 8: error", "loh1_order_8", "relative_l2", percent, "≤ 1.3%"),
     (
+        "LOH.3 (attenuation), to 4 km, one mechanism per node, order 4, 10 points per wavelength: error",
+        "loh3_finite_difference", "relative_l2", percent, "≤ 0.9%",
+    ),
+    (
+        "LOH.3, to 4 km, spectral elements of degree 4, 7 points per wavelength: error",
+        "loh3_spectral_element", "relative_l2", percent, "≤ 0.9%",
+    ),
+    (
         "C-PML of ten cells, vp/vs = 4, grazing waves: energy after the waves have left, relative to its peak",
         "absorbing_layers", "energy_left", number, "≤ 1e-6",
     ),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -274,19 +271,3 @@ def test_absorbing_layers_are_stable_for_20000_steps(mode: str, quality: float) 
     found = peaks(noisy_box(mode, quality, "absorbing", 20, 10), 20, 1000)
     assert np.all(np.diff(found) < 1e-9 * found[0])
     assert found[-1] < 1e-6 * found[0]
-
-
-# --- LOH.3
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(("mode", "limit"), [("full", 0.02), ("coarse", 0.03)])
-def test_loh3_on_a_device(mode: str, limit: float) -> None:
-    """The error of each receiver, to a distance of 10 km, with 10 points per wavelength."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    script = importlib.import_module("loh3_errors")
-    solver = {"memory_variables": mode, "points_per_wavelength": 10}
-    described = script.simulation("finite_difference", "cuda", "single", 10, **solver)
-    found, _ = script.errors(described)
-    record(f"finite_difference_loh3_{mode}", relative_l2=found.tolist(), limit=limit)
-    assert found.max() <= limit
