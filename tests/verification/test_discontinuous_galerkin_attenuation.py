@@ -289,7 +289,9 @@ def full_space_error(qp: float, qs: float, length: float, **solver: Any) -> floa
     return relative_l2(computed, truth)
 
 
-FULL_SPACE = [(3, 10, 2.0, True, 0.012), (4, 6, 3.0, True, 0.007), (5, 6, 6.0, None, 0.0015), (5, 6, 6.0, False, 0.0015)]
+FULL_SPACE = [
+    (3, 10, 2.0, True, 0.012), (4, 6, 3.0, True, 0.007), (5, 6, 6.0, None, 0.0015), (5, 6, 6.0, False, 0.0015)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("order", "points", "length", "local", "limit"), slow_except(FULL_SPACE[:1], FULL_SPACE))
