@@ -28,7 +28,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     [("finite_difference", 10.0, 0.009), ("spectral_element", 7.0, 0.009)],
 )
 def test_the_nearest_receivers_of_loh3(script: Any, method: str, points: float, limit: float) -> None:
-    """Measured: 0.74% with finite differences, 0.80% with spectral elements, at the worst of four receivers."""
+    """Measured: 0.77% with finite differences, 0.76% with spectral elements, at the worst of four receivers."""
     solver = {"points_per_wavelength": points, "max_frequency": script.FREQUENCY, "memory_variables": "coarse"}
     described = script.simulation(method, "cpu", "single", RECEIVERS, 6.0, **solver)
     time, computed = velocities(described)
