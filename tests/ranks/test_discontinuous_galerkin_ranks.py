@@ -432,7 +432,7 @@ def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any])
     assert len(found[0]) == 5 + ("relaxation" in found[0])
     for name in found[0]:
         values = by_keys(expected, name)
-        assert np.abs(values).max() > 0
+        assert values.any() or name == "memory" and not values.size  # without layers
         np.testing.assert_array_equal(by_keys(found, name), values)
 
 

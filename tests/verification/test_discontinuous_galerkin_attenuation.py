@@ -196,7 +196,8 @@ def test_the_energy_never_increases(anisotropic: float, mixed: bool, quality: fl
     assert (np.diff(energies) < 0.0).all() and energies[-1] < 0.5 * energies[0]
 
 
-@pytest.mark.parametrize("order", slow_except([3], ORDERS))
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ORDERS)
 def test_fast_relaxation_is_stable_and_shortens_the_step(order: int) -> None:
     """The highest rate times the time step is just below the largest that is allowed, or four times as large."""
     mesh = box()

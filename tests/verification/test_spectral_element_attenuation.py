@@ -106,7 +106,8 @@ def full_space_error(qp: float, qs: float, **solver: Any) -> float:
 QUALITIES = [(80, 40, 0.0055), (40, 20, 0.012), (20, 10, 0.0025)]
 
 
-@pytest.mark.parametrize(("qp", "qs", "limit"), slow_except(QUALITIES[1:2], QUALITIES))
+@pytest.mark.slow
+@pytest.mark.parametrize(("qp", "qs", "limit"), QUALITIES)
 def test_a_moment_tensor_in_a_full_space(qp: float, qs: float, limit: float) -> None:
     """Degree 4 with 7 points per wavelength; with Qs = 10, all points carry memory variables."""
     error = full_space_error(qp, qs, points_per_wavelength=7)
@@ -345,6 +346,7 @@ def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, 
     assert solver.largest_velocity() < 1e-3 * first
 
 
+@pytest.mark.slow
 def test_an_isotropic_medium_given_by_its_stiffness() -> None:
     motions = []
     for anisotropic in (False, True):
