@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_discontinuous_galerkin_absorption import speeds, thin_box
 
-import lithowave as lw
+from attenuating_space import RHO, VP, VS, full_space_error
 from jittered_boxes import periodic_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.rheology.body import RelaxationBody, fit_body
@@ -18,23 +18,15 @@ from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values,
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.relaxation import LARGEST_STEP, isotropic_stiffness, voigt_average
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.verification.anelastic import anelastic_moment
 from slow_variants import slow_except
 from tetrahedra_plans import box, noise, random_clusters, rocks, small_plan
 from tetrahedra_plans import make_solver as make_small_solver
 from tetrahedral_waves import begin, make_solver, observed_order, points_in, relative_error, run, transforms
-from verification_tools import ABSORBING_TOP, relative_l2, velocities
 
 SIZE = 1000.0
-VP, VS, RHO = 6000.0, 3464.0, 2700.0
 WAVENUMBERS = np.array([1.0, -1.0, 1.0])  # wavelengths in the cube along each axis
 COUNTS = (3, 4, 5, 6)  # cubes of six tetrahedra along an edge
 QK, QMU = 30.0, 12.0
-FREQUENCY = 2.0
-# The spectrum of the moment rate falls to 5% of its peak at FREQUENCY.
-SIGMA = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * FREQUENCY)
-PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
-TENSOR = np.array([1.3, -0.7, 2.1, 0.4, -1.6, 0.9]) * 1e15
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 BACKENDS = [
@@ -231,65 +223,6 @@ def test_strong_attenuation_and_layers_are_stable() -> None:
 # --- sources
 
 
-def full_space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Simulation:
-    """A random moment tensor off the center of a cube, and three receivers around it."""
-    source = {
-        "position": [110.0, -170.0, 60.0],
-        "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), TENSOR.tolist(), strict=True)),
-        "time_function": PULSE,
-    }
-    directions = np.array([[0.82, 0.33, -0.29], [-0.36, 0.77, 0.41], [0.28, -0.52, -0.71]])
-    return lw.Simulation(
-        domain={axis: [-half_length, half_length] for axis in "xyz"},
-        boundaries=ABSORBING_TOP | {"absorption": "stacey"},
-        material={"homogeneous": {"vp": VP, "vs": VS, "rho": RHO, "qp": qp, "qs": qs}},
-        sources=[source],
-        receivers=[
-            {"network": "XX", "name": f"R{n}", "position": (half_length * place).tolist()}
-            for n, place in enumerate(directions)
-        ],
-        duration=12 * SIGMA + 1.2 * half_length / VS,
-        solver={"method": "discontinuous_galerkin", "max_frequency": FREQUENCY, **solver},
-        compute={"precision": "double"},
-        output={"sampling_interval": 0.02},
-    )
-
-
-def exact(simulation: lw.Simulation, time: np.ndarray) -> np.ndarray:
-    """Motion with the moduli of the relaxation body."""
-    found, source = simulation.anelasticity, simulation.point_sources()[0]
-    bulk, shear = simulation.material.homogeneous.inverse_quality
-    stiffness = found.material.homogeneous.stiffness_matrix()
-    mu = stiffness[5, 5]
-    kappa = stiffness[0, 0] - 4 / 3 * mu
-
-    def s_modulus(omega: np.ndarray) -> np.ndarray:
-        return mu * found.body.modulus_ratio(omega, shear)
-
-    def p_modulus(omega: np.ndarray) -> np.ndarray:
-        return kappa * found.body.modulus_ratio(omega, bulk) + 4 / 3 * s_modulus(omega)
-
-    return np.array([
-        anelastic_moment(
-            receiver.position, source.position, TENSOR, source.time_function, time, p_modulus, s_modulus, RHO,
-            "velocity",
-        )
-        for receiver in simulation.receiver_list()
-    ])  # fmt: skip
-
-
-def full_space_error(qp: float, qs: float, length: float, **solver: Any) -> float:
-    """Error before waves return from the sides. length : of the cube, in wavelengths of S at FREQUENCY."""
-    simulation = full_space(qp, qs, 0.5 * length * VS / FREQUENCY, **solver)
-    time, computed = velocities(simulation)
-    truth, (source,) = exact(simulation, time), simulation.point_sources()
-    for number, receiver in enumerate(simulation.receiver_list()):
-        way = 2 * simulation.domain.x[1] - np.abs(receiver.position).max() - np.abs(source.position).max()
-        late = time > way / VP + 2 * SIGMA  # the pulse begins 4 sigma before its middle
-        computed[number, :, late] = truth[number, :, late] = 0
-    return relative_l2(computed, truth)
-
-
 FULL_SPACE = [
     (3, 10, 2.0, True, 0.012), (4, 6, 3.0, True, 0.007), (5, 6, 6.0, None, 0.0015), (5, 6, 6.0, False, 0.0015)
 ]  # fmt: skip
@@ -300,5 +233,6 @@ def test_a_moment_tensor_in_a_full_space(
     order: int, points: float, length: float, local: bool | None, limit: float
 ) -> None:
     """Qp = 40, Qs = 20, with one time step and with local ones."""
-    error = full_space_error(40, 20, length, order=order, points_per_wavelength=points, local_time_steps=local)
+    solver = {"order": order, "points_per_wavelength": points, "local_time_steps": local}
+    error = full_space_error(40, 20, length, "double", method="discontinuous_galerkin", **solver)
     assert error < limit

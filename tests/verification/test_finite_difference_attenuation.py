@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from attenuating_space import exact_motion
 from lithowave.solvers.finite_difference.attenuation import choose_attenuation, node_mechanism
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.verification.anelastic import anelastic_moment
 from slow_variants import slow_except
 from verification_tools import make, record, relative_l2, velocities
 
@@ -184,25 +184,7 @@ def test_moment_tensor_in_a_full_space(mode: str) -> None:
         output={"sampling_interval": 0.02},
     )
     time, computed = velocities(described)
-    found = choose_attenuation(described).anelasticity
-    medium, body = found.material.homogeneous, found.body
-    losses = found.source.homogeneous.inverse_quality
-    mu = RHO * medium.vs**2
-    kappa = RHO * medium.vp**2 - 4 / 3 * mu
-
-    def shear(omega: np.ndarray) -> np.ndarray:
-        return mu * body.modulus_ratio(omega, losses[1])
-
-    def pressure(omega: np.ndarray) -> np.ndarray:
-        return kappa * body.modulus_ratio(omega, losses[0]) + 4 / 3 * shear(omega)
-
-    source = described.point_sources()[0]
-    exact = np.stack([
-        anelastic_moment(
-            place, source.position, source.moment, source.time_function, time, pressure, shear, RHO, "velocity"
-        )
-        for place in RECEIVERS
-    ])  # fmt: skip
+    exact = exact_motion(described, choose_attenuation(described).anelasticity, time)
     error = relative_l2(computed, exact)
     record(f"finite_difference_attenuation_full_space_{mode}", relative_l2=error)
     assert error <= (0.001 if mode == "full" else 0.02)

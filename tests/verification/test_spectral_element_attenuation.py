@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from attenuating_space import FREQUENCY, PULSE, RHO, VP, VS, full_space, full_space_error
 from bloch_waves import BlochWaves
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
@@ -31,76 +32,13 @@ from lithowave.solvers.spectral_element.relaxation import (
     recursion,
 )
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.verification.anelastic import anelastic_moment
 from slow_variants import slow_except
 from spectral_element_boxes import ROCK, make_solver, one_material, point_positions
-from verification_tools import ABSORBING_TOP, relative_l2, velocities
-
-VP, VS, RHO = 6000.0, 3464.0, 2700.0
-FREQUENCY = 2.0
-# The spectrum of the moment rate falls to 5% of its peak at FREQUENCY.
-SIGMA = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * FREQUENCY)
-PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
-TENSOR = np.array([1.3, -0.7, 2.1, 0.4, -1.6, 0.9]) * 1e15
+from verification_tools import relative_l2, velocities
 
 
-def full_space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Simulation:
-    """A random moment tensor off the center, and three receivers around it."""
-    source = {
-        "position": [110.0, -170.0, 60.0],
-        "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), TENSOR.tolist(), strict=True)),
-        "time_function": PULSE,
-    }
-    directions = np.array([[0.82, 0.33, -0.29], [-0.36, 0.77, 0.41], [0.28, -0.52, -0.71]])
-    return lw.Simulation(
-        domain={axis: [-half_length, half_length] for axis in "xyz"},
-        boundaries=ABSORBING_TOP | {"absorption": "stacey"},
-        material={"homogeneous": {"vp": VP, "vs": VS, "rho": RHO, "qp": qp, "qs": qs}},
-        sources=[source],
-        receivers=[
-            {"network": "XX", "name": f"R{n}", "position": (half_length * place).tolist()}
-            for n, place in enumerate(directions)
-        ],
-        duration=12 * SIGMA + 1.2 * half_length / VS,
-        solver={"method": "spectral_element", "max_frequency": FREQUENCY, **solver},
-        output={"sampling_interval": 0.02},
-    )
-
-
-def exact(simulation: lw.Simulation, time: np.ndarray) -> np.ndarray:
-    """Motion with the moduli of the relaxation body."""
-    found, source = simulation.anelasticity, simulation.point_sources()[0]
-    properties = simulation.material.homogeneous
-    bulk, shear = properties.inverse_quality
-    stiffness = found.material.homogeneous.stiffness_matrix()
-    mu = stiffness[5, 5]
-    kappa = stiffness[0, 0] - 4 / 3 * mu
-
-    def s_modulus(omega: np.ndarray) -> np.ndarray:
-        return mu * found.body.modulus_ratio(omega, shear)
-
-    def p_modulus(omega: np.ndarray) -> np.ndarray:
-        return kappa * found.body.modulus_ratio(omega, bulk) + 4 / 3 * s_modulus(omega)
-
-    return np.array([
-        anelastic_moment(
-            receiver.position, source.position, TENSOR, source.time_function, time, p_modulus, s_modulus, RHO,
-            "velocity",
-        )
-        for receiver in simulation.receiver_list()
-    ])  # fmt: skip
-
-
-def full_space_error(qp: float, qs: float, **solver: Any) -> float:
-    """Error before waves return from the sides."""
-    simulation = full_space(qp, qs, 3.0 * VS / FREQUENCY, **solver)
-    time, computed = velocities(simulation)
-    truth, (source,) = exact(simulation, time), simulation.point_sources()
-    for number, receiver in enumerate(simulation.receiver_list()):
-        way = 2 * simulation.domain.x[1] - np.abs(receiver.position).max() - np.abs(source.position).max()
-        late = time > way / VP + 2 * SIGMA  # the pulse begins 4 sigma before its middle
-        computed[number, :, late] = truth[number, :, late] = 0
-    return relative_l2(computed, truth)
+def space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Simulation:
+    return full_space(qp, qs, half_length, "single", method="spectral_element", **solver)
 
 
 QUALITIES = [(80, 40, 0.0055), (40, 20, 0.012), (20, 10, 0.0025)]
@@ -110,7 +48,7 @@ QUALITIES = [(80, 40, 0.0055), (40, 20, 0.012), (20, 10, 0.0025)]
 @pytest.mark.parametrize(("qp", "qs", "limit"), QUALITIES)
 def test_a_moment_tensor_in_a_full_space(qp: float, qs: float, limit: float) -> None:
     """Degree 4 with 7 points per wavelength; with Qs = 10, all points carry memory variables."""
-    error = full_space_error(qp, qs, points_per_wavelength=7)
+    error = full_space_error(qp, qs, 6.0, method="spectral_element", points_per_wavelength=7)
     assert error < limit
 
 
@@ -261,7 +199,7 @@ def test_layers_reflect_about_as_little_as_in_an_elastic_medium(quality: float |
             "domain": {axis: [-elements * size, elements * size] for axis in "xyz"}, "duration": 6.0,
             "boundaries.absorption": "layer", "material": material,
         }  # fmt: skip
-        motions.append(velocities(full_space(80, 40, 2 * size, spacing=size).with_overrides(changes))[1])
+        motions.append(velocities(space(80, 40, 2 * size, spacing=size).with_overrides(changes))[1])
     assert relative_l2(*motions) < limit
 
 
@@ -334,7 +272,7 @@ def test_the_discrete_energy_decreases_by_the_work_of_the_dashpots(quality: floa
 @pytest.mark.parametrize(("degree", "quality", "steps"), [(2, 20, 1500), (4, 20, 5000), (4, 10, 20_000)])
 def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, steps: int) -> None:
     """Noise in a box with layers at all sides; with Q = 10, all points carry memory variables."""
-    described = full_space(1.8 * quality, quality, 1200.0, spacing=800.0, degree=degree, max_frequency=1.0)
+    described = space(1.8 * quality, quality, 1200.0, spacing=800.0, degree=degree, max_frequency=1.0)
     simulation = described.with_overrides({"boundaries.absorption": "layer"})
     plan = make_plan(simulation, make_backend("cpu", "single", 2))
     solver = SpectralElementSolver(plan, None, make_backend("cpu", "single", 2))
@@ -417,6 +355,6 @@ def test_materials_of_all_forms_have_the_same_moduli(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"output.stress": True}, {"output.pressure": True}])
 def test_stress_is_refused(change: dict[str, Any]) -> None:
-    simulation = full_space(100, 50, 1000.0).with_overrides(change)
+    simulation = space(100, 50, 1000.0).with_overrides(change)
     with pytest.raises(InputError, match="not available in media with attenuation"):
         make_plan(simulation, make_backend("cpu", "single", 1))
