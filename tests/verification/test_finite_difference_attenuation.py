@@ -144,11 +144,14 @@ def wave_errors(kind: str, axis: int, mode: str, qp: float = 40.0, qs: float = 2
     ),
 )
 def test_decay_and_speed_of_plane_waves(kind: str, axis: int, mode: str) -> None:
-    """Qp = 40, Qs = 20, 12 points per wavelength, half the largest time step; a coarse grid has other small errors."""
+    """Qp = 40, Qs = 20, 12 points per wavelength, half the largest time step.
+
+    A coarse grid attenuates as in the mean of all directions and positions: single waves deviate by 0.4 to 2.5%.
+    """
     decay, frequency = wave_errors(kind, axis, mode)
     record(f"finite_difference_attenuation_{mode}_{kind}_{axis}", decay_error=decay, speed_error=frequency)
-    assert decay <= (0.002 if mode == "full" else 0.05)
-    assert frequency <= (0.001 if mode == "full" else 0.002)
+    assert decay <= (0.002 if mode == "full" else 0.028)
+    assert frequency <= (0.001 if mode == "full" else 0.0008)
 
 
 def test_attenuation_is_of_second_order_in_time() -> None:
