@@ -354,7 +354,7 @@ def refuse_stress(simulation: Simulation) -> None:
             wanted.append(f"output.snapshots[{number}].fields")
     if wanted:
         raise InputError(
-            wanted[0], "stress and pressure are not available in media with attenuation with spectral_element",
+            wanted[0], "spectral_element: stress and pressure are not available in media with attenuation",
             "spectral elements have the relaxing stresses at some points only",
             "remove it, or use another method",
         )  # fmt: skip
