@@ -147,7 +147,7 @@ def test_an_elastic_material_has_no_attenuation():
         (SOLID, {"mechanisms": 2}, "with 2 mechanisms, Q deviates by up to 16% from"),
         (SOLID, {"band": [0.02, 0.7]}, "of the velocity radiated by sources[0] (relative L2 norm) is outside the band"),
         (SOLID, {"band": [0.9, 2.0]}, "is outside the band, 0.9 to 2 Hz"),
-        (SOLID, {"band": [0.1, 1.6]}, None),
+        (SOLID, {"band": [0.1, 1.7]}, None),
     ],
 )
 def test_warnings(part, keys, words):

@@ -111,7 +111,7 @@ def test_smooth_functions_are_sound(function, mechanism, frequency):
         ({"samples": {"values": [0, 1, 0.5, 0.3], "interval": 1}}, ["samples jumps by 30% of its peak at t = 3 s"]),
         ({"gaussian": {"sigma": 0.2, "delay": 0.8}}, ["cut off at time 0", "0.034% of its peak", "Use a longer delay"]),
         ({"gaussian": {"sigma": 0.2, "delay": 0.4}}, ["cut off at time 0", "14% of its peak", "above the 2 Hz that"]),
-        ({"brune": {"corner_frequency": 0.4}}, ["brune has corners", "49% of the radiated velocity", "2 Hz"]),
+        ({"brune": {"corner_frequency": 0.4}}, ["brune has corners", "50% of the radiated velocity", "2 Hz"]),
         ({"triangle": {"half_duration": 0.8}}, ["triangle has corners", "Low-pass the seismograms at 2 Hz"]),
         ({"brune": {"corner_frequency": 2}}, ["falls to 5% only at 8.72 Hz"]),
     ],
@@ -129,3 +129,18 @@ def test_the_unresolved_velocity_of_brune_is_that_of_its_spectrum():
         [source] = described({"brune": {"corner_frequency": 0.1}}, frequency=3.0).point_sources()
         above = 1.0 - (np.arctan(ratio) - ratio / (1 + ratio**2)) / (np.pi / 2)
         assert unresolved_velocity(source, 0.1 * ratio) == pytest.approx(np.sqrt(above), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("band", "rel"), [((0.01, 2.0), 0.05), ((0.3, 2.0), 0.01), ((1.0, 2.0), 0.01), ((0.2, 0.5), 0.02)]
+)
+def test_the_velocity_outside_a_band_is_that_of_the_spectrum_of_a_gaussian(band, rel):
+    """Energy density of the velocity: f^2 exp(-4 pi^2 sigma^2 f^2); the first band begins below 1 / duration."""
+    from lithowave.description.time_function_warnings import velocity_outside
+
+    [source] = described({"gaussian": {"sigma": 0.25, "delay": 2.0}}, frequency=3.0).point_sources()
+    frequency = np.linspace(0.0, 8.0, 80001)
+    energy = frequency**2 * np.exp(-4.0 * (np.pi * 0.25 * frequency) ** 2)
+    outside = (frequency < band[0]) | (frequency > band[1])
+    expected = np.sqrt(energy[outside].sum() / energy.sum())
+    assert velocity_outside(source, band, None) == pytest.approx(expected, rel=rel)

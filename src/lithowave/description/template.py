@@ -39,8 +39,8 @@ boundaries:                              # each: free | absorbing | rigid
   absorption: auto                       # auto | layer | stacey (elements; reflects)
   layer:                                 # absorbing layers: perfectly matched
     cells: 10                            # thickness in grid cells
-    # elements: null                     # thickness in elements; null: 2, tetrahedra 2 or 3
-    reflection: 1.0e-4                   # theoretical reflection at normal incidence
+    # elements: null                     # thickness in elements; null: 2, tetrahedra 3 or 4
+    reflection: null                     # theoretical reflection at normal incidence; null: 1e-4, tetrahedra 1e-5
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 

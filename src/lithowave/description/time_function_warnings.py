@@ -176,7 +176,7 @@ def unresolved_velocity(source: PointSource, frequency: float) -> float:
 
     The velocity is proportional to the time derivative of the moment rate or of the force.
     """
-    frequencies, energy = _velocity_spectrum(source, frequency)
+    frequencies, energy = _velocity_spectrum(*_radiated_velocity(source, frequency))
     return float(np.sqrt(energy[frequencies > frequency].sum() / energy.sum()))
 
 
@@ -185,22 +185,38 @@ def velocity_outside(source: PointSource, band: tuple[float, float], highest: fl
 
     Frequencies above the highest one, which the grid does not resolve, are not counted; None: all are.
     """
-    frequencies, energy = _velocity_spectrum(source, band[1], 1.0 / band[0])
+    step, velocity = _radiated_velocity(source, band[1])
+    frequencies, energy = _velocity_spectrum(step, velocity)
     energy[frequencies > (np.inf if highest is None else highest * (1.0 + 1e-6))] = 0.0
-    outside = (frequencies < band[0]) | (frequencies > band[1] * (1.0 + 1e-6))
-    return float(np.sqrt(energy[outside].sum() / max(energy.sum(), np.finfo(float).tiny)))
+    outside = energy[frequencies > band[1] * (1.0 + 1e-6)].sum() + _energy_below(band[0], step, velocity)
+    return float(np.sqrt(min(outside / max(energy.sum(), np.finfo(float).tiny), 1.0)))
 
 
-def _velocity_spectrum(source: PointSource, frequency: float, period: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return frequencies, Hz, and the energy density of the far-field velocity, resolved around a frequency.
-
-    period : the spectrum has at least four frequencies below its inverse, s.
-    """
+def _radiated_velocity(source: PointSource, frequency: float) -> tuple[float, np.ndarray]:
+    """Return a time step, s, and samples of the far-field velocity that resolve a frequency."""
     start, end = source.time_function.support(1e-6)
     margin = 1e-2 * (end - start)
     count = int(np.clip(16.0 * frequency * (end - start), *_SPECTRUM_SAMPLES))
-    times = np.linspace(start - margin, end + margin, count)
-    step = times[1] - times[0]
-    velocity = np.diff(_history(source)(times))
-    length = max(velocity.size, min(int(4.0 * period / step), _SPECTRUM_SAMPLES[1]))
+    times = np.linspace(start - margin, end + margin, count + 1)
+    return times[1] - times[0], np.diff(_history(source)(times))
+
+
+def _velocity_spectrum(step: float, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return frequencies, Hz, at four to the inverse of the duration, and the energy density of samples."""
+    length = 4 * velocity.size
     return np.fft.rfftfreq(length, step), np.abs(np.fft.rfft(velocity, length)) ** 2
+
+
+def _energy_below(frequency: float, step: float, velocity: np.ndarray) -> float:
+    """Return the energy below a frequency, in units of the sum over `_velocity_spectrum`.
+
+    The midpoint rule over a spectrum whose details are as wide as the inverse of the duration: the frequency itself may
+    lie below the first one of the discrete spectrum.
+    """
+    duration = velocity.size * step
+    nodes = 8 + int(4.0 * frequency * duration)
+    frequencies = (np.arange(nodes) + 0.5) * (frequency / nodes)
+    coarse = max(1, int(duration / (64.0 * step * (1.0 + frequency * duration))))  # samples in a sum
+    sums = np.add.reduceat(velocity, np.arange(0, velocity.size, coarse))
+    waves = np.exp(-2j * np.pi * coarse * step * np.outer(frequencies, np.arange(sums.size)))
+    return float(np.sum(np.abs(waves @ sums) ** 2) * 4.0 * duration * frequency / nodes)

@@ -50,7 +50,7 @@ from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 # Cells across a layer that is perfectly matched, or damped, and their growth from one to the next outwards.
-CELLS, GROWTH = {True: 2, False: 4}, {True: 2.5, False: 2.0}
+CELLS, GROWTH = {True: 3, False: 4}, {True: 2.3, False: 2.0}
 DAMPING = 2.0  # integral of s along the normal over the velocity of the fastest wave
 # Smallest alpha over the largest d: in a thin box of vp / vs = 4 with a free surface, waves grew with 0.12 and 0.16,
 # and did not with 0.28.

@@ -167,9 +167,9 @@ def is_matched(simulation: Simulation) -> bool:
 
 def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:
     """Return the absorbing layer with the parameters of the simulation file. highest : resolved frequency, Hz."""
-    own = simulation.boundaries.layer
+    own, fastest = simulation.boundaries.layer, simulation.material_extremes["vp_max"]
     return AbsorbingLayer(
-        domain, thickness, is_matched(simulation), simulation.material_extremes["vp_max"], own.reflection,
+        domain, thickness, is_matched(simulation), fastest, own.reflection_with(simulation.solver.method),
         np.pi * (own.frequency or 0.5 * highest),
         LEAST_SHIFT if simulation.anelasticity is None else LEAST_RELAXING_SHIFT,
     )  # fmt: skip

@@ -302,7 +302,7 @@ def plan(
         simulation.output.sampling_interval,
     )
     layer = LayerParameters(
-        reflection=simulation.boundaries.layer.reflection,
+        reflection=simulation.boundaries.layer.reflection_with(solver.method),
         kappa=simulation.boundaries.layer.kappa,
         frequency=_layer_frequency(simulation, extremes, spacing),
         speed=extremes.fastest,

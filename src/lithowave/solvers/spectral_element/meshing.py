@@ -200,7 +200,8 @@ def make_layer(
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
     elements = given.elements or LAYER_ELEMENTS
-    return AbsorbingLayer(domain, thickness, elements, given.reflection, given.kappa, frequency)
+    reflection = given.reflection_with(simulation.solver.method)
+    return AbsorbingLayer(domain, thickness, elements, reflection, given.kappa, frequency)
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
