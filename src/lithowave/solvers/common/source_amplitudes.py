@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+
+from lithowave.solvers.common.source_values import source_values
 
 BLOCK = 256
 
@@ -15,23 +17,22 @@ class SourceAmplitudes:
 
     Parameters
     ----------
-    functions : one callable per source, t (s) -> amplitude.
+    sources : point sources: forces, or moment tensors, whose time function is evaluated by its method `moment`, `rate`
+        or `released`.
     time_step : s.
     shift : in steps; 0.5 for sources that act half a step later.
     """
 
-    def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
-        self.functions, self.time_step, self.shift = list(functions), time_step, shift
+    def __init__(self, sources: Sequence[Any], time_step: float, shift: float, moment: str = "rate") -> None:
+        self.sources, self.time_step, self.shift, self.moment = list(sources), time_step, shift, moment
 
     def block(self, step: int) -> np.ndarray:
         """Return amplitudes (BLOCK, n_sources) of the block of steps that contains this one, in double precision.
 
         Blocks begin at multiples of their length, so that a restarted run computes the same ones.
         """
-        if not self.functions:
-            return np.zeros((BLOCK, 0))
         times = (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
-        return np.stack([function(times) for function in self.functions], axis=1)
+        return source_values(self.sources, times, self.moment)
 
 
 class Amplitudes(Protocol):
