@@ -7,11 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-_FRACTION = 0.05
-"""Amplitude of a spectrum, relative to its maximum, at its highest frequency."""
-
-_ROWS = 4096  # functions whose spectra are computed at a time
-
 
 @dataclass(frozen=True, eq=False)
 class SlipRates:
@@ -54,50 +49,6 @@ class SlipRates:
     def peaks(self) -> np.ndarray:
         """Largest magnitude of the samples of each function (n,), 1/s."""
         return np.maximum.reduceat(np.abs(self.rates), self.offsets[:-1])
-
-    @cached_property
-    def jumps(self) -> np.ndarray:
-        """Jumps at the beginning and at the end of each function, as fractions of its peak (n, 2)."""
-        ends = np.column_stack([self.rates[self.offsets[:-1]], self.rates[self.offsets[1:] - 1]])
-        return np.abs(ends) / self.peaks[:, None]
-
-    @cached_property
-    def maximum_frequencies(self) -> np.ndarray:
-        """Frequency (n,), Hz, from which on the spectrum of each function is below 5% of its maximum."""
-        found = np.empty(len(self.start))
-        for rows, frequency, spectrum in self._spectra():
-            large = spectrum >= _FRACTION * spectrum.max(axis=1, keepdims=True)
-            last = large.shape[1] - 1 - np.argmax(large[:, ::-1], axis=1)
-            step = np.minimum(last + 1, large.shape[1] - 1)
-            found[rows] = np.take_along_axis(frequency, step[:, None], axis=1)[:, 0]
-        return found
-
-    def velocity_above(self, frequency: float) -> np.ndarray:
-        """Return the part of the far-field velocity of each function above a frequency, Hz (n,); ratios of L2 norms."""
-        found = np.empty(len(self.start))
-        for rows, frequencies, spectrum in self._spectra():
-            energy = (frequencies * spectrum) ** 2
-            above = np.where(frequencies > frequency, energy, 0.0).sum(axis=1)
-            found[rows] = np.sqrt(above / np.maximum(energy.sum(axis=1), np.finfo(float).tiny))
-        return found
-
-    def _spectra(self):  # type: ignore[no-untyped-def]
-        """Yield rows of functions, frequencies, Hz, and spectra, up to four times the highest frequency of the samples.
-
-        The spectrum of a linear interpolation is that of the samples times sinc^2, and has half as many values between
-        those of the discrete transform.
-        """
-        for first in range(0, len(self.start), _ROWS):
-            rows = np.arange(first, min(first + _ROWS, len(self.start)))
-            width = int(self.counts[rows].max())
-            column = np.arange(width)
-            inside = column < self.counts[rows, None]
-            samples = np.where(inside, self.rates[np.where(inside, self.offsets[rows, None] + column, 0)], 0.0)
-            once = np.fft.fft(samples, 2 * width, axis=1)
-            index = np.arange(8 * width)  # the transform of samples is periodic
-            cycles = index / (2.0 * width)  # per sample
-            spectrum = np.abs(once[:, index % (2 * width)]) * np.sinc(cycles) ** 2
-            yield rows, cycles / self.interval[rows, None], spectrum
 
     def total(self, weights: np.ndarray) -> SubfaultFunction:
         """Return the weighted sum of all functions, with unit integral, sampled at the shortest interval."""
@@ -149,9 +100,18 @@ class SubfaultFunction:
         """Return the times, s, of the first and the last sample."""
         return float(self.table.start[self.number]), float(self.table.end[self.number])
 
-    def maximum_frequency(self) -> float:
-        """Return the frequency, Hz, from which on the spectrum is below 5% of its maximum."""
-        return float(self.table.maximum_frequencies[self.number])
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        """Return the frequency, Hz, from which on the spectrum is below a fraction of its maximum.
+
+        The spectrum of a function that is linear between samples is that of the samples times sinc^2.
+        """
+        table, n = self.table, self.number
+        samples = table.rates[table.offsets[n] : table.offsets[n + 1]]
+        once = np.abs(np.fft.fft(samples, 4 * len(samples)))  # periodic in frequency
+        cycles = np.arange(16 * len(samples)) / (4.0 * len(samples))  # per sample
+        spectrum = np.tile(once, 4) * np.sinc(cycles) ** 2
+        last = np.flatnonzero(spectrum >= fraction * spectrum.max())[-1]
+        return float(cycles[min(last + 1, len(cycles) - 1)] / table.interval[n])
 
     def onset_amplitude(self) -> float:
         """Return the part of the peak that the shape reaches before time 0."""

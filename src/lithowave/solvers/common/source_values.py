@@ -36,6 +36,16 @@ def source_values(sources: Sequence[Any], times: np.ndarray, moment: str) -> np.
     return found
 
 
+def supports(sources: Sequence[Any]) -> np.ndarray:
+    """Return the first and last times (2, sources), s, at which the moment rate of a subfault differs from zero;
+    infinite for other sources."""
+    found = np.full((len(sources), 2), [-np.inf, np.inf])
+    for row, source in zip(found, sources, strict=True):
+        if isinstance(source.time_function, SubfaultFunction):
+            row[:] = source.time_function.support()
+    return found.T
+
+
 @njit(error_model="numpy", cache=True, parallel=True)
 def evaluate_slip_rates(start, interval, offsets, rates, released, numbers, columns, times, integral, out):
     """Set column columns[n] of out to function numbers[n] of `SlipRates` at some times, or to its integral."""

@@ -139,10 +139,7 @@ class SmallKernels(KernelLauncher):
         """See `point_kernels.inject_moments`; one block per brick."""
         named = self.named("inject_moments", arguments)
         plane, pitch, _ = element_strides(named["fields"][0])
-        named |= {
-            "fields": pack_fields(named["fields"]), "sources": named["amplitude"].shape[1], "pitch": pitch,
-            "plane": plane,
-        }  # fmt: skip
+        named |= {"fields": pack_fields(named["fields"]), "pitch": pitch, "plane": plane}
         bricks = named["brick"].shape[0]
         self.launch("point_kernels.cu", "inject_moments", (bricks * BRICK_THREADS,), named, (BRICK_THREADS,))
 

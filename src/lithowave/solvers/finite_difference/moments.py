@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
+from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import STRESSES
 from lithowave.solvers.finite_difference.points import (
     HALF_WIDTH,
@@ -91,22 +91,23 @@ class MomentList:
 
 
 class WindowedTable(AmplitudeTable):
-    """Amplitudes, and the range of sources that act in the present block of steps.
+    """Amplitudes of the sources that act in the present block of steps, row by row.
 
-    window : (2,) first source, and end; on the device.
+    array : (BLOCK * sources,), of which the first BLOCK * (end - first) are used. window : (2,) first source, and end;
+    on the device.
     """
 
     def __init__(self, backend: Any, amplitudes: SourceAmplitudes, columns: int) -> None:
-        super().__init__(backend, amplitudes, columns)
+        self._backend, self._amplitudes = backend, amplitudes
+        self.array = backend.zeros((BLOCK * columns,), np.float64)
         self.window = backend.zeros((2,), np.int64)
 
     def load(self, step: int) -> None:
         """Copy the block that contains this step to the device."""
-        block = self._amplitudes.block(step)
-        acting = np.flatnonzero(block.any(axis=0))
-        window = (acting[0], acting[-1] + 1) if acting.size else (0, 0)
-        self._backend.assign(self.window, np.array(window))
-        self._backend.assign(self.array, block)
+        some = self._amplitudes.acting(step)
+        block = self._amplitudes.block(step, some)
+        self._backend.assign(self.window, np.array([some.start, some.stop]))
+        self._backend.assign(self.array[: block.size], block.ravel())
 
 
 def lines_of(stencil: PointStencil, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -28,11 +28,11 @@ __device__ __forceinline__ double line_weight(const double* weight, long long fi
     return at >= 0 && at < 8 ? weight[at] : 0.0;
 }
 
-// Add moment * amplitude[row, s] * w_x w_y w_z to the stresses, one block per brick; see point_kernels.py.
+// Add moment * amplitude * w_x w_y w_z to the stresses, one block per brick; see point_kernels.py.
 extern "C" __global__ __launch_bounds__(512) void inject_moments(
     const __grid_constant__ Fields fields, const long long* brick, const long long* begin, const long long* source,
     const long long* first, const double* weight, const double* moment, const double* amplitude,
-    const long long* window, const long long* row, int sources, long long pitch, long long plane)
+    const long long* window, const long long* row, long long pitch, long long plane)
 {
     const long long* const box = brick + 6 * blockIdx.x;
     const long long i = box[0] + threadIdx.x % 8, j = box[1] + threadIdx.x / 8 % 8, k = box[2] + threadIdx.x / 64;
@@ -44,7 +44,7 @@ extern "C" __global__ __launch_bounds__(512) void inject_moments(
         else end = middle;
     }
     double total[6] = {};
-    const double* const present = amplitude + row[0] * sources;
+    const double* const present = amplitude + row[0] * (high - low) - low;
     bool any = false;
     for (; entry < last && source[entry] < high; entry++) {
         const long long s = source[entry];

@@ -53,12 +53,14 @@ def add_product(total, brick, first, weight, halves, value):
 
 @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 def inject_moments(fields, brick, begin, source, first, weight, moment, amplitude, window, row):
-    """Add moment * amplitude[row[0], s] * w_x w_y w_z of the sources s to the stresses, brick by brick.
+    """Add moment * amplitude * w_x w_y w_z of the sources s to the stresses, brick by brick.
 
     brick (n, 6) : first and end nodes along x, y, z. begin, source : sources of brick n, in ascending order, are
     source[begin[n]:begin[n + 1]]. first (sources, 3, 2), weight (sources, 3, 2, 8) : lines of weights along each axis,
-    at nodes and half nodes. moment (sources, 6). window : first and end of the sources that act.
+    at nodes and half nodes. moment (sources, 6). window : first and end of the sources that act, which have amplitudes
+    in row row[0] of `amplitude`.
     """
+    present = row[0] * (window[1] - window[0]) - window[0]
     for n in prange(brick.shape[0]):
         entry, end = begin[n], begin[n + 1]
         while entry < end and source[entry] < window[0]:
@@ -67,7 +69,7 @@ def inject_moments(fields, brick, begin, source, first, weight, moment, amplitud
             total = np.zeros((6, 8, 8, 8))
             while entry < end and source[entry] < window[1]:
                 s = source[entry]
-                value = amplitude[row[0], s]
+                value = amplitude[present + s]
                 if value != 0.0:
                     for c in range(3):
                         if moment[s, c] != 0.0:
