@@ -325,7 +325,7 @@ DAMAGED = {
     "number of samples is real": (changed(9, " 8 ", " 8.0 "), r":9: NT1: '8.0' is not valid"),
     "fewer samples announced": (changed(9, " 8 ", " 7 "), r":11: NT1: this line has 1 more values than NT1 = 7"),
     "more samples announced": (changed(9, " 8 ", " 9 "), r":12: NT1: this line has 9 more values than NT1 = 9"),
-    "samples of a component without slip": (changed(9, "0.0 0   #", "0.0 2   #"), r":12: NT3: .* more values than NT3 ="),
+    "samples without slip": (changed(9, "0.0 0   #", "0.0 2   #"), r":12: NT3: .* more values than NT3 ="),
     "slip without samples": (changed(9, "0.0 0   #", "5.0 0   #"), r":9: SLIP3 of subfault 1: 5 cm, but the 0 samples"),
     "slip of the other sign": (changed(9, " 1", " -1"), r":9: SLIP1 of subfault 1: -1.* must have the same sign"),
     "sample missing": (changed(11, "2.0", ""), r":12: NT1: this line has 9 more values"),

@@ -7,9 +7,9 @@ two header lines,
     LON LAT DEP STK DIP AREA TINIT DT [VS DEN]
     RAKE SLIP1 NT1 SLIP2 NT2 SLIP3 NT3
 
-where only version 2.0 has VS and DEN, and then NT1, NT2 and NT3 samples of the slip rate, each component on lines of its
-own. Text after ``#`` is a comment. Units are degrees, km (DEP, LEN, WID, DTOP, SHYP, DHYP), s, cm, cm/s, cm2 and
-g/cm3.
+where only version 2.0 has VS and DEN, and then NT1, NT2 and NT3 samples of the slip rate, each component on lines of
+its own. Text after ``#`` is a comment. Units are degrees, km (DEP, LEN, WID, DTOP, SHYP, DHYP), s, cm, cm/s, cm2
+and g/cm3.
 """
 
 from __future__ import annotations
