@@ -148,7 +148,7 @@ DAMAGED = {
     "preferred origin elsewhere": (replaced("ID>smi:test/origin/hypo", "ID>smi:a"), "preferredOriginID: 'smi:a'"),
     "ambiguous origin": (quakeml(without(EVENT, "<preferredOriginID>", "</preferredOriginID>")),
                          "origin: the event has 3 elements of this kind, and preferredOriginID names none"),
-    "rejected": (replaced("<depth>", "<evaluationStatus>rejected</evaluationStatus><depth>"), "'rejected'; choose another"),
+    "rejected": (replaced("<depth>", "<evaluationStatus>rejected</evaluationStatus><depth>"), "'rejected'"),
     "no mechanism": (quakeml(without(EVENT, "<focalMechanism", "</focalMechanism>")), "focalMechanism: is missing"),
     "no time": (quakeml(without(EVENT, "<time>", "</time>")), "origin.time: is missing"),
     "wrong time": (replaced("2008-07-29T18:42:16.25Z", "2008-17-29"), r":16: .*time: '2008-17-29' is not a time"),
