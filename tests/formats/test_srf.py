@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+import lithowave as lw
 from lithowave.errors import InputError, LithowaveWarning
 from lithowave.faults import FiniteFault, planar_rupture
 from lithowave.readers.srf import read_srf, write_srf
@@ -212,6 +213,33 @@ def test_round_trip(tmp_path, version):
     again = read_srf(tmp_path / "b.srf")
     np.testing.assert_array_equal(again.rates, fault.rates)
     np.testing.assert_array_equal(again.horizontal, fault.horizontal)
+
+
+def test_the_forms_of_a_file_are_the_same_sources_of_a_simulation(tmp_path):
+    """The shear modulus of version 1.0 is that of the material, which is chosen as that of version 2.0."""
+    subfaults = [entry | {"VS": "3.20000e+05", "DEN": "2.60000e+00"} for entry in made_subfaults(components=(0, 1))]
+    sources = []
+    for path in three_files(tmp_path, subfaults):
+        simulation = lw.Simulation(
+            domain={
+                "x": [-5e3, 15e3],
+                "y": [-9e3, 9e3],
+                "z": [-9e3, 0],
+                "crs": {"longitude": -117.7, "latitude": 33.9},
+            },
+            material={"homogeneous": {"vp": 5600, "vs": 3200, "rho": 2600}},
+            sources=[{"file": path}],
+            duration=10,
+            solver={"max_frequency": 0.5},
+        )
+        sources.append(sorted(simulation.point_sources(), key=lambda source: (source.name, source.moment)))
+    assert [len(group) for group in sources] == [12, 12, 12]
+    for group in sources[1:]:
+        tolerance = 1e-13 if group is sources[1] else 1e-6
+        for source, expected in zip(group, sources[0], strict=True):
+            assert source.name == expected.name
+            np.testing.assert_allclose(source.moment, expected.moment, rtol=tolerance, atol=tolerance * 1e18)
+            np.testing.assert_allclose(source.position, expected.position, atol=0.5)  # single precision degrees
 
 
 def test_local_coordinates_cannot_be_written(tmp_path):

@@ -359,7 +359,7 @@ SOURCE = [
         "  - file: event.xml\n",
         [":11: sources[0].file: the file 'event.xml' does not exist"],
     ),
-    (FIRST_SOURCE, "  - file: fault.srf\n", [":11: sources[0].file: 'fault.srf'", "SRF", "not available"]),
+    (FIRST_SOURCE, "  - file: fault.srf\n", [":11: sources[0].file: the file 'fault.srf' does not exist"]),
     (POINT, "{file: stations.xml}", [":18: receivers[0].file: 'stations.xml'", "StationXML", "STATIONS"]),
 ]
 

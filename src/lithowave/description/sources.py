@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.events import Event, events_of_obspy, is_obspy_event
+from lithowave.description.fault_sources import fault_sources
+from lithowave.description.material import Material
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
-from lithowave.description.refusals import refusal, shown
+from lithowave.description.refusals import refusal
+from lithowave.description.slip_rates import SubfaultFunction
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 
 if TYPE_CHECKING:
+    from lithowave.faults import FiniteFault
     from lithowave.readers.seismic_event import SeismicEvent
 
 ONSET_LIMIT = 1e-3
@@ -42,17 +47,8 @@ class PointSource:
     position: Point
     moment: MomentTuple | None
     force: tuple[float, float, float] | None
-    time_function: TimeFunction
+    time_function: TimeFunction | SubfaultFunction
     where: str
-
-
-def _kind_available(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, (str, Path)) and Path(value).suffix.lower() == ".srf":
-        raise refusal(
-            f"{shown(str(value))}: source files of the kind SRF (finite fault) are not available in this version",
-            "available: CMTSOLUTION and QuakeML files, and position with force, moment_tensor or double_couple",
-        )
-    return value
 
 
 class Source(DescriptionModel):
@@ -71,6 +67,10 @@ class Source(DescriptionModel):
     the preferred magnitude, which must be Mw. The half duration is half the duration of the source time function. The
     centroid is the origin from which the moment tensor is derived, or else the preferred origin. The origin time is
     that of the triggering origin, or else of the preferred origin.
+
+    The subfaults of a finite fault (SRF) are point sources, each with the slip rate of the file, linear between
+    samples. Their moment is the product of area, slip and shear modulus: that of VS and DEN in a file of version 2.0,
+    else that of the material. Depths are below the surface; the times of the file are delayed by ``delay``.
     """
 
     name: str = Field(default="", description="A name for figures and messages; files contain their own names.")
@@ -91,9 +91,11 @@ class Source(DescriptionModel):
         default=None,
         description="Shape of the moment rate, or amplitude of a force. With file or events: replaces the Gaussian.",
     )
-    file: Annotated[InputFile, BeforeValidator(_kind_available)] | None = Field(
+    file: InputFile | None = Field(
         default=None,
-        description="A CMTSOLUTION or QuakeML file of one or more events. Geographic coordinates require domain.crs.",
+        description="A CMTSOLUTION or QuakeML file of one or more events, of which geographic coordinates require "
+        "domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as text (.srf) or HDF5 "
+        "(.srf, .h5).",
     )
     events: list[Event] | None = Field(
         default=None, min_length=1, description="The events themselves, instead of a file."
@@ -137,12 +139,29 @@ class Source(DescriptionModel):
             self._check_moment_rate()
         return self
 
+    @property
+    def is_fault(self) -> bool:
+        """True if the file is a finite fault."""
+        return self.file is not None and self.file.suffix.lower() in (".srf", ".h5", ".hdf5")
+
+    @property
+    def fault(self) -> FiniteFault:
+        """Finite fault of the file."""
+        assert self.file is not None
+        status = self.file.stat()
+        return reading(lambda path: _read_fault(path, status.st_mtime_ns, status.st_size), self.file)
+
     def _check_events(self, mechanisms: list[str], key: str) -> None:
         both = ["events"] if key == "file" and self.events is not None else []
         places = [name for name in ("position", "longitude", "latitude", "depth") if getattr(self, name) is not None]
         if extra := both + mechanisms + places:
             owner = "the file has" if key == "file" else "events have"
             raise refusal(f"{key} and {extra[0]} are both given", f"{owner} place and mechanism", at=extra[:1])
+        if self.is_fault:
+            if self.time_function is not None:
+                raise refusal("the file has the slip rate of each subfault", at=("time_function",))
+            _ = self.fault
+            return
         for event in self._read_events():
             if self.time_function is None and not event.half_duration:
                 where = f"{self.file}:{event.line_number}: " if key == "file" else ""
@@ -162,15 +181,15 @@ class Source(DescriptionModel):
 
     @property
     def event_key(self) -> str | None:
-        """The key that contains events, ``"file"`` or ``"events"``; None for a source with a position."""
+        """The key that contains events or a fault, ``"file"`` or ``"events"``; None for a source with a position."""
         return "file" if self.file is not None else "events" if self.events is not None else None
 
     def _read_events(self) -> list[SeismicEvent]:
-        """Return the events of the file or of ``events``; none for a source with a position."""
+        """Return the events of the file or of ``events``; none for a source with a position and for a fault."""
         from lithowave.readers.events import read_events
 
         if self.file is not None:
-            return reading(read_events, self.file)
+            return [] if self.is_fault else reading(read_events, self.file)
         return [event.seismic_event for event in self.events or ()]
 
     def origin_times(self) -> list[str]:
@@ -188,8 +207,19 @@ class Source(DescriptionModel):
         ]
         return _rounded_up(max(early)) if early else 0.0
 
-    def point_sources(self, domain: Domain, where: str) -> list[PointSource]:
-        """Return the sources of this entry in local coordinates: one, or all events."""
+    def point_sources(self, domain: Domain, material: Material, where: str) -> list[PointSource]:
+        """Return the sources of this entry in local coordinates: one, all events, or the subfaults of a fault in the
+        order of their onsets.
+
+        material : medium whose shear modulus applies if the file of a fault has none.
+        """
+        if self.is_fault:
+            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0)
+            columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
+            return [
+                PointSource(f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where)
+                for row, (place, moment, n) in enumerate(columns)
+            ]
         if self.event_key is not None:
             return [self._from_event(event, domain, f"{where}.{self.event_key}") for event in self._read_events()]
         assert self.time_function is not None
@@ -214,6 +244,14 @@ class Source(DescriptionModel):
         shape = self.time_function.shape
         moved = shape.model_copy(update={"delay": shape.delay + shift})
         return self.time_function.model_copy(update={self.time_function.kind: moved})
+
+
+@lru_cache(maxsize=2)
+def _read_fault(path: Path, changed: int, size: int) -> FiniteFault:
+    """Return the fault of a file, which is read again only after a change: copies of a simulation share it."""
+    from lithowave.readers.srf import read_srf
+
+    return read_srf(path)
 
 
 def _rounded_up(value: float) -> float:
