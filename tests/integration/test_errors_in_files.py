@@ -56,7 +56,7 @@ def test_a_cut_event_among_other_sources_is_refused_with_the_delay_it_needs(tmp_
     (tmp_path / "CMTSOLUTION").write_text(CMT)
     message = told(tmp_path, CRS, (FIRST_SOURCE, "  - file: CMTSOLUTION\n"))
     assert "sources[0].file: the time function reaches 100% of its peak" in message
-    assert "delay: 1.9 would do" in message and "every file" in message
+    assert "delay: 1.9 would do" in message and "every entry with events" in message
 
 
 def test_too_small_a_delay_is_refused(tmp_path):
@@ -81,7 +81,7 @@ def test_files_must_agree_about_time_zero(tmp_path):
     (tmp_path / "A").write_text(CMT)
     (tmp_path / "B").write_text(CMT.replace("18 42 15.00", "18 42 16.00"))
     message = told(tmp_path, CRS, (SOURCES, "  - {file: A, delay: 2}\n  - {file: B, delay: 3}\n"))
-    assert "sources[1].delay: 3 s, while another file has 2 s" in message
+    assert "sources[1].delay: 3 s, while another entry has 2 s" in message
     assert "sources[1].file: an origin time is 2008-07-29T18:42:16" in message
 
 

@@ -148,6 +148,11 @@ def test_the_rheology_needs_only_numpy() -> None:
     assert offenders("rheology/", DEVICES | others | {"scipy"}) == []
 
 
+def test_finite_faults_need_only_numpy() -> None:
+    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.faults", "lithowave.errors"}
+    assert offenders("faults/", DEVICES | others | {"scipy", "h5py"}) == []
+
+
 def test_only_the_command_line_prints() -> None:
     printing = []
     for path in FILES:

@@ -68,13 +68,14 @@ def reading(read: Callable[[Path], Result], path: Path, at: tuple[str | int, ...
     try:
         return read(path)
     except InputError as error:
-        raise _carried(error, at) from None
+        raise carried(error, at) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise refusal(f"{path} cannot be read: {reason}", at=at) from None
 
 
-def _carried(error: InputError, at: tuple[str | int, ...]) -> PydanticCustomError:
+def carried(error: InputError, at: tuple[str | int, ...]) -> PydanticCustomError:
+    """Return the error of a reader as an error at the key ``at``."""
     place = "" if error.file is None else f"{error.file}:{error.line}: " if error.line else f"{error.file}: "
     where = f"{error.where}: " if error.where and error.where != str(error.file) else ""
     more = "".join(f"\n    {other}" for other in error.others)

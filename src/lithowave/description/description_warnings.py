@@ -30,10 +30,10 @@ def find_warnings(simulation: Simulation) -> list[str]:
     """Return warnings about entries that are allowed but may not be intended, one sentence each."""
     found: list[str] = []
     for index, entry in enumerate(simulation.sources):
-        if entry.file is not None and entry.delay and "delay" not in entry.model_fields_set:
+        if entry.event_key is not None and entry.delay and "delay" not in entry.model_fields_set:
             found.append(
-                f"sources[{index}].file: the time function begins before the origin time; everything happens "
-                f"{entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
+                f"sources[{index}].{entry.event_key}: the time function begins before the origin time; everything "
+                f"happens {entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
                 "the origin time."
             )
     sources = _labelled_sources(simulation)
@@ -97,7 +97,7 @@ def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSour
         sources = simulation.acquisition.source_groups[index]
         for source in sources:
             label = f"sources[{index}]" + (f" ({source.name})" if len(sources) > 1 else "")
-            labelled.append((label, entry.file is not None, source))
+            labelled.append((label, entry.event_key is not None, source))
     return labelled
 
 

@@ -13,16 +13,10 @@ _TEXT_KEYS = {
 }  # fmt: skip
 """For each entry the key that was most likely meant when the entry itself is text."""
 
-_CMTSOLUTION = (
-    'write events with moment tensors to a file, {name}.write("event.cmt", format="CMTSOLUTION"), and give '
-    'sources=[{{"file": "event.cmt"}}]'
-)
 _STATION = (
     '{"network": network.code, "name": station.code, "longitude": station.longitude, "latitude": station.latitude}'
 )
 _OBJECTS: dict[tuple[str | int, str], str] = {
-    ("sources", "Catalog"): _CMTSOLUTION.format(name="catalog"),
-    ("sources", "Event"): _CMTSOLUTION.format(name="event"),
     ("receivers", "Inventory"): f"give receivers=[{_STATION} for network in inventory for station in network]",
     ("receivers", "Network"): f"give receivers=[{_STATION} for station in network]",
     ("receivers", "Station"): f"give receivers=[{_STATION}] with the code of the network",

@@ -30,6 +30,7 @@ from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
 from lithowave.description.domain import Domain
+from lithowave.description.events import is_obspy_event
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
@@ -136,7 +137,9 @@ class Simulation(DescriptionModel):
     @field_validator(*LISTS, mode="before")
     @classmethod
     def _is_list(cls, value: Any) -> Any:
-        # pydantic accepts every iterable, also ObsPy's catalogs, whose items then have no index in messages.
+        if is_obspy_event(value):
+            return [value]
+        # pydantic accepts every iterable, also an ObsPy inventory, whose items then have no index in messages.
         if not isinstance(value, (list, tuple)):
             raise PydanticKnownError("list_type")
         return value
@@ -176,9 +179,9 @@ class Simulation(DescriptionModel):
         return min(max(1, math.floor(interval / time_step * (1.0 + 1e-9))) * time_step, duration)
 
     def _filled_source(self, source: Source) -> Source:
-        if source.file is None or source.delay is not None:
+        if source.event_key is None or source.delay is not None:
             return source
-        # With other sources beside it a file moved on its own would come out of step with them.
+        # With other sources beside it events moved on their own would come out of step with them.
         return _filled(source, {"delay": source.needed_delay() if len(self.sources) == 1 else 0.0})
 
     def __eq__(self, other: object) -> bool:
@@ -235,7 +238,7 @@ class Simulation(DescriptionModel):
     @property
     def origin_delay(self) -> float:
         """Origin time on the time axis of the simulation, s: the ``delay`` of the source files, or 0 without them."""
-        return next((source.delay or 0.0 for source in self.sources if source.file is not None), 0.0)
+        return next((source.delay or 0.0 for source in self.sources if source.event_key is not None), 0.0)
 
     @property
     def start_time(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Point sources: forces, moment tensors, double couples, and CMTSOLUTION files."""
+"""Point sources: forces, moment tensors, double couples, and events from CMTSOLUTION and QuakeML files or ObsPy."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
+from lithowave.description.events import Event, events_of_obspy, is_obspy_event
 from lithowave.description.fault_sources import fault_sources
 from lithowave.description.material import Material
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
-from lithowave.description.refusals import refusal, shown
+from lithowave.description.refusals import refusal
 from lithowave.description.slip_rates import SubfaultFunction
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 
 if TYPE_CHECKING:
     from lithowave.faults import FiniteFault
-    from lithowave.readers.cmtsolution import CMTSolution
+    from lithowave.readers.seismic_event import SeismicEvent
 
 ONSET_LIMIT = 1e-3
 """Part of its peak that a time function may have before time 0, where the simulation starts."""
@@ -50,28 +51,22 @@ class PointSource:
     where: str
 
 
-def _kind_available(value: Any, info: ValidationInfo) -> Any:
-    suffix = Path(value).suffix.lower() if isinstance(value, (str, Path)) else ""
-    kinds = {".xml": "QuakeML", ".quakeml": "QuakeML", ".qml": "QuakeML"}
-    if suffix in kinds:
-        raise refusal(
-            f"{shown(str(value))}: source files of the kind {kinds[suffix]} are not available in this "
-            "version",
-            "available: CMTSOLUTION and SRF files, and position with force, moment_tensor or double_couple",
-        )
-    return value
-
-
 class Source(DescriptionModel):
     """One entry of ``sources``.
 
     An entry contains either a position (``position``, or ``longitude``, ``latitude``, ``depth``), one of ``force``,
-    ``moment_tensor`` and ``double_couple``, and a ``time_function``; or a ``file``.
+    ``moment_tensor`` and ``double_couple``, and a ``time_function``; or a ``file`` with events, or ``events``. In
+    Python, an ObsPy Event or Catalog may be given instead of an entry, or a Catalog instead of the list.
 
-    The moment rate of a CMTSOLUTION is the Gaussian that SPECFEM uses, with the standard deviation
-    half duration / (1.628 sqrt 2), centered at the origin time plus the time shift of the file. ``time_function``
+    The moment rate of an event is the Gaussian that SPECFEM uses for CMTSOLUTION files, with the standard deviation
+    half duration / (1.628 sqrt 2), centered at the origin time plus the time shift of the event. ``time_function``
     replaces the Gaussian; its delay is relative to the time shift. Time 0 of the simulation is the origin time minus
     ``delay``.
+
+    In QuakeML files, the mechanism is the preferred moment tensor, or else the nodal plane 1 with the scalar moment or
+    the preferred magnitude, which must be Mw. The half duration is half the duration of the source time function. The
+    centroid is the origin from which the moment tensor is derived, or else the preferred origin. The origin time is
+    that of the triggering origin, or else of the preferred origin.
 
     The subfaults of a finite fault (SRF) are point sources, each with the slip rate of the file, linear between
     samples. Their moment is the product of area, slip and shear modulus: that of VS and DEN in a file of version 2.0,
@@ -94,34 +89,43 @@ class Source(DescriptionModel):
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
     time_function: TimeFunction | None = Field(
         default=None,
-        description="Shape of the moment rate, or amplitude of a force. With file: replaces the Gaussian.",
+        description="Shape of the moment rate, or amplitude of a force. With file or events: replaces the Gaussian.",
     )
-    file: Annotated[InputFile, BeforeValidator(_kind_available)] | None = Field(
+    file: InputFile | None = Field(
         default=None,
-        description="A CMTSOLUTION file of one or more events, geographic (requires domain.crs) or Cartesian; or a "
-        "finite fault in the Standard Rupture Format, versions 1.0 and 2.0, text or HDF5 (.srf).",
+        description="A CMTSOLUTION or QuakeML file of one or more events, of which geographic coordinates require "
+        "domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as text (.srf) or HDF5 "
+        "(.srf, .h5).",
+    )
+    events: list[Event] | None = Field(
+        default=None, min_length=1, description="The events themselves, instead of a file."
     )
     delay: NonNegativeDuration | None = Field(
         default=None,
-        description="With file: time by which the source is delayed, s, so that it begins after time 0. "
-        "Default: 0, or the minimum delay required if the file is the only source.",
+        description="With file or events: time by which the source is delayed, s, so that it begins after time 0. "
+        "Default: 0, or the minimum delay required if this entry is the only source.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_obspy(cls, value: Any) -> Any:
+        return {"events": events_of_obspy(value)} if is_obspy_event(value) else value
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         mechanisms = [key for key in _MECHANISMS if getattr(self, key) is not None]
-        if self.file is not None:
-            self._check_file(mechanisms)
+        if self.event_key is not None:
+            self._check_events(mechanisms, self.event_key)
             return self
         if self.delay is not None:
             raise refusal(
-                "a delay is given without a file",
+                "a delay is given without a file or events",
                 "the time function has its own: {gaussian: {..., delay: ...}}",
                 at=("delay",),
             )
         if len(mechanisms) != 1:
             got = f"{' and '.join(mechanisms)} are both given" if mechanisms else "has no mechanism"
-            raise refusal(got, f"give exactly one of {', '.join(_MECHANISMS)} (or a file)")
+            raise refusal(got, f"give exactly one of {', '.join(_MECHANISMS)} (or a file, or events)")
         check_point_keys(self.position, self.longitude, self.latitude, self.depth, depth_needed=True)
         if self.time_function is None:
             raise refusal(
@@ -138,7 +142,7 @@ class Source(DescriptionModel):
     @property
     def is_fault(self) -> bool:
         """True if the file is a finite fault."""
-        return self.file is not None and self.file.suffix.lower() == ".srf"
+        return self.file is not None and self.file.suffix.lower() in (".srf", ".h5", ".hdf5")
 
     @property
     def fault(self) -> FiniteFault:
@@ -147,26 +151,26 @@ class Source(DescriptionModel):
         status = self.file.stat()
         return reading(lambda path: _read_fault(path, status.st_mtime_ns, status.st_size), self.file)
 
-    def _check_file(self, mechanisms: list[str]) -> None:
-        places = [
-            key for key in ("position", "longitude", "latitude", "depth") if getattr(self, key) is not None
-        ]
-        if mechanisms or places:
-            extra = (mechanisms + places)[0]
-            raise refusal(f"file and {extra} are both given", "the file has place and mechanism", at=(extra,))
+    def _check_events(self, mechanisms: list[str], key: str) -> None:
+        both = ["events"] if key == "file" and self.events is not None else []
+        places = [name for name in ("position", "longitude", "latitude", "depth") if getattr(self, name) is not None]
+        if extra := both + mechanisms + places:
+            owner = "the file has" if key == "file" else "events have"
+            raise refusal(f"{key} and {extra[0]} are both given", f"{owner} place and mechanism", at=extra[:1])
         if self.is_fault:
             if self.time_function is not None:
                 raise refusal("the file has the slip rate of each subfault", at=("time_function",))
             _ = self.fault
             return
-        for event in self._events():
-            if self.time_function is None and event.half_duration <= 0.0:
+        for event in self._read_events():
+            if self.time_function is None and not event.half_duration:
+                where = f"{self.file}:{event.line_number}: " if key == "file" else ""
+                has = "does not state its duration" if event.half_duration is None else "has a half duration of 0 s"
                 raise refusal(
-                    f"{self.file}:{event.line_number}: {event.event_name} has a half duration of "
-                    f"{event.half_duration:g} s",
+                    f"{where}{event.event_name} {has}",
                     "a source without duration cannot be simulated",
-                    "give time_function beside the file, e.g. {gaussian: {sigma: 0.1}}",
-                    at=("file",),
+                    f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}",
+                    at=(key,),
                 )
         self._check_moment_rate()
 
@@ -175,22 +179,27 @@ class Source(DescriptionModel):
         if reason:
             raise refusal(reason, at=("time_function",))
 
-    def _events(self) -> list[CMTSolution]:
-        from lithowave.readers.cmtsolution import read_cmtsolutions
+    @property
+    def event_key(self) -> str | None:
+        """The key that contains events or a fault, ``"file"`` or ``"events"``; None for a source with a position."""
+        return "file" if self.file is not None else "events" if self.events is not None else None
 
-        assert self.file is not None
-        return reading(read_cmtsolutions, self.file)
+    def _read_events(self) -> list[SeismicEvent]:
+        """Return the events of the file or of ``events``; none for a source with a position and for a fault."""
+        from lithowave.readers.events import read_events
+
+        if self.file is not None:
+            return [] if self.is_fault else reading(read_events, self.file)
+        return [event.seismic_event for event in self.events or ()]
 
     def origin_times(self) -> list[str]:
-        """Return the different origin times in the file, as ISO text."""
-        events = [] if self.file is None or self.is_fault else self._events()
-        return list(dict.fromkeys(event.origin_time for event in events if event.origin_time is not None))
+        """Return the different origin times of the events, as ISO text."""
+        stated = (event.origin_time for event in self._read_events())
+        return list(dict.fromkeys(time for time in stated if time is not None))
 
     def needed_delay(self) -> float:
         """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
-        if self.is_fault:
-            return 0.0
-        undelayed = (self._file_time_function(event, 0.0) for event in self._events())
+        undelayed = (self._file_time_function(event, 0.0) for event in self._read_events())
         early = [
             -function.support(ONSET_LIMIT)[0]
             for function in undelayed
@@ -199,8 +208,8 @@ class Source(DescriptionModel):
         return _rounded_up(max(early)) if early else 0.0
 
     def point_sources(self, domain: Domain, material: Material, where: str) -> list[PointSource]:
-        """Return the sources of this entry in local coordinates: one, all events of a file, or the subfaults of a fault
-        in the order of their onsets.
+        """Return the sources of this entry in local coordinates: one, all events, or the subfaults of a fault in the
+        order of their onsets.
 
         material : medium whose shear modulus applies if the file of a fault has none.
         """
@@ -211,8 +220,8 @@ class Source(DescriptionModel):
                 PointSource(f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where)
                 for row, (place, moment, n) in enumerate(columns)
             ]
-        if self.file is not None:
-            return [self._from_event(event, domain, f"{where}.file") for event in self._events()]
+        if self.event_key is not None:
+            return [self._from_event(event, domain, f"{where}.{self.event_key}") for event in self._read_events()]
         assert self.time_function is not None
         place = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
@@ -221,16 +230,16 @@ class Source(DescriptionModel):
         moment = None if mechanism is None else mechanism.components
         return [PointSource(self.name, place, moment, self.force, self.time_function, where)]
 
-    def _from_event(self, event: CMTSolution, domain: Domain, where: str) -> PointSource:
+    def _from_event(self, event: SeismicEvent, domain: Domain, where: str) -> PointSource:
         x, y = domain.to_local(event.longitude, event.latitude) if event.geographic else (event.x, event.y)
         place = (float(x), float(y), depth_origin(domain, float(x), float(y)) - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
         return PointSource(self.name or event.event_name, place, event.moment, None, function, where)
 
-    def _file_time_function(self, event: CMTSolution, delay: float) -> TimeFunction:
+    def _file_time_function(self, event: SeismicEvent, delay: float) -> TimeFunction:
         shift = event.time_shift + delay
         if self.time_function is None:
-            sigma = event.half_duration / (SPECFEM_DECAY * math.sqrt(2.0))
+            sigma = float(event.half_duration or 0.0) / (SPECFEM_DECAY * math.sqrt(2.0))
             return TimeFunction(gaussian={"sigma": sigma, "delay": shift})
         shape = self.time_function.shape
         moved = shape.model_copy(update={"delay": shape.delay + shift})

@@ -338,8 +338,8 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
     survey = simulation.survey
     if survey is None:
         return []
-    if len(simulation.sources) != 1 or simulation.sources[0].file is not None:
-        got = "it comes from a file" if len(simulation.sources) == 1 else f"there are {len(simulation.sources)}"
+    if len(simulation.sources) != 1 or simulation.sources[0].event_key is not None:
+        got = "it is an event" if len(simulation.sources) == 1 else f"there are {len(simulation.sources)}"
         return [Problem(("sources",), f"a survey moves one source, but {got}", "give one source with its position")]
     problems: list[Problem] = []
     shots: list[Shot] = []

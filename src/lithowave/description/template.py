@@ -88,8 +88,11 @@ sources:                                 # any number of sources
   #   depth: 1500                        # positive downwards
   #   force: [0, 0, 1.0e10]              # East, North, Up, in N
   #   time_function: {{ricker: {{frequency: 1.0, delay: 1.2}}}}
-  # - file: CMTSOLUTION                  # position, moment tensor and half duration
+  # - file: CMTSOLUTION                  # or QuakeML: position, moment tensor and half duration
   #   delay: 2.0                         # delay in s, so that the source begins after time 0
+  # - events:                            # instead of a file; requires domain.crs
+  #     - {{name: A, origin_time: "2008-07-29T18:42:15Z", time_shift: 0.5, half_duration: 1.1, depth: 15500,
+  #        longitude: -117.766, latitude: 33.949, moment_tensor: {{xy: 1.0e17}}}}
   #
   # Time functions: the moment rate (unit area), or the amplitude of a force; `delay` shifts them in time.
   #   gaussian: {{sigma: 0.15, delay: 0.9}}               # delay: its peak

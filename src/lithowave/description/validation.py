@@ -132,7 +132,7 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
             yield refused(error, path)
             continue
         sources = simulation.acquisition.source_groups[index]
-        key = "file" if entry.file is not None else "position" if entry.position is not None else None
+        key = entry.event_key or ("position" if entry.position is not None else None)
         heights = surface_heights(simulation.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
             trouble = misplacement(source.position, simulation.domain, faces, height)
@@ -144,7 +144,7 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
                 yield Problem(
                     (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
                 )
-        if entry.file is not None:
+        if entry.event_key is not None:
             yield from _onset(simulation, index, sources)
     if misplaced > _MOST_OF_A_KIND:
         yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
@@ -154,7 +154,7 @@ def _onset(simulation: Simulation, index: int, sources: Sequence[PointSource]) -
     cut = max(source.time_function.onset_amplitude() for source in sources)
     if cut <= ONSET_LIMIT:
         return
-    needed = max(entry.needed_delay() for entry in simulation.sources if entry.file is not None)
+    needed = max(entry.needed_delay() for entry in simulation.sources if entry.event_key is not None)
     given = simulation.sources[index].delay
     alone = len(simulation.sources) == 1
     yield Problem(
@@ -163,12 +163,12 @@ def _onset(simulation: Simulation, index: int, sources: Sequence[PointSource]) -
             index,
             "delay"
             if given is not None and "delay" in simulation.sources[index].model_fields_set
-            else "file",
+            else simulation.sources[index].event_key or "file",
         ),
         f"the time function reaches {percent(cut)} of its peak before time 0, where the simulation starts",
         f"At most {percent(ONSET_LIMIT)} may be cut off",
         f"delay: {needed:.12g} would do"
-        + ("" if alone else "; give it to every file, and start other sources later too"),
+        + ("" if alone else "; give it to every entry with events, and start other sources later too"),
     )
 
 
@@ -182,7 +182,7 @@ def _event_times(simulation: Simulation) -> Iterator[Problem]:
     delay: float | None = None
     origin: str | None = None
     for index, entry in enumerate(simulation.sources):
-        if entry.file is None:
+        if entry.event_key is None:
             continue
         try:
             stated = entry.origin_times()
@@ -193,16 +193,16 @@ def _event_times(simulation: Simulation) -> Iterator[Problem]:
         elif entry.delay != delay:
             yield Problem(
                 ("sources", index, "delay"),
-                f"{entry.delay:g} s, while another file has {delay:g} s",
+                f"{entry.delay:g} s, while another entry has {delay:g} s",
                 "time 0 is the same for all sources",
-                "use the same delay for every file",
+                "use the same delay for all events",
             )
         for time in stated:
             if origin is None:
                 origin = time
             elif time != origin:
                 yield Problem(
-                    ("sources", index, "file"),
+                    ("sources", index, entry.event_key),
                     f"an origin time is {time}, another one {origin}",
                     "time 0 is the same for all sources",
                     "state one origin time, and time shifts after it",

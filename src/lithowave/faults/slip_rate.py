@@ -23,8 +23,8 @@ def regularized_yoffe(time: np.ndarray, rise_time: np.ndarray | float, smoothing
     ----------
     time : s; ``rise_time`` and ``smoothing`` are numbers or arrays that broadcast with it.
     rise_time : the duration T + 2 τ of the function, s.
-    smoothing : the half duration τ of the triangle, s, less than half the rise time. The slip rate has its maximum at
-        about 1.27 τ if τ is much shorter than the rise time.
+    smoothing : the half duration τ of the triangle, s, less than half the rise time. The maximum of the slip rate is
+        close to 4 τ / 3, its limit for τ much shorter than the rise time.
     """
     time, tau = np.asarray(time, dtype=float), np.asarray(smoothing, dtype=float)
     length = np.asarray(rise_time, dtype=float) - 2.0 * tau

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.faults.mechanism import double_couple, plane_normal, slip_direction
 from lithowave.faults.sampled_sources import SampledSources, moment_magnitude, total_scalar_moment
 from lithowave.faults.segments import segment_sums, selected_segments, trapezoids
 
@@ -269,10 +270,10 @@ class FiniteFault:
             raise SubfaultError("rates", index, got, "the final slip must differ from 0", "choose another rake")
         shear = self._modulus("shear_modulus", self.shear_modulus if shear_modulus is None else shear_modulus)
         subfault, component = np.divmod(np.flatnonzero(chosen), 3)
-        normal = self._normals()[subfault]
-        direction = self._slip_directions(self.rake[subfault] + 90.0 * (component == 1), subfault)
-        outer = direction[:, :, np.newaxis] * normal[:, np.newaxis, :]
-        tensor = shear[subfault, np.newaxis, np.newaxis] * (outer + outer.transpose(0, 2, 1))
+        strike, dip = self.strike[subfault], self.dip[subfault]
+        normal = plane_normal(strike, dip)
+        direction = slip_direction(strike, dip, self.rake[subfault] + 90.0 * (component == 1))
+        tensor = shear[subfault, np.newaxis] * double_couple(direction, normal)
         if (opening := component == 2).any():
             if bulk is None:
                 raise InputError(
@@ -281,11 +282,11 @@ class FiniteFault:
                     "expected bulk, in Pa",
                     "give the bulk modulus at the subfaults, rho (vp^2 - 4 vs^2 / 3)",
                 )
-            first = (self._modulus("bulk", bulk) - 2.0 / 3.0 * shear)[subfault[opening], np.newaxis, np.newaxis]
-            along = normal[opening, :, np.newaxis] * normal[opening, np.newaxis, :]
-            tensor[opening] = first * np.eye(3) + 2.0 * shear[subfault[opening], np.newaxis, np.newaxis] * along
-        tensor *= (self.area[subfault] * slip[chosen])[:, np.newaxis, np.newaxis]
-        return chosen, tensor[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+            mu = shear[subfault[opening], np.newaxis]
+            first = self._modulus("bulk", bulk)[subfault[opening], np.newaxis] - 2.0 / 3.0 * mu
+            along = double_couple(normal[opening], normal[opening])  # 2 n nᵀ
+            tensor[opening] = first * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) + mu * along
+        return chosen, tensor * (self.area[subfault] * slip[chosen])[:, np.newaxis]
 
     def _modulus(self, name: str, values: Modulus) -> np.ndarray:
         modulus = np.broadcast_to(np.asarray(values, dtype=float), (self.count,))
@@ -299,19 +300,6 @@ class FiniteFault:
             "must be a positive, finite number",
             f"give {name} from the material model at the subfaults" if np.isnan(modulus[index]) else "",
         )
-
-    def _normals(self) -> np.ndarray:
-        """(n, 3) unit normal that points from the foot wall into the hanging wall; East, North, Up."""
-        strike, dip = np.radians(self.strike), np.radians(self.dip)
-        return np.stack([np.sin(dip) * np.cos(strike), -np.sin(dip) * np.sin(strike), np.cos(dip)], axis=-1)
-
-    def _slip_directions(self, rake: np.ndarray, subfault: np.ndarray) -> np.ndarray:
-        """(m, 3) unit vectors along a rake in degrees in the planes of subfaults; East, North, Up."""
-        strike, dip, rake = (np.radians(angle) for angle in (self.strike[subfault], self.dip[subfault], rake))
-        along, up = np.cos(rake), np.sin(rake)
-        east = along * np.sin(strike) - np.cos(dip) * up * np.cos(strike)
-        north = along * np.cos(strike) + np.cos(dip) * up * np.sin(strike)
-        return np.stack([east, north, up * np.sin(dip)], axis=-1)
 
     def scaled(self, factor: float) -> Self:
         """Return the fault with all slip multiplied by a factor, for example to obtain a given moment."""

@@ -12,11 +12,11 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.readers.seismic_event import SeismicEvent, utc_text
 from lithowave.readers.text import digit_pattern, parse_number, read_lines
 
 _WHAT = "CMTSOLUTION"
@@ -35,52 +35,7 @@ Entry = tuple[str, int]
 """Text of a value, and its line."""
 
 
-@dataclass(frozen=True)
-class CMTSolution:
-    """One event.
-
-    Attributes
-    ----------
-    event_name : as in the file.
-    header : the header line.
-    origin_time : ISO text in UTC of the time in the header; None for a Cartesian file without it.
-    time_shift : centroid time after the origin time in s.
-    half_duration : of the moment rate, in s.
-    geographic : True if latitude and longitude are given, False if x and y are.
-    latitude, longitude : of the centroid in degrees; NaN in Cartesian files.
-    x, y : of the centroid in m; NaN in geographic files.
-    depth : of the centroid in m.
-    moment : xx, yy, zz, xy, xz, yz in N m; x East, y North, z Up.
-    line_number : line of the header, from 1.
-    """
-
-    event_name: str
-    header: str
-    origin_time: str | None
-    time_shift: float
-    half_duration: float
-    geographic: bool
-    latitude: float
-    longitude: float
-    x: float
-    y: float
-    depth: float
-    moment: tuple[float, float, float, float, float, float]
-    line_number: int
-
-    @property
-    def scalar_moment(self) -> float:
-        """M0 = sqrt(M_ij M_ij / 2) in N m."""
-        xx, yy, zz, xy, xz, yz = self.moment
-        return math.sqrt(0.5 * (xx**2 + yy**2 + zz**2) + xy**2 + xz**2 + yz**2)
-
-    @property
-    def magnitude(self) -> float:
-        """Mw = 2/3 (log10 M0 - 9.1), M0 in N m (IASPEI 2013)."""
-        return 2.0 / 3.0 * (math.log10(self.scalar_moment) - 9.1)
-
-
-def read_cmtsolutions(path: str | Path) -> list[CMTSolution]:
+def read_cmtsolutions(path: str | Path) -> list[SeismicEvent]:
     """Read a file with one or more events.
 
     Raises
@@ -168,7 +123,7 @@ def _refuse_cut(lines: Sequence[str], entries: Mapping[str, Entry], path: Path) 
         raise InputError(last, got, hint="complete it, with a line end", file=path, line=line)
 
 
-def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) -> CMTSolution:
+def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) -> SeismicEvent:
     missing = _missing(entries)
     if missing:
         end = max((line for _, line in entries.values()), default=start)
@@ -190,9 +145,8 @@ def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) ->
     _check_ranges(values, entries, path)
     north, east = (values[key] for key in place)
     rr, tt, pp, rt, rp, tp = (values[key] / _DYN_CM_PER_N_M for key in _COMPONENTS)
-    return CMTSolution(
+    return SeismicEvent(
         event_name=entries["event name"][0],
-        header=header.strip(),
         origin_time=_origin_time(header, geographic, path, start),
         time_shift=values["time shift"],
         half_duration=values["half duration"],
@@ -258,4 +212,4 @@ def _origin_time(header: str, geographic: bool, path: Path, line: int) -> str | 
             return None
         allowed = "expected catalog, year, month, day, hour, minute, second: PDE 2008 7 29 18 42 15.00 ..."
         raise InputError(_WHAT, f"{header.strip()[:60]!r}: {error}", allowed, file=path, line=line) from None
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return utc_text(moment)

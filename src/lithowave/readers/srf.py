@@ -7,9 +7,9 @@ two header lines,
     LON LAT DEP STK DIP AREA TINIT DT [VS DEN]
     RAKE SLIP1 NT1 SLIP2 NT2 SLIP3 NT3
 
-where only version 2.0 has VS and DEN, and then NT1, NT2 and NT3 samples of the slip rate, each component on lines of its
-own. Text after ``#`` is a comment. Units are degrees, km (DEP, LEN, WID, DTOP, SHYP, DHYP), s, cm, cm/s, cm2 and
-g/cm3.
+where only version 2.0 has VS and DEN, and then NT1, NT2 and NT3 samples of the slip rate, each component on lines of
+its own. Text after ``#`` is a comment. Units are degrees, km (DEP, LEN, WID, DTOP, SHYP, DHYP), s, cm, cm/s, cm2
+and g/cm3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, NoReturn, TextIO
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from lithowave.readers.srf_hdf5 import is_hdf5, read_hdf5_tables
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, fault_of, plane_of
 from lithowave.readers.text import digit_pattern, parse_number
 
-_SAMPLES_AT_ONCE = 1 << 20
+_SAMPLES_AT_ONCE = 1 << 17
 """Number of samples whose text is stored before it is converted."""
 
 Line = tuple[int, bytes, list[bytes]]
@@ -69,18 +69,19 @@ class _TextReader:
         self.last: Line = (0, b"", [])
         self.planes: list[FaultPlane] = []
         self.headers, self.header_lines, self.counts = array("d"), array("q"), array("q", [0])
-        self.pending: list[Line] = []
-        self.pending_samples, self.converted = 0, [np.empty(0)]
+        self.pending: list[bytes] = []
+        self.pending_lines, self.pending_samples, self.converted = array("q"), 0, [np.empty(0)]
 
     def _words(self, file: BinaryIO) -> Iterator[Line]:
         """Yield the lines with words; an error if the last number of the file may be truncated."""
         for number, text in enumerate(file, start=1):
             if b"\0" in text:
                 raise InputError(WHAT, "the file is neither text nor HDF5", file=self.path, line=number)
-            text, comment, _ = text.partition(b"#")
+            if b"#" in text:
+                text = text.partition(b"#")[0] + b"\n"
             words = text.split()
             if words:
-                if not comment and not text.endswith(b"\n"):
+                if text[-1:] != b"\n":
                     self._refuse_cut(words, number)
                 if b"_" in text:  # float() accepts 1_000
                     word = next(word for word in words if b"_" in word)
@@ -98,12 +99,13 @@ class _TextReader:
         return InputError(where, got, allowed, hint, file=self.path, line=self.last[0] if line is None else line)
 
     def _next(self, expected: str) -> list[bytes]:
-        line = next(self.lines, None)
-        if line is None:
-            got = f"the file ends, where {expected} is expected" if self.last[0] else "the file is empty"
-            raise self._error(WHAT, got, hint="check that the file is complete", line=self.last[0] or None)
-        self.last = line
-        return line[2]
+        self.last = next(self.lines, None) or self._end(expected)
+        return self.last[2]
+
+    def _end(self, expected: str) -> NoReturn:
+        """Raise the error at the end of the file."""
+        got = f"the file ends, where {expected} is expected" if self.last[0] else "the file is empty"
+        raise self._error(WHAT, got, hint="check that the file is complete", line=self.last[0] or None)
 
     def tables(self) -> SrfTables:
         """Return the values of the file."""
@@ -129,7 +131,9 @@ class _TextReader:
         def locate(field: str, subfault: int) -> tuple[str, int]:
             return f"{field} of subfault {subfault + 1}", int(lines[subfault, int(field in SLIP_FIELDS)])
 
-        return SrfTables(self.path, points, np.concatenate(self.converted), offsets, tuple(self.planes), locate)
+        rates = np.concatenate(self.converted)
+        self.converted.clear()  # the iterator of lines keeps the reader until the next garbage collection
+        return SrfTables(self.path, points, rates, offsets, tuple(self.planes), locate)
 
     def _version(self) -> str:
         words = self._next("the version")
@@ -198,12 +202,13 @@ class _TextReader:
         """Store the lines of one component."""
         missing = count
         while missing > 0:
-            words = self._next(f"the sample {count - missing + 1} of {count} ({name})")
-            missing -= len(words)
+            self.last = next(self.lines, None) or self._end(f"the sample {count - missing + 1} of {count} ({name})")
+            missing -= len(self.last[2])
             if missing < 0:
                 got = f"this line has {-missing} more values than {name} = {count} announces"
                 raise self._error(name, got, "the samples of each component begin on a new line")
-            self.pending.append((*self.last[:2], []))
+            self.pending.append(self.last[1])
+            self.pending_lines.append(self.last[0])
         self.counts.append(count)
         self.pending_samples += count
         if self.pending_samples >= _SAMPLES_AT_ONCE:
@@ -214,15 +219,16 @@ class _TextReader:
         if not self.pending:
             return
         try:
-            values = np.fromstring(b" ".join(text for _, text, _ in self.pending), sep=" ")
+            values = np.fromstring(b" ".join(self.pending), sep=" ")
         except ValueError:
             values = np.empty(0)
         if values.size != self.pending_samples or not np.isfinite(values).all():
             # Exponents with D are valid, too.
-            numbers = ((word, line) for line, text, _ in self.pending for word in text.split())
-            values = np.array([self._number(word, "slip rate", line) for word, line in numbers])
+            rows = zip(self.pending, self.pending_lines, strict=True)
+            numbers = (self._number(word, "slip rate", line) for text, line in rows for word in text.split())
+            values = np.fromiter(numbers, dtype=float)
         self.converted.append(values)
-        self.pending, self.pending_samples = [], 0
+        self.pending, self.pending_lines, self.pending_samples = [], array("q"), 0
 
 
 def _text(word: bytes) -> str:

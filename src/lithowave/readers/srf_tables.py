@@ -188,9 +188,9 @@ def _match_slip(tables: SrfTables, slip: np.ndarray, interval: np.ndarray) -> No
     issue_warning(
         f"{tables.path}: the slip rates of {differs.sum()} of {np.count_nonzero(np.diff(offsets))} slip components do "
         f"not release the stated slip within {100 * SLIP_TOLERANCE:g}%; they are scaled to the stated slip. The "
-        f"largest difference is that of {where}{f' (line {line})' if line else ''}: {100 * stated[worst]:.6g} cm, while "
-        f"its samples release {100 * released[worst]:.6g} cm. Check DT, the unit of the samples (cm/s) and that of the "
-        "slip (cm)."
+        f"largest difference is that of {where}{f' (line {line})' if line else ''}: {100 * stated[worst]:.6g} cm, "
+        f"while its samples release {100 * released[worst]:.6g} cm. Check DT, the unit of the samples (cm/s) and that "
+        "of the slip (cm)."
     )
 
 
@@ -210,7 +210,7 @@ def _check_planes(tables: SrfTables, fault: FiniteFault) -> None:
     planes, subfaults = sum(plane.length * plane.width for plane in tables.planes), float(fault.area.sum())
     if abs(subfaults - planes) > _AREA_TOLERANCE * planes:
         issue_warning(
-            f"{tables.path}: AREA of all subfaults adds up to {1e-6 * subfaults:.4g} km2, while LEN x WID of the planes "
-            f"is {1e-6 * planes:.4g} km2. The moment follows from AREA, which is in cm2 (1 km2 = 1e10 cm2); check its "
-            "unit."
+            f"{tables.path}: AREA of all subfaults adds up to {1e-6 * subfaults:.4g} km2, while LEN x WID of the "
+            f"planes is {1e-6 * planes:.4g} km2. The moment follows from AREA, which is in cm2 (1 km2 = 1e10 cm2); "
+            "check its unit."
         )

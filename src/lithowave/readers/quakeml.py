@@ -1,0 +1,290 @@
+"""Events with moment tensors or nodal planes in QuakeML, version 1.2 of the Basic Event Description (BED).
+
+Values are in SI units: depth in m, moments in N m along r (up), t (south) and p (east). The XML parser is that of the
+standard library; files with a document type declaration, and thus with entities, are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.parsers import expat
+
+from lithowave.errors import InputError
+from lithowave.faults.mechanism import double_couple, plane_normal, slip_direction
+from lithowave.readers.seismic_event import SeismicEvent, utc_text
+from lithowave.readers.text import parse_number
+
+_WHAT = "QuakeML"
+_ROOT = "http://quakeml.org/xmlns/quakeml/1.2 quakeml"
+_BED = "http://quakeml.org/xmlns/bed/1.2 "
+_COMPONENTS = ("Mrr", "Mtt", "Mpp", "Mrt", "Mrp", "Mtp")
+_DEEPEST = 100
+"""Largest depth of nested elements; those of the format are nested less than 20 deep."""
+_MOMENT_RATIO = 2.0
+"""Largest ratio of the moment of the tensor and the stated scalar moment."""
+_MAGNITUDE_DIFFERENCE = 1.0
+"""Largest difference of the magnitude of the tensor and the stated Mw; dyn cm instead of N m amount to 4.7."""
+
+
+@dataclass
+class _Element:
+    """An element of the Basic Event Description; the names of others begin with their namespace."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[_Element] = field(default_factory=list)
+
+    def all(self, name: str) -> list[_Element]:
+        return [child for child in self.children if child.name == name]
+
+    def first(self, *names: str) -> _Element | None:
+        """Return the first element at a path of names."""
+        element: _Element | None = self
+        for name in names:
+            element = next(iter(element.all(name)), None) if element is not None else None
+        return element
+
+    def content(self, *names: str) -> str:
+        """Return the text at a path of names; empty without such an element."""
+        element = self.first(*names)
+        return "" if element is None else element.text.strip()
+
+    @property
+    def identifier(self) -> str:
+        return self.attributes.get("publicID", "").strip()
+
+
+def read_quakeml(path: str | Path) -> list[SeismicEvent]:
+    """Read the events of a file; see `parse_quakeml`."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(_WHAT, f"cannot be read: {error.strerror or error}", file=path) from None
+    return parse_quakeml(data, path)
+
+
+def parse_quakeml(data: bytes, path: Path | None = None) -> list[SeismicEvent]:
+    """Return the events of a document.
+
+    The mechanism is the moment tensor of the preferred focal mechanism; without a tensor, it is the double couple of
+    the nodal plane 1, with the scalar moment or the preferred magnitude, which must be Mw. The position and the
+    centroid time are those of the origin from which the moment tensor is derived, if it is in the document, else of the
+    preferred origin. The origin time is that of the triggering origin of the mechanism, if it is in the document, else
+    of the preferred origin. The half duration is half the duration of the source time function.
+
+    Raises
+    ------
+    InputError
+        with the identifier of the event and the line: text that is not QuakeML 1.2, declarations of document types or
+        entities, missing or ambiguous origins and mechanisms, missing values, and values out of range.
+    """
+    root = _parse(data, path)
+    if root.name != _ROOT:
+        allowed = f"expected the root element quakeml of {_ROOT.split()[0]}"
+        raise InputError(_WHAT, f"the root element is {root.name!r}", allowed, file=path, line=root.line)
+    events = [event for parameters in root.all("eventParameters") for event in parameters.all("event")]
+    if not events:
+        got = "the document has no events"
+        raise InputError(_WHAT, got, f"expected eventParameters and event of {_BED.strip()}", file=path)
+    return [_EventReader(event, path).event() for event in events]
+
+
+def _parse(data: bytes, path: Path | None) -> _Element:
+    """Return the root element."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    top = _Element("", {}, 0)
+    stack = [top]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if len(stack) > _DEEPEST:
+            got = f"elements are nested more than {_DEEPEST} deep"
+            raise InputError(_WHAT, got, file=path, line=parser.CurrentLineNumber)
+        element = _Element(name.removeprefix(_BED), attributes, parser.CurrentLineNumber)
+        stack[-1].children.append(element)
+        stack.append(element)
+
+    def text(data: str) -> None:
+        stack[-1].text += data
+
+    def declaration(*_: object) -> None:
+        got = "the document has a document type declaration, which may define entities"
+        raise InputError(_WHAT, got, "QuakeML has none", "remove it", file=path, line=parser.CurrentLineNumber)
+
+    parser.StartElementHandler, parser.CharacterDataHandler = start, text
+    parser.EndElementHandler = lambda _: stack.pop()
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = declaration
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        got = f"the text is not well-formed XML: {expat.ErrorString(error.code)}"
+        raise InputError(_WHAT, got, hint="check that the file is complete", file=path, line=error.lineno) from None
+    except (ValueError, LookupError) as error:  # an unknown encoding
+        raise InputError(_WHAT, f"the text cannot be decoded: {error}", file=path) from None
+    return top.children[0]
+
+
+class _EventReader:
+    """The values of one event."""
+
+    def __init__(self, element: _Element, path: Path | None) -> None:
+        self.element, self.path = element, path
+        self.identifier = element.identifier or "event without publicID"
+
+    def event(self) -> SeismicEvent:
+        preferred = self._chosen("origin", "preferredOriginID")
+        mechanism = self._mechanism()
+        centroid = self._referred(mechanism.first("momentTensor"), "derivedOriginID") or preferred
+        origin = self._referred(mechanism, "triggeringOriginID") or preferred
+        start = self._time(origin)
+        return SeismicEvent(
+            event_name=self._name(),
+            origin_time=utc_text(start),
+            time_shift=(self._time(centroid) - start).total_seconds(),
+            half_duration=self._half_duration(mechanism),
+            geographic=True,
+            latitude=self._number(centroid, "latitude", "value", low=-90.0, high=90.0),
+            longitude=self._number(centroid, "longitude", "value", low=-360.0, high=360.0),
+            x=math.nan,
+            y=math.nan,
+            depth=self._number(centroid, "depth", "value", low=0.0, unit=" m"),
+            moment=self._moment(mechanism),
+            line_number=self.element.line,
+        )
+
+    def _error(self, element: _Element, key: str, got: str, allowed: str = "", hint: str = "") -> InputError:
+        return InputError(f"{self.identifier}: {key}", got, allowed, hint, file=self.path, line=element.line)
+
+    def _name(self) -> str:
+        descriptions = self.element.all("description")
+        named = [entry for entry in descriptions if entry.content("type") == "earthquake name"]
+        return next((text for entry in (*named, *descriptions) if (text := entry.content("text"))), self.identifier)
+
+    def _chosen(self, name: str, key: str) -> _Element:
+        """Return the preferred element of a kind, or the only one."""
+        elements = self.element.all(name)
+        if (preferred := self.element.content(key)) and elements:
+            chosen = [element for element in elements if element.identifier == preferred]
+            if not chosen:
+                raise self._error(self.element, key, f"{preferred!r} is not the publicID of an element {name}")
+        else:
+            chosen = elements
+        if name == "focalMechanism" and len(chosen) > 1:
+            chosen = [element for element in chosen if element.first("momentTensor", "tensor")] or chosen
+        if len(chosen) != 1:
+            got = f"the event has {len(chosen)} elements of this kind, and {key} names none" if chosen else "is missing"
+            raise self._error(self.element, name, got, f"expected one element {name}, or {key}")
+        if chosen[0].content("evaluationStatus") == "rejected":
+            raise self._error(chosen[0], name, "its evaluationStatus is 'rejected'", "", "choose another one")
+        return chosen[0]
+
+    def _mechanism(self) -> _Element:
+        return self._chosen("focalMechanism", "preferredFocalMechanismID")
+
+    def _referred(self, element: _Element | None, key: str) -> _Element | None:
+        """Return the origin of the document to which an element refers; None if there is none."""
+        identifier = "" if element is None else element.content(key)
+        return next((origin for origin in self.element.all("origin") if identifier == origin.identifier != ""), None)
+
+    def _number(
+        self, element: _Element, *names: str, low: float = -math.inf, high: float = math.inf, unit: str = ""
+    ) -> float:
+        key = ".".join((element.name, *(name for name in names if name != "value")))
+        text = element.content(*names)
+        if not text:
+            raise self._error(element, key, "is missing", "the source cannot be determined without it")
+        value = parse_number(text)
+        if value is None:
+            raise self._error(element.first(*names) or element, key, f"{text[:40]!r} is not a finite number")
+        if not low <= value <= high:
+            limits = f"at least {low:g}{unit}" + (f" and at most {high:g}{unit}" if math.isfinite(high) else "")
+            raise self._error(element.first(*names) or element, key, f"{value:.12g}{unit}", f"must be {limits}")
+        return value
+
+    def _time(self, origin: _Element) -> datetime:
+        text = origin.content("time", "value")
+        try:
+            time = datetime.fromisoformat(text)
+            # Times without a time zone are in UTC.
+            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        except (ValueError, OverflowError):
+            got = f"{text[:40]!r} is not a time" if text else "is missing"
+            raise self._error(origin, "origin.time", got, "expected for example 2008-07-29T18:42:15.5Z") from None
+
+    def _half_duration(self, mechanism: _Element) -> float | None:
+        function = mechanism.first("momentTensor", "sourceTimeFunction")
+        if function is None or not function.content("duration"):
+            return None
+        return 0.5 * self._number(function, "duration", low=0.0, unit=" s")
+
+    def _moment(self, mechanism: _Element) -> tuple[float, float, float, float, float, float]:
+        tensor = mechanism.first("momentTensor", "tensor")
+        if tensor is None:
+            return self._double_couple(mechanism)
+        rr, tt, pp, rt, rp, tp = (self._number(tensor, name, "value") for name in _COMPONENTS)
+        moment = math.sqrt(0.5 * (rr**2 + tt**2 + pp**2) + rt**2 + rp**2 + tp**2)
+        if moment == 0.0:
+            raise self._error(tensor, "tensor", "all components are zero")
+        self._check_size(mechanism, tensor, moment)
+        # x = phi, y = -theta, z = r.
+        return (pp, tt, rr, -tp, rp, -rt)
+
+    def _check_size(self, mechanism: _Element, tensor: _Element, moment: float) -> None:
+        """Refuse a tensor that contradicts the scalar moment or Mw, which indicates another unit."""
+        units = "QuakeML has moments in N m; 1 dyn cm is 1e-7 N m"
+        element = mechanism.first("momentTensor")
+        if element is not None and element.content("scalarMoment", "value"):
+            stated = self._number(element, "scalarMoment", "value")
+            if not moment <= _MOMENT_RATIO * stated or not stated <= _MOMENT_RATIO * moment:
+                got = f"its scalar moment is {moment:.4g} N m, while scalarMoment is {stated:.4g} N m"
+                raise self._error(tensor, "tensor", got, "both must agree", units)
+        magnitude = 2.0 / 3.0 * (math.log10(moment) - 9.1)
+        stated_magnitude = self._moment_magnitude(mechanism)
+        if stated_magnitude is not None and abs(stated_magnitude - magnitude) > _MAGNITUDE_DIFFERENCE:
+            got = f"its scalar moment, {moment:.4g} N m, is Mw {magnitude:.2f}, while Mw is {stated_magnitude:g}"
+            raise self._error(tensor, "tensor", got, "both must agree", units)
+
+    def _moment_magnitude(self, mechanism: _Element) -> float | None:
+        """Return the magnitude of the moment tensor, or the preferred one, if it is Mw; else None."""
+        magnitudes = self.element.all("magnitude")
+        identifiers = (
+            mechanism.content("momentTensor", "momentMagnitudeID"),
+            self.element.content("preferredMagnitudeID"),
+        )
+        chosen = [entry for name in identifiers for entry in magnitudes if name and entry.identifier == name]
+        chosen = chosen or (magnitudes if len(magnitudes) == 1 else [])
+        if not chosen or not chosen[0].content("type").lower().startswith("mw"):
+            return None
+        return self._number(chosen[0], "mag", "value", low=-10.0, high=11.0)
+
+    def _double_couple(self, mechanism: _Element) -> tuple[float, float, float, float, float, float]:
+        planes = mechanism.first("nodalPlanes")
+        plane = None if planes is None else planes.first("nodalPlane1") or planes.first("nodalPlane2")
+        if plane is None:
+            got = "has neither a moment tensor nor a nodal plane"
+            raise self._error(mechanism, "focalMechanism", got, "expected tensor, or nodalPlanes with nodalPlane1")
+        strike = self._number(plane, "strike", "value", low=-360.0, high=360.0, unit=" degrees")
+        dip = self._number(plane, "dip", "value", low=0.0, high=90.0, unit=" degrees")
+        rake = self._number(plane, "rake", "value", low=-360.0, high=360.0, unit=" degrees")
+        unit = double_couple(slip_direction(strike, dip, rake), plane_normal(strike, dip))
+        xx, yy, zz, xy, xz, yz = (self._scalar_moment(mechanism) * float(value) for value in unit)
+        return (xx, yy, zz, xy, xz, yz)
+
+    def _scalar_moment(self, mechanism: _Element) -> float:
+        element = mechanism.first("momentTensor")
+        if element is not None and element.content("scalarMoment", "value"):
+            moment = self._number(element, "scalarMoment", "value")
+            if moment > 0.0:
+                return moment
+            raise self._error(element, "scalarMoment", f"{moment:g} N m", "must be positive")
+        magnitude = self._moment_magnitude(mechanism)
+        if magnitude is None:
+            got = "the nodal plane has neither a scalar moment nor a preferred magnitude Mw"
+            raise self._error(mechanism, "focalMechanism", got, "other magnitudes do not determine the moment")
+        return 10.0 ** (1.5 * magnitude + 9.1)
