@@ -13,7 +13,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.parallel.ranks import Ranks
-from lithowave.shots import run_survey, running
+from lithowave.shots import run_survey, running, task
 from lithowave.shots import slots as places_module
 from lithowave.shots.slots import shot_slots
 from mpi_runs import on_ranks
@@ -399,6 +399,6 @@ def test_devices_are_counted_by_the_driver(monkeypatch):
 def test_shots_do_not_take_part_in_the_launcher_of_the_survey(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "1")
-    environment = running._environment(places_module.ShotSlot({"CUDA_VISIBLE_DEVICES": "1"}))
+    environment = task.shot_environment({"CUDA_VISIBLE_DEVICES": "1"})
     assert not {"PMI_RANK", "PMI_SIZE"} & set(environment) and environment["CUDA_VISIBLE_DEVICES"] == "1"
     assert (Path(environment["PYTHONPATH"].split(os.pathsep)[0]) / "lithowave").is_dir()
