@@ -36,7 +36,7 @@ class LocalProcesses(ThreadPoolExecutor):
     def _in_slot(self, function: Callable[[ShotTask], ShotOutcome], task: ShotTask) -> ShotOutcome:
         slot = self._slots.get()
         try:
-            return function(replace(task, environment=slot.environment, threads=slot.threads))
+            return function(replace(task, environment=slot.environment, threads=slot.threads, sharing=1))
         finally:
             self._slots.put(slot)
 
