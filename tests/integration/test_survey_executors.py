@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -148,6 +149,29 @@ def test_a_shot_whose_workers_disappear_is_tried_three_times(tmp_path):
     result = run_survey(survey(), tmp_path / "out", executor=executor)
     assert executor.submitted == 2
     assert result.failures[2] == "the executor failed: ValueError: no place"
+
+
+def test_a_stopped_survey_does_not_wait_for_lost_workers(tmp_path, monkeypatch):
+    class Silent(Executor):
+        """A worker that begins the shot and then disappears."""
+
+        def submit(self, function: Callable, shot: task.ShotTask, /, *_: Any, **__: Any) -> Future:
+            shot.path.mkdir()
+            self.output = shot.path / "output.txt"
+            return Future()
+
+    executor = Silent()
+    monkeypatch.setattr(scheduling, "STOP_PATIENCE", 0.3)
+    threading.Timer(0.5, lambda: executor.output.touch()).start()
+    events = []
+
+    def stop(entries: dict[str, Any]) -> None:
+        events.append((entries["event"], entries["state"]))
+        if entries["event"] == "begin":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = run_survey(survey("{position: [0, 0, -300]}"), tmp_path / "out", executor=executor, show=stop)
+    assert result.stopped_by == "SIGINT" and events == [("begin", "running"), ("end", "stopped")]
 
 
 def test_a_broken_executor_that_cannot_be_replaced(tmp_path):

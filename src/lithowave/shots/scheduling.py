@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from lithowave.description.simulation import Simulation
-from lithowave.run.status import FAILED, LOST, STOPPED
+from lithowave.run.status import FAILED, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.executors import ShotExecutor
 from lithowave.shots.folder import OUTPUT, SurveyFolder
 from lithowave.shots.progress import ShotReporter
@@ -21,6 +22,8 @@ from lithowave.shots.requests import SentRequests
 from lithowave.shots.task import ShotOutcome, ShotTask
 
 POLL_INTERVAL = 0.1  # s
+STOP_PATIENCE = 10.0
+"""Time, s, that a stopped survey waits for the worker of a shot that has ended; Ctrl-C may end the worker as well."""
 MAX_ATTEMPTS = 3
 """How often a shot is started if its worker or its process disappears."""
 
@@ -67,6 +70,7 @@ class Attempt:
     count: int
     stamp: tuple[int, ...]
     begun: bool = False
+    seen_running: float | None = None
 
     @classmethod
     def of(cls, task: ShotTask, count: int) -> Attempt:
@@ -77,6 +81,13 @@ class Attempt:
         """True once, when a worker has begun the shot."""
         before, self.begun = self.begun, self.begun or _stamp(self.task.path / OUTPUT) != self.stamp
         return self.begun and not before
+
+    def abandoned(self) -> bool:
+        """True if the shot of a stopped survey has ended, but its worker does not report it."""
+        now = time.monotonic()
+        if self.seen_running is None or run_state(self.task.path).state == RUNNING:
+            self.seen_running = now
+        return now - self.seen_running > STOP_PATIENCE
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -113,6 +124,8 @@ class ShotQueue:
                 self._report_begun()
                 for future in done:
                     self._end(self.pending.pop(future), self._outcome(future))
+                if self.signals.stopped_by:
+                    self._leave_abandoned()
         except BaseException:
             self.requests.send(signal.SIGTERM)
             self._cancel()
@@ -144,6 +157,13 @@ class ShotQueue:
         for future, attempt in list(self.pending.items()):
             if not attempt.begun and future.cancel():
                 del self.pending[future]
+
+    def _leave_abandoned(self) -> None:
+        for future, attempt in list(self.pending.items()):
+            if attempt.abandoned():
+                future.cancel()
+                del self.pending[future]
+                self._end(attempt, ShotOutcome(STOPPED))
 
     def _report_begun(self) -> None:
         for attempt in self.pending.values():
