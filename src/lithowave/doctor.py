@@ -35,6 +35,8 @@ OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
     "segyio": ("SEG-Y seismograms and sections", "formats"),
     "meshio": ("meshes from VTU files", "meshes"),
+    "distributed": ("surveys on clusters of Dask", "dask"),
+    "bokeh": ("the dashboard of Dask", "dask"),
     "mpi4py": ("runs on several ranks", "mpi"),
     "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),
     "pymetis": ("partitions of meshes from files", "mpi"),

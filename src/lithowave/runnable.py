@@ -39,7 +39,8 @@ class Simulation(Description):
         Parameters
         ----------
         keywords : those of :func:`lithowave.run_simulation` (``output``, ``overwrite``, ``show``, ``callbacks`` and the
-        keys of ``compute`` and ``output``); with a survey, those of :func:`lithowave.shots.run_survey`.
+        keys of ``compute`` and ``output``); with a survey, those of :func:`lithowave.shots.run_survey`, which has
+        ``executor`` (a ``concurrent.futures.Executor`` or a Dask client) in addition.
         """
         from lithowave.run.launch import run_simulation
         from lithowave.shots import run_survey

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.parallel.ranks import Ranks
-from lithowave.shots import run_survey, running
+from lithowave.shots import check_survey, run_survey, running, task
 from lithowave.shots import slots as places_module
 from lithowave.shots.slots import shot_slots
 from mpi_runs import on_ranks
@@ -234,6 +235,8 @@ def test_check_tells_of_a_shot_and_of_all(done, tmp_path):
     assert report["time_s"] == pytest.approx(3 * report["shot"]["loop_s"])
     assert report["output_bytes"] == 3 * report["shot"]["output_bytes"]
     assert report["memory_bytes"] == 2 * report["shot"]["memory_bytes"]
+    printed = str(check_survey(survey(LINE, "  at_once: 2\n"), measure=False))
+    assert re.search("^ +shots: 3, 2 at a time$", printed, re.MULTILINE) and " grid: " in printed
     text = lithowave("check", file, "--no-measure", *settings(f"output.directory={folder}"))
     assert "3, 2 at a time, 3 of 3 finished" in text and "this run would work here" in text
 
@@ -399,6 +402,6 @@ def test_devices_are_counted_by_the_driver(monkeypatch):
 def test_shots_do_not_take_part_in_the_launcher_of_the_survey(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "1")
-    environment = running._environment(places_module.ShotSlot({"CUDA_VISIBLE_DEVICES": "1"}))
+    environment = task.shot_environment({"CUDA_VISIBLE_DEVICES": "1"})
     assert not {"PMI_RANK", "PMI_SIZE"} & set(environment) and environment["CUDA_VISIBLE_DEVICES"] == "1"
     assert (Path(environment["PYTHONPATH"].split(os.pathsep)[0]) / "lithowave").is_dir()

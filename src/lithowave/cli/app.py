@@ -68,6 +68,13 @@ Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Select the 
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Set the threads of the CPU backend (default: all cores).")
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run the shots of a survey on the workers of a Dask scheduler (tcp://host:8786, or its scheduler file).",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -214,12 +221,13 @@ def run(
             help="Run only shot N of the survey (1, 2, ..., or 'array': SLURM_ARRAY_TASK_ID; default: all shots).",
         ),
     ] = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.reading import located, read_simulation
     from lithowave.cli.run_summary import print_run_summary, report_partial_results
-    from lithowave.cli.survey import run_all_shots, run_one_shot
+    from lithowave.cli.survey import refuse_scheduler, run_all_shots, run_one_shot
     from lithowave.run.launch import run_simulation
 
     options = {
@@ -230,9 +238,11 @@ def run(
     }
     simulation, overrides = read_simulation(file, changes, options)
     if shot is not None:
+        refuse_scheduler(scheduler, "a single shot runs in this process")
         return run_one_shot(simulation, shot, overwrite, located(file, overrides))
     if simulation.survey is not None:
-        return run_all_shots(simulation, overwrite, located(file, overrides))
+        return run_all_shots(simulation, overwrite, located(file, overrides), scheduler)
+    refuse_scheduler(scheduler, "the description has no survey")
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
     with report_partial_results(simulation.output.directory), located(file, overrides):
         with progress_display(heading, simulation.output.progress_interval) as show:
@@ -241,16 +251,19 @@ def run(
 
 
 @app.command()
-def restart(directory: RunDirectory, backend: Backend = None, threads: Threads = None) -> None:
+def restart(
+    directory: RunDirectory, backend: Backend = None, threads: Threads = None, scheduler: Scheduler = None
+) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.progress import progress_display
     from lithowave.cli.run_summary import print_run_summary, report_partial_results
-    from lithowave.cli.survey import restart_shots
+    from lithowave.cli.survey import refuse_scheduler, restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
 
     if is_survey(directory):
-        return restart_shots(directory, backend, threads)
+        return restart_shots(directory, backend, threads, scheduler)
+    refuse_scheduler(scheduler, f"{directory} is not a survey folder")
     with report_partial_results(directory), progress_display(str(directory)) as show:
         result = restart_run(directory, show=show, backend=backend, threads=threads)
     print_run_summary(result)

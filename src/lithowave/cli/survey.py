@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
 from signal import Signals
@@ -19,6 +19,8 @@ from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
 from lithowave.run.status import FINISHED, run_state
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
+from lithowave.shots.executors import dask_client
+from lithowave.shots.task import stop_with_parent
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
 
@@ -43,6 +45,7 @@ def run_one_shot(
     simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
 ) -> None:
     """Run one shot in this process and display its progress."""
+    stop_with_parent()
     with located:
         number = shot_number(shot)
         single = simulation.shot(number)
@@ -59,18 +62,40 @@ def run_one_shot(
     print_run_summary(result)
 
 
-def run_all_shots(simulation: Simulation, overwrite: bool, located: AbstractContextManager[None]) -> None:
-    """Run the shots that are not finished."""
+def run_all_shots(
+    simulation: Simulation, overwrite: bool, located: AbstractContextManager[None], scheduler: str | None
+) -> None:
+    """Run the shots that are not finished, on this machine or on the workers of a Dask scheduler."""
     print_text(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
-    with located:
-        result = run_survey(simulation, overwrite=overwrite, show=print_shot_event)
+    with located, _executor(scheduler) as executor:
+        result = run_survey(simulation, overwrite=overwrite, show=print_shot_event, executor=executor)
     print_survey_summary(result)
 
 
-def restart_shots(directory: Path, backend: str | None, threads: int | None) -> None:
+def restart_shots(directory: Path, backend: str | None, threads: int | None, scheduler: str | None) -> None:
     """Resume a survey."""
     print_text(str(directory))
-    print_survey_summary(restart_survey(directory, show=print_shot_event, backend=backend, threads=threads))
+    with _executor(scheduler) as executor:
+        result = restart_survey(
+            directory, show=print_shot_event, backend=backend, threads=threads, executor=executor
+        )
+    print_survey_summary(result)
+
+
+def _executor(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return a context with the client of a Dask scheduler, or None."""
+    return nullcontext() if scheduler is None else dask_client(scheduler)
+
+
+def refuse_scheduler(scheduler: str | None, got: str) -> None:
+    """Refuse a Dask scheduler for anything but all shots of a survey.
+
+    Raises
+    ------
+    InputError : a scheduler is given.
+    """
+    if scheduler is not None:
+        raise InputError("--scheduler", got, "allowed: all shots of a survey", "omit --scheduler")
 
 
 def print_shot_event(entries: dict[str, Any]) -> None:
@@ -78,6 +103,9 @@ def print_shot_event(entries: dict[str, Any]) -> None:
     name = f"shot {entries['shot']} of {entries['shots']}"
     if entries["event"] == "begin":
         print_text(f"{name}: running")
+        return
+    if entries["event"] == "lost":
+        print_text(f"{name}: lost: {entries['error']}; it will be resumed")
         return
     counts = f"{entries['finished']} of {entries['shots']} finished"
     if entries["failed"]:

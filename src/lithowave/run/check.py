@@ -135,9 +135,14 @@ class CheckReport:
         return f"{self.backend}, {self.threads} thread{'s' * (self.threads > 1)}"
 
     def __str__(self) -> str:
-        head = [f"{name:>22}: {value}" for name, value in self.lines()]
-        tail = [f"{'warning':>22}: {text}" for text in self.warnings]
-        return "\n".join([*head, *tail, *(f"{'PROBLEM':>22}: {text}" for text in self.problems)])
+        return report_text(self)
+
+
+def report_text(report: Any) -> str:
+    """Return the entries, warnings and problems of a report of a run or of a survey, one per line."""
+    lines = [*report.lines(), *(("warning", text) for text in report.warnings)]
+    lines += [("PROBLEM", text) for text in report.problems]
+    return "\n".join(f"{name:>22}: {value}" for name, value in lines)
 
 
 def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int | None = None) -> CheckReport:

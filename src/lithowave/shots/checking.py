@@ -8,7 +8,7 @@ from typing import Any
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
 from lithowave.output.hdf5 import readable_size
-from lithowave.run.check import CheckReport, check_simulation, duration_text
+from lithowave.run.check import CheckReport, check_simulation, duration_text, report_text
 from lithowave.run.status import FINISHED, run_state
 from lithowave.shots.folder import SurveyFolder, is_survey
 from lithowave.shots.slots import shot_slots
@@ -88,6 +88,9 @@ class SurveyReport:
         if self.time_s is not None:
             lines.append(("time", f"{duration_text(self.time_s)} for {self.to_do} shots"))
         return lines
+
+    def __str__(self) -> str:
+        return report_text(self)
 
 
 def check_survey(simulation: Simulation, *, measure: bool = True) -> SurveyReport:
