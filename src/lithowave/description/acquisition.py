@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from lithowave.description.domain import Domain
-from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.receiver import Receiver
+from lithowave.description.receivers import Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
 

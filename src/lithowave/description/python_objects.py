@@ -23,8 +23,6 @@ _STATION = (
 _OBJECTS: dict[tuple[str | int, str], str] = {
     ("sources", "Catalog"): _CMTSOLUTION.format(name="catalog"),
     ("sources", "Event"): _CMTSOLUTION.format(name="event"),
-    ("receivers", "Inventory"): f"give receivers=[{_STATION} for network in inventory for station in network]",
-    ("receivers", "Network"): f"give receivers=[{_STATION} for station in network]",
     ("receivers", "Station"): f"give receivers=[{_STATION}] with the code of the network",
     ("material", "ndarray"): (
         'write a file, numpy.savez("model.npz", axes=["x", "y", "z"], x=x, y=y, z=z, vp=vp, vs=vs, rho=rho), and give '

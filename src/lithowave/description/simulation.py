@@ -30,10 +30,12 @@ from lithowave.description.boundaries import Boundaries
 from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
 from lithowave.description.domain import Domain
+from lithowave.description.inventory import expand_inventories
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
-from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.receiver import Receiver
+from lithowave.description.receivers import Receivers
 from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
@@ -135,7 +137,9 @@ class Simulation(DescriptionModel):
 
     @field_validator(*LISTS, mode="before")
     @classmethod
-    def _is_list(cls, value: Any) -> Any:
+    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.field_name == "receivers":
+            value = expand_inventories(value)
         # pydantic accepts every iterable, also ObsPy's catalogs, whose items then have no index in messages.
         if not isinstance(value, (list, tuple)):
             raise PydanticKnownError("list_type")

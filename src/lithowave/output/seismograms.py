@@ -10,7 +10,7 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; if requested
     /pressure               (n_receivers, n_samples)    Pa; if requested
     /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; if requested
-    /receivers/network, station, name, position (n_receivers, 3) m
+    /receivers/network, station, location, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.receiver import receiver_name
 from lithowave.errors import InputError, OutputError, issue_warning
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
@@ -53,7 +54,7 @@ class SeismogramWriter:
     Parameters
     ----------
     path : the file; an existing file is replaced.
-    receivers : objects with `network`, `station` and `position` (x, y, z in m).
+    receivers : objects with `network`, `station`, `position` (x, y, z in m) and, optionally, `location`.
     sampling_interval : s; sample k is at time k * sampling_interval.
     sample_count : number of samples of the complete run, for which space is allocated now.
     quantity : ``displacement``, ``velocity`` or ``acceleration``.
@@ -272,11 +273,12 @@ def _resize(path: Path, count: int, room: int) -> None:
 def _write_receivers(group: Any, receivers: Sequence[Any]) -> None:
     networks = [str(receiver.network) for receiver in receivers]
     stations = [str(receiver.station) for receiver in receivers]
-    names = [f"{network}.{station}" for network, station in zip(networks, stations, strict=True)]
+    locations = [str(getattr(receiver, "location", "")) for receiver in receivers]
+    names = [receiver_name(*codes) for codes in zip(networks, stations, locations, strict=True)]
     positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(
         len(receivers), 3
     )
-    for label, texts in (("network", networks), ("station", stations), ("name", names)):
+    for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"
 
@@ -312,6 +314,7 @@ class Seismograms:
     data : (n_receivers, 3, n_samples), components E, N, Z, in `units`.
     quantity, units : ``displacement`` (m), ``velocity`` (m/s) or ``acceleration`` (m/s^2).
     networks, stations : codes of each receiver.
+    locations : location codes of each receiver, empty for a station with one receiver.
     positions : (n_receivers, 3), m.
     stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz; None if not recorded.
     pressure : (n_receivers, n_samples), Pa; None if not recorded.
@@ -342,11 +345,16 @@ class Seismograms:
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
     title: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
+    locations: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.locations:
+            object.__setattr__(self, "locations", [""] * len(self.networks))
 
     @property
     def names(self) -> list[str]:
-        """``NETWORK.STATION`` of each receiver."""
-        return [f"{network}.{station}" for network, station in zip(self.networks, self.stations, strict=True)]
+        """``NETWORK.STATION`` of each receiver, or ``NETWORK.STATION.LOCATION`` with a location code."""
+        return [receiver_name(*codes) for codes in zip(self.networks, self.stations, self.locations, strict=True)]
 
     @property
     def start_time(self) -> str | None:
@@ -458,6 +466,7 @@ def _read(file: Any) -> Seismograms:
         ),
         title=attributes.get("title", ""),
         attributes=attributes,
+        locations=_read_texts(receivers, "location") if "location" in receivers else [],
     )
 
 

@@ -40,8 +40,8 @@ BANDS = (
 )
 SLOWEST_BAND = "R"
 
-# format: (longest network code, longest station code); a trace of SEG-Y has a number instead of a name
-NAME_LIMITS = {"miniseed": (2, 5), "sac": (8, 8)}
+# format: (longest network code, station code, location code); a trace of SEG-Y has a number instead of a name
+NAME_LIMITS = {"miniseed": (2, 5, 2), "sac": (8, 8, 8)}
 FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y"}
 SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}
 SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
@@ -102,10 +102,10 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
 
 
 def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
-    limits = dict(zip(("network", "station"), NAME_LIMITS[format_name], strict=True))
+    limits = dict(zip(("network", "station", "location"), NAME_LIMITS[format_name], strict=True))
     title = FORMAT_NAMES[format_name]
     for kind, limit in limits.items():
-        code = str(getattr(receiver, kind))
+        code = str(getattr(receiver, kind, ""))
         got = ""
         if len(code) > limit:
             got = f"{kind} {code!r} has {len(code)} characters"
@@ -137,11 +137,13 @@ def to_stream(seismograms: Seismograms) -> Any:
     channels = channel_codes(seismograms.sampling_interval)
     start = _start_time(seismograms)
     stream = Stream()
-    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+    codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
+    for index, (network, station, location) in enumerate(codes):
         for component, channel in enumerate(channels):
             header = {
                 "network": network,
                 "station": station,
+                "location": location,
                 "channel": channel,
                 "delta": seismograms.sampling_interval,
                 "starttime": start,
@@ -172,7 +174,7 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
 
 
 def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
-    """Write one file ``NET.STA.CHA.sac`` per component; return the files.
+    """Write one file ``NET.STA.CHA.sac`` per component, with a location code ``NET.STA.LOC.CHA.sac``; return the files.
 
     Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
     time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
@@ -192,7 +194,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     folder = _prepare(seismograms, directory)
     event = _sac_event(seismograms)
     paths = []
-    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+    codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
+    for index, (network, station, location) in enumerate(codes):
         place = _sac_place(seismograms, index)
         for component, channel in enumerate(channel_codes(seismograms.sampling_interval)):
             azimuth, incidence = SAC_ORIENTATION[channel[-1]]
@@ -201,6 +204,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 delta=seismograms.sampling_interval,
                 knetwk=network,
                 kstnm=station,
+                **({"khole": location} if location else {}),
                 kcmpnm=channel,
                 cmpaz=azimuth,
                 cmpinc=incidence,
@@ -208,7 +212,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 **event,
                 **place,
             )
-            path = folder / f"{network}.{station}.{channel}.sac"
+            path = folder / f"{seismograms.names[index]}.{channel}.sac"
             content = BytesIO()
             trace.write(content)
             paths.append(_store(path, content))
