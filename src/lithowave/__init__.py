@@ -47,6 +47,7 @@ _HOMES = {
     "load_seismograms": "output.seismograms",
     "load_peak_motion": "output.peak_motion",
     "compare_runs": "output.compare",
+    "compare_data": "output.data_comparison",
     "plot_run": "output.figures",
     "agree": "agreement.running",
     "check_simulation": "run.check",

@@ -32,8 +32,10 @@ REQUIRED = (
     "matplotlib",
 )
 OPTIONAL = {
-    "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
-    "segyio": ("SEG-Y seismograms and sections", "formats"),
+    "obspy": ("MiniSEED, SAC, observed data, Streams, beach balls, wavelet misfits", "formats"),
+    "segyio": ("SEG-Y seismograms, sections and geometry", "formats"),
+    "xarray": ("results as Datasets", "data"),
+    "pandas": ("results as DataFrames", "data"),
     "meshio": ("meshes from VTU files", "meshes"),
     "mpi4py": ("runs on several ranks", "mpi"),
     "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),

@@ -50,6 +50,11 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(find_unused_keys(simulation))
     found.extend(unused_variables(simulation))
     found.extend(receiver_file_notes(simulation))
+    if "asdf" in simulation.output.formats and simulation.domain.crs is None:
+        found.append(
+            "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
+            "require longitudes and latitudes."
+        )
     found.extend(projection_distortion(simulation))
     return list(dict.fromkeys(found))
 

@@ -170,7 +170,7 @@ output:
   stress: false                          # true: also record stresses at the receivers
   pressure: false                        # true: also record the pressure at the receivers
   # strain: true                         # (spectral_element) also record strains at the receivers
-  formats: []                            # miniseed, sac, segy: in addition to seismograms.h5
+  formats: []                            # miniseed, sac, segy, asdf: in addition to seismograms.h5
   snapshots:                             # one entry or a list of entries
     interval: 0.1
     plane: {{z: 0}}                        # or {{x: ...}} or {{y: ...}}

@@ -41,8 +41,9 @@ BANDS = (
 SLOWEST_BAND = "R"
 
 # format: (longest network code, station code, location code); a trace of SEG-Y has a number instead of a name
-NAME_LIMITS = {"miniseed": (2, 5, 2), "sac": (8, 8, 8)}
-FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y"}
+NAME_LIMITS = {"miniseed": (2, 5, 2), "sac": (8, 8, 8), "asdf": (2, 5, 2)}
+FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y", "asdf": "ASDF"}
+PACKAGES = {"miniseed": "obspy", "sac": "obspy", "segy": "segyio"}
 SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}
 SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
 
@@ -70,8 +71,8 @@ def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> Non
 
     replaceable : True if the command line can replace the formats, which the error then states.
     """
-    packages = {name: "obspy" if name in NAME_LIMITS else "segyio" for name in formats}
-    missing = [name for name in formats if find_spec(packages[name]) is None]
+    packages = {name: PACKAGES[name] for name in formats if name in PACKAGES}
+    missing = [name for name in packages if find_spec(packages[name]) is None]
     if missing:
         others = ", ".join(name for name in formats if name not in missing)
         purpose, without = f"Writing {FORMAT_NAMES[missing[0]]}", f"--set 'output.formats=[{others}]'"
@@ -84,7 +85,7 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     Parameters
     ----------
     receivers : objects with `network`, `station` and `where` (their key in the description).
-    formats : ``miniseed``, ``sac``, ``segy``.
+    formats : ``miniseed``, ``sac``, ``segy``, ``asdf``.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import recorded_yaml
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
+from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.hdf5 import require_space
@@ -46,7 +47,9 @@ from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Plan
 
-WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
+WAVEFORM_WRITERS: dict[str, Callable[..., list[Path]]] = {
+    "miniseed": write_miniseed, "sac": write_sac, "segy": write_segy, "asdf": write_asdf,
+}  # fmt: skip
 
 
 @dataclass
@@ -413,7 +416,9 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
     if simulation.output.formats:
         seismograms = load_seismograms(folder.path)
         for name in simulation.output.formats:
-            WAVEFORM_WRITERS[name](seismograms, folder.path / name)
+            places = seismograms.positions[:, :2].T
+            more = {"ground": simulation.domain.surface_height(*places)} if name == "asdf" else {}
+            WAVEFORM_WRITERS[name](seismograms, folder.path / name, **more)
 
 
 def _sorted_overrides(
