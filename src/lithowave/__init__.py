@@ -46,6 +46,7 @@ _HOMES = {
     "Seismograms": "output.seismograms",
     "load_seismograms": "output.seismograms",
     "load_peak_motion": "output.peak_motion",
+    "load_snapshots": "output.snapshots",
     "compare_runs": "output.compare",
     "compare_data": "output.data_comparison",
     "plot_run": "output.figures",

@@ -39,6 +39,7 @@ from lithowave.description.receivers import Receivers
 from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
+from lithowave.description.summary import summary
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
 from lithowave.description.units import PositiveDuration
 from lithowave.description.validation import find_problems
@@ -184,6 +185,11 @@ class Simulation(DescriptionModel):
             return source
         # With other sources beside it a file moved on its own would come out of step with them.
         return _filled(source, {"delay": source.needed_delay() if len(self.sources) == 1 else 0.0})
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+    __str__ = __repr__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Simulation):

@@ -145,6 +145,23 @@ class Comparison:
             "notes": list(self.notes),
         }
 
+    def to_pandas(self) -> Any:
+        """Return the misfits as a pandas DataFrame with one row per receiver.
+
+        Raises
+        ------
+        MissingPackageError : pandas is not installed.
+        """
+        from lithowave.output.tables import data_frame
+
+        return data_frame(self.rows(), "name", {"time_shift": "s"})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.label_a} with {self.label_b}: {len(self.names)} receivers, relative L2 misfit "
+            f"{self.overall_l2:.3%}>"
+        )
+
     def __str__(self) -> str:
         return "\n".join([*_head(self), *_table(self), *self.notes])
 

@@ -389,6 +389,49 @@ class Seismograms:
         """Return the seismograms (3, n_samples) of the receiver `name`, components E, N, Z."""
         return self.data[self.index(name)]
 
+    def __repr__(self) -> str:
+        last = f" from t = 0 to {self.time[-1]:.6g} s" if len(self.time) else ""
+        state = "" if self.complete else f" of {self.sample_count}"
+        names = ", ".join(self.names[:4]) + (", ..." if len(self) > 4 else "")
+        others = [name for name in ("stress", "pressure", "strain") if getattr(self, name) is not None]
+        return (
+            f"<Seismograms of {self.quantity} ({self.units}){''.join(f', {name}' for name in others)}: "
+            f"{len(self)} receivers, {len(self.time)}{state} samples every {self.sampling_interval:.6g} s{last}\n"
+            f" receivers: {names or 'none'}>"
+        )
+
+    def to_xarray(self) -> Any:
+        """Return an xarray Dataset with dimensions receiver, component (E, N, Z) and time.
+
+        Its variables are the quantity, for example ``velocity``, and stress, pressure and strain if recorded; its
+        coordinates are the names and positions of the receivers (x, y, z in m; longitude and latitude with a geographic
+        origin) and the time in s. Units are attributes.
+
+        Raises
+        ------
+        MissingPackageError : xarray is not installed.
+        """
+        from lithowave.output.datasets import seismogram_dataset
+
+        return seismogram_dataset(self)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row per receiver: codes, position and peak values.
+
+        The columns ``peak_horizontal``, ``peak_vertical`` and ``peak_total`` are maxima over time in `units`,
+        ``peak_time`` is the time of the last one, s. Units are in the attribute ``attrs["units"]`` of the table.
+
+        Raises
+        ------
+        MissingPackageError : pandas is not installed.
+        """
+        from lithowave.output.datasets import seismogram_rows
+        from lithowave.output.tables import data_frame
+
+        units = {**dict.fromkeys("xyz", "m"), "longitude": "degrees", "latitude": "degrees", "peak_time": "s"}
+        peaks = dict.fromkeys(("peak_horizontal", "peak_vertical", "peak_total"), self.units)
+        return data_frame(seismogram_rows(self), "name", units | peaks)
+
     def stream(self) -> Any:
         """Return all traces as an ObsPy Stream (channel codes and start time as in MiniSEED output).
 
