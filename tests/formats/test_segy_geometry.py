@@ -68,6 +68,26 @@ def test_a_survey_has_one_shot_for_each_source_position(tmp_path):
     assert surface.shot(2).sources[0].position == (-500.0, 250.0, -5.0)
 
 
+def test_each_shot_records_the_receivers_of_its_traces(tmp_path):
+    """A spread of three groups that moves with the shot: of five receivers, each shot has three."""
+    path = write(tmp_path / "line.segy", [(0, 0), (100, 0), (200, 0)], [(0, 0)] * 3)
+    with segyio.open(str(path), "r+", ignore_geometry=True) as file:
+        for trace in range(9):
+            shot, group = divmod(trace, 3)
+            file.header[trace].update({FIELD.GroupX: 1000 * (shot + group + 1), FIELD.offset: 100 * (group + 1)})
+    point = {"name": "BASE", "position": [0, 0, 0]}
+    simulation = described(receivers=[{"file": str(path)}, point], survey={"shots": {"file": str(path)}})
+    assert [one.station for one in simulation.receiver_list()] == ["R1", "R2", "R3", "R4", "R5", "BASE"]
+    for number, shot in enumerate(simulation.shots()):
+        receivers = shot.receiver_list()
+        assert [one.station for one in receivers] == [f"R{number + k}" for k in (1, 2, 3)] + ["BASE"]
+        assert [one.position[0] for one in receivers[:3]] == [100.0 * (number + k) for k in (1, 2, 3)]
+        assert shot.survey is None
+    survey = {"shots": {"file": str(path)}, "moving_receivers": True}
+    message = message_of(described, receivers=[{"file": str(path)}], survey=survey)
+    assert "survey.moving_receivers: survey.shots[0] is a SEG-Y file" in message
+
+
 def test_seismograms_of_lithowave_give_their_positions(tmp_path):
     positions = np.array([[3000.0, 4000.0, 0.0], [-1000.25, 0.5, -50.0], [12.345, -7.0, -120.5]])
     source = SimpleNamespace(name="", position=(0.0, 0.0, -1500.5), moment=(0, 0, 0, 1e17, 0, 0), force=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -49,7 +49,8 @@ class Shot:
     """One shot, in local coordinates.
 
     number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : instead of that of the
-    source; None keeps it. where : the entry of the description it comes from.
+    source; None keeps it. where : the entry of the description it comes from. spread : file of SEG-Y and the names of
+    the receivers in it that record this shot; None: all receivers.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Shot:
     scale: float
     time_function: TimeFunction | None
     where: tuple[str | int, ...]
+    spread: tuple[Path, frozenset[str]] | None = None
 
     @property
     def folder(self) -> str:
@@ -232,6 +234,13 @@ class Shots(DescriptionModel):
         """Return clauses on the interpretation of the file."""
         return reading(segy_shots, self.file)[1].notes if self.file is not None and self._is_segy else ()
 
+    def spreads(self) -> Iterable[tuple[Path, frozenset[str]] | None]:
+        """Return `Shot.spread` of each shot of a SEG-Y file; None without end for other entries."""
+        if self.file is None or not self._is_segy:
+            return itertools.repeat(None)
+        file = self.file
+        return [(file, shot.spread) for shot in reading(segy_shots, file)[0]]
+
     def _segy_places(self, domain: Domain) -> list[tuple[str, Point, float]]:
         assert self.file is not None
         shots, geometry = reading(segy_shots, self.file)
@@ -300,10 +309,9 @@ class Survey(DescriptionModel):
         """Return all shots in local coordinates, in the order of the description."""
         shots: list[Shot] = []
         for index, entry in enumerate(self.shots):
-            for name, position, scale in entry.places(domain):
-                shots.append(
-                    Shot(len(shots) + 1, name, position, scale, entry.time_function, ("survey", "shots", index))
-                )
+            where = ("survey", "shots", index)
+            for (name, position, scale), spread in zip(entry.places(domain), entry.spreads(), strict=False):
+                shots.append(Shot(len(shots) + 1, name, position, scale, entry.time_function, where, spread))
         return shots
 
 
@@ -320,6 +328,8 @@ def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
     parts["sources"] = [_moved_source(simulation.sources[0], shot)]
     if survey.moving_receivers:
         parts["receivers"] = _moved_receivers(simulation, shot)
+    elif shot.spread is not None:
+        parts["receivers"] = _spread_receivers(simulation, *shot.spread)
     directory = Path(simulation.output.directory or "") / shot.folder
     parts["output"] = simulation.output.model_copy(update={"directory": directory})
     return type(simulation)._from_document(Document(parts), simulation.directory)
@@ -363,6 +373,19 @@ def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
     return moved
 
 
+def _spread_receivers(simulation: Simulation, file: Path, names: frozenset[str]) -> list[Any]:
+    """Return the entries with only these receivers of a SEG-Y file, as points if the file has others."""
+    entries: list[Any] = []
+    for entry, group in zip(simulation.receivers, simulation.acquisition.receiver_groups, strict=True):
+        recorded = [receiver for receiver in group if receiver.station in names]
+        if entry.file != file or len(recorded) == len(group):
+            entries.append(entry)
+        else:
+            codes = ({"network": one.network, "name": one.station, "position": one.position} for one in recorded)
+            entries.extend(codes)
+    return entries
+
+
 def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
     def at(point: tuple[float, ...]) -> tuple[float, ...]:
         return (point[0] + shift[0], point[1] + shift[1], *point[2:])
@@ -382,6 +405,11 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
     if len(simulation.sources) != 1 or simulation.sources[0].file is not None:
         got = "it comes from a file" if len(simulation.sources) == 1 else f"there are {len(simulation.sources)}"
         return [Problem(("sources",), f"a survey moves one source, but {got}", "give one source with its position")]
+    spread = next((index for index, entry in enumerate(survey.shots) if entry._is_segy), None)
+    if survey.moving_receivers and spread is not None:
+        got = f"survey.shots[{spread}] is a SEG-Y file, whose traces state the receivers of each shot"
+        hint = "give this file in receivers too"
+        return [Problem(("survey", "moving_receivers"), got, "omit moving_receivers", hint)]
     problems: list[Problem] = []
     shots: list[Shot] = []
     for index, entry in enumerate(survey.shots):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ class SegyShot:
     """A distinct source position.
 
     place : (x, y) or (longitude, latitude). z : elevation of the source, m. depth : below the surface, m.
-    trace : number of the first trace.
+    trace : number of the first trace. spread : names of the receivers of its traces, see `segy_receivers`.
     """
 
     name: str
@@ -87,10 +88,11 @@ class SegyShot:
     z: float
     depth: float
     trace: int
+    spread: frozenset[str]
 
 
 def read_segy_geometry(path: str | Path) -> SegyGeometry:
-    """Read the geometry of all traces.
+    """Read the geometry of all traces; a file is read once, unless it changes.
 
     Raises
     ------
@@ -98,6 +100,15 @@ def read_segy_geometry(path: str | Path) -> SegyGeometry:
     MissingPackageError : segyio is not installed.
     """
     path = Path(path)
+    try:
+        stamp = path.stat()
+    except OSError as error:
+        raise InputError(_WHAT, f"cannot be read: {error.strerror or error}", file=path) from None
+    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, changed: int, size: int) -> SegyGeometry:
     headers, system = _headers(path)
     kept = ~np.isin(headers["TraceIdentificationCode"], list(_AUXILIARY))
     traces = np.flatnonzero(kept) + 1
@@ -130,17 +141,29 @@ def segy_receivers(path: str | Path) -> ReceiverTable:
     geometry = read_segy_geometry(path)
     if not geometry.groups[:, :2].any() and not _confirmed(geometry):
         raise _missing(geometry, "receiver groups", "81-88")
-    _, first = np.unique(geometry.groups, axis=0, return_index=True)
-    first = np.sort(first)
-    width = len(str(len(first)))
+    first, number = _distinct(geometry.groups)
     records = tuple(
         ReceiverRecord(
-            "", f"R{number:0{width}d}", "", (float(x), float(y)), f"{geometry.path.name}, trace {trace}",
-            z=float(z), elevation=float(z),
+            "", name, "", (float(x), float(y)), f"{geometry.path.name}, trace {trace}", z=float(z), elevation=float(z)
         )
-        for number, ((x, y, z), trace) in enumerate(zip(geometry.groups[first], geometry.traces[first], strict=True), 1)
-    )  # fmt: skip
+        for name, (x, y, z), trace in zip(
+            _names(number), geometry.groups[first], geometry.traces[first], strict=True
+        )
+    )
     return ReceiverTable(records, geometry.geographic, notes=geometry.notes)
+
+
+def _distinct(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of the first of equal points (n, 3), ascending, and the number (n,) of each point, from 0."""
+    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[inverse.reshape(-1)]
+
+
+def _names(number: np.ndarray) -> list[str]:
+    """Return the names of receivers from the number of each trace."""
+    count = int(number.max()) + 1
+    return [f"R{index:0{len(str(count))}d}" for index in range(1, count + 1)]
 
 
 def segy_shots(path: str | Path) -> tuple[list[SegyShot], SegyGeometry]:
@@ -148,13 +171,18 @@ def segy_shots(path: str | Path) -> tuple[list[SegyShot], SegyGeometry]:
     geometry = read_segy_geometry(path)
     if not geometry.sources[:, :2].any() and not _confirmed(geometry):
         raise _missing(geometry, "sources", "73-80")
-    _, first = np.unique(geometry.sources, axis=0, return_index=True)
+    first, number = _distinct(geometry.sources)
+    groups = _distinct(geometry.groups)[1]
+    names = np.array(_names(groups))
+    order = np.argsort(number, kind="stable")
+    spreads = np.split(groups[order], np.flatnonzero(np.diff(number[order])) + 1)
     shots = [
         SegyShot(
             str(geometry.field_records[index] or ""), tuple(map(float, geometry.sources[index, :2])),
             float(geometry.sources[index, 2]), float(geometry.depths[index]), int(geometry.traces[index]),
+            frozenset(names[np.unique(spread)].tolist()),
         )
-        for index in np.sort(first)
+        for index, spread in zip(first, spreads, strict=True)
     ]  # fmt: skip
     return shots, geometry
 
