@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithowave.description.point_input import Point
+from lithowave.names import receiver_name
 
 DEFAULT_NETWORK = "XX"
 
@@ -29,8 +30,3 @@ class Receiver:
     def name(self) -> str:
         """Network and station, ``XX.S01``, and the location code if there is one: ``XX.S01.10``."""
         return receiver_name(self.network, self.station, self.location)
-
-
-def receiver_name(network: str, station: str, location: str = "") -> str:
-    """Return ``NETWORK.STATION`` or ``NETWORK.STATION.LOCATION``."""
-    return f"{network}.{station}" + (f".{location}" if location else "")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.receiver import receiver_name
+from lithowave.names import receiver_name
 from lithowave.output import hdf5
 from lithowave.output.attributes import COMPONENTS, TENSOR_COMPONENTS, UNITS, write_attributes
 from lithowave.output.source_table import SourceTable

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.receiver import receiver_name
 from lithowave.errors import InputError, OutputError, issue_warning
+from lithowave.names import receiver_name
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
     completed,
@@ -264,8 +264,10 @@ class Seismograms:
     locations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if not self.locations:
+        if not any(self.locations):
             object.__setattr__(self, "locations", [""] * len(self.networks))
+        elif len(self.locations) != len(self.networks):
+            raise ValueError(f"{len(self.locations)} location codes for {len(self.networks)} receivers")
 
     @property
     def names(self) -> list[str]:
