@@ -32,8 +32,10 @@ REQUIRED = (
     "matplotlib",
 )
 OPTIONAL = {
-    "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
-    "segyio": ("SEG-Y seismograms and sections", "formats"),
+    "obspy": ("MiniSEED, SAC, observed data, Streams, beach balls, wavelet misfits", "formats"),
+    "segyio": ("SEG-Y seismograms, sections and geometry", "formats"),
+    "xarray": ("results as Datasets", "data"),
+    "pandas": ("results as DataFrames", "data"),
     "meshio": ("meshes from VTU files", "meshes"),
     "distributed": ("surveys on clusters of Dask", "dask"),
     "bokeh": ("the dashboard of Dask", "dask"),

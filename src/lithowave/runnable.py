@@ -40,9 +40,13 @@ class Simulation(Description):
         ----------
         keywords : those of :func:`lithowave.run_simulation` (``output``, ``overwrite``, ``show``, ``callbacks`` and the
         keys of ``compute`` and ``output``); with a survey, those of :func:`lithowave.shots.run_survey`, which has
-        ``executor`` (a ``concurrent.futures.Executor`` or a Dask client) in addition.
+        ``executor`` (a ``concurrent.futures.Executor`` or a Dask client) in addition. ``show=True`` displays the
+        progress of a run in one line, which is updated in terminals and notebooks.
         """
         from lithowave.run.launch import run_simulation
+        from lithowave.run.progress_text import ProgressLine
         from lithowave.shots import run_survey
 
+        if isinstance(keywords.get("show"), bool):
+            keywords["show"] = ProgressLine() if keywords["show"] and self.survey is None else None
         return run_simulation(self, **keywords) if self.survey is None else run_survey(self, **keywords)

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from lithowave.cli.agree import agree
+from lithowave.cli.compare import compare
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
@@ -301,36 +302,7 @@ def plot(
         print_text(str(path))
 
 
-@app.command()
-def compare(
-    directory: RunDirectory,
-    reference: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the reference run.")],
-    figure: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Draw a comparison of both runs to this file.")
-    ] = None,
-    max_frequency: Annotated[
-        float | None,
-        typer.Option(
-            "--fmax",
-            metavar="HZ",
-            help="Apply a zero-phase low-pass filter at this frequency to both runs before the comparison.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compute the waveform misfits of a run relative to a reference run; with ObsPy also envelope and phase misfits."""
-    from lithowave.cli.printing import json_text, print_text
-    from lithowave.cli.reading import require_run
-    from lithowave.output.compare import compare_runs
-
-    for path in (directory, reference):
-        require_run(path)
-    comparison = compare_runs(directory, reference, max_frequency=max_frequency)
-    print_text(json_text(comparison.to_dict()) if as_json else str(comparison))
-    if figure is not None:
-        path = comparison.figure(figure)
-        if not as_json:
-            print_text(f"figure:  {path}")
+app.command()(compare)
 
 
 app.command()(agree)

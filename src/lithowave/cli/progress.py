@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from lithowave.cli.printing import console, print_text
-from lithowave.run.check import duration_text
-from lithowave.run.progress import ProgressCallback, rate_key, rate_text
+from lithowave.run.progress import ProgressCallback
+from lithowave.run.progress_text import begin_text, line_text, rate_of, state_text
 
 
 @contextmanager
@@ -86,33 +86,3 @@ class ProgressBar:
         """Stop the bar and leave it on the screen."""
         if self.task is not None:
             self.progress.stop()
-
-
-def begin_text(heading: str, entries: dict[str, Any]) -> str:
-    """Return the lines printed when a run begins or resumes."""
-    begun = f"from step {entries['step']} (t = {entries['time_s']:.4g} s) " if entries["step"] else ""
-    return (
-        f"{heading}\n{entries[entries['unit']]:,} {entries['unit']}, {begun}{entries['steps']:,} steps "
-        f"to t = {entries['end_s']:.4g} s; kernels are compiled on first use"
-    )
-
-
-def line_text(entries: dict[str, Any]) -> str:
-    """Return one line of progress."""
-    share = 100.0 * entries["step"] / entries["steps"]
-    return f"step {entries['step']} of {entries['steps']} ({share:.0f}%), {state_text(entries)}"
-
-
-def state_text(entries: dict[str, Any]) -> str:
-    """Return simulated time, rate and remaining time."""
-    parts = [f"t = {entries['time_s']:.4g} of {entries['end_s']:.4g} s"]
-    if rate := rate_of(entries):
-        parts.append(rate_text(rate, entries["unit"]))
-    if entries["remaining_s"] and entries["step"] < entries["steps"]:
-        parts.append(f"{duration_text(entries['remaining_s'])} remaining")
-    return ", ".join(parts)
-
-
-def rate_of(entries: dict[str, Any]) -> float | None:
-    """Return the points or elements updated per second; None if unknown."""
-    return entries[rate_key(entries["unit"])]

@@ -11,7 +11,8 @@ import numpy as np
 
 from lithowave.description.domain import Domain
 from lithowave.description.material import Material
-from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.receiver import Receiver
+from lithowave.description.receivers import Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.description.attenuation_warnings import attenuation_warnings
-from lithowave.description.input_warnings import projection_distortion, unused_variables
+from lithowave.description.input_warnings import projection_distortion, receiver_file_notes, unused_variables
 from lithowave.description.method_limits import find_unused_keys
-from lithowave.description.receivers import Receiver
+from lithowave.description.receiver import Receiver
 from lithowave.description.slip_rates import SlipRates, SubfaultFunction
 from lithowave.description.sources import PointSource
 from lithowave.description.time_function_warnings import time_function_warnings
@@ -52,6 +52,12 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(_resolution_warnings(simulation))
     found.extend(find_unused_keys(simulation))
     found.extend(unused_variables(simulation))
+    found.extend(receiver_file_notes(simulation))
+    if "asdf" in simulation.output.formats and simulation.domain.crs is None:
+        found.append(
+            "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
+            "require longitudes and latitudes."
+        )
     found.extend(projection_distortion(simulation))
     return list(dict.fromkeys(found))
 

@@ -38,6 +38,17 @@ def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
     return text
 
 
+def receiver_file_notes(simulation: Simulation) -> Iterator[str]:
+    """Yield a warning for each remark on a file of receivers or shots: content that is not used, or was interpreted."""
+    for index, entry in enumerate(simulation.receivers):
+        if entry.file is not None and ("receivers", index) not in simulation.acquisition.errors:
+            where = f"receivers[{index}]"
+            for note in entry.placed_file(simulation.domain, where).notes:
+                yield f"{where}.file: {entry.file}: {note}."
+    for index, shots in enumerate([] if simulation.survey is None else simulation.survey.shots):
+        yield from (f"survey.shots[{index}].file: {shots.file}: {note}." for note in shots.notes())
+
+
 def projection_distortion(simulation: Simulation) -> Iterator[str]:
     """Yield a warning if the box reaches so far from the origin of its projection that distances are distorted.
 

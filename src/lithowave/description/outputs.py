@@ -14,7 +14,7 @@ from lithowave.description.units import Count, Length, PositiveDuration
 
 Quantity = Literal["displacement", "velocity", "acceleration"]
 SnapshotField = Literal["velocity", "stress", "pressure"]
-WaveformFormat = Literal["miniseed", "sac", "segy"]
+WaveformFormat = Literal["miniseed", "sac", "segy", "asdf"]
 
 
 class _OneOrMany:
@@ -117,7 +117,8 @@ class Output(DescriptionModel):
         default=False, description="true: also record the six strains at the receivers (spectral_element only)."
     )
     formats: list[WaveformFormat] = Field(
-        default=[], description="Formats in addition to seismograms.h5, which is always written: miniseed, sac, segy."
+        default=[], description="Formats in addition to seismograms.h5, which is always written: miniseed, sac, segy, "
+        "asdf."
     )
     snapshots: Annotated[list[Snapshots], _OneOrMany()] = Field(
         default=[], description="One set of snapshots, or a list of them."

@@ -17,8 +17,6 @@ _STATION = (
     '{"network": network.code, "name": station.code, "longitude": station.longitude, "latitude": station.latitude}'
 )
 _OBJECTS: dict[tuple[str | int, str], str] = {
-    ("receivers", "Inventory"): f"give receivers=[{_STATION} for network in inventory for station in network]",
-    ("receivers", "Network"): f"give receivers=[{_STATION} for station in network]",
     ("receivers", "Station"): f"give receivers=[{_STATION}] with the code of the network",
     ("material", "ndarray"): (
         'write a file, numpy.savez("model.npz", axes=["x", "y", "z"], x=x, y=y, z=z, vp=vp, vs=vs, rho=rho), and give '

@@ -5,44 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.base import DescriptionModel, InputFile
 from lithowave.description.domain import Domain
+from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_point_keys, local_point
+from lithowave.description.projected import ReferenceSystemName
+from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
+from lithowave.description.receiver_files import PlacedReceivers, UtcTime, check_file_keys, place_file
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
-
-if TYPE_CHECKING:
-    from lithowave.readers.stations import StationRecord
-
-DEFAULT_NETWORK = "XX"
-
-
-@dataclass(frozen=True)
-class Receiver:
-    """One receiver, in local coordinates.
-
-    ``position`` is (x, y, z) in m, ``where`` the entry of the description it comes from, ``elevation`` what a
-    station file says; the receiver itself stands at its burial below the surface, which is flat without a
-    topography.
-    """
-
-    network: str
-    station: str
-    position: Point
-    where: str
-    elevation: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Network and station: ``XX.S01``."""
-        return f"{self.network}.{self.station}"
 
 
 def _code(value: Any) -> Any:
@@ -62,15 +38,6 @@ def _counts(value: Any) -> Any:
 
 Code = Annotated[str, BeforeValidator(_code)]
 PairCount = Annotated[int, WholeNumber(ge=2)]
-
-
-def _stations_file(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, (str, Path)) and Path(value).suffix.lower() in (".xml", ".stationxml"):
-        raise refusal(
-            f"{shown(str(value))}: StationXML is not available in this version",
-            "available: STATIONS files, a line each: name network latitude longitude elevation burial",
-        )
-    return value
 
 
 class ReceiverLine(DescriptionModel):
@@ -186,9 +153,13 @@ class Receivers(DescriptionModel):
     """One entry of ``receivers``: a point, a line, a plane, or a file of stations."""
 
     network: Code | None = Field(
-        default=None, description="Network code (default: XX); files contain their own codes."
+        default=None,
+        description="Network code (default: XX); STATIONS and StationXML files contain their own codes.",
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
+    location: Code | None = Field(
+        default=None, description="Location code of a point, if several sensors of a station have different positions."
+    )
     position: PositionOnSurface | None = Field(
         default=None, description="Position [x, y, z], m, with negative z below z = 0; or [x, y]: on the surface."
     )
@@ -201,14 +172,36 @@ class Receivers(DescriptionModel):
     )
     line: ReceiverLine | None = Field(default=None, description="Receivers on a line.")
     plane: ReceiverPlane | None = Field(default=None, description="Receivers on a grid.")
-    file: Annotated[InputFile, BeforeValidator(_stations_file)] | None = Field(
+    file: InputFile | None = Field(
         default=None,
-        description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial.",
+        description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial; or "
+        "StationXML (.xml), a CSV table with named columns (.csv, .tsv), or SEG-Y (.segy, .sgy).",
     )
     coordinates: Literal["geographic", "cartesian"] | None = Field(
         default=None,
-        description="Coordinates of the file: geographic (latitude longitude; requires domain.crs) or cartesian "
+        description="Coordinates of a STATIONS file: geographic (latitude longitude; requires domain.crs) or cartesian "
         "(y x in m). Default: geographic; without domain.crs, cartesian if the values cannot be degrees.",
+    )
+    crs: ReferenceSystemName | None = Field(
+        default=None,
+        description="Coordinate reference system of a CSV table or SEG-Y file, for example EPSG:32611 (default: local "
+        "coordinates, or WGS 84 for longitudes and latitudes); requires domain.crs.",
+    )
+    time: UtcTime | None = Field(
+        default=None, description="StationXML: use only epochs that contain this UTC time (default: all epochs)."
+    )
+    channels: Annotated[list[str], _OneOrMany()] | None = Field(
+        default=None,
+        description="StationXML: patterns of the channels, for example [BH?, HN?], whose positions are used (default: "
+        "all sensors of ground motion).",
+    )
+    at_surface: StrictBool | None = Field(
+        default=None,
+        description="SEG-Y: true places receivers on the surface; false at the elevation of the trace header.",
+    )
+    outside: Literal["refuse", "omit"] | None = Field(
+        default=None,
+        description="Receivers of a file beyond the sides of the domain: refuse (default), or omit with a warning.",
     )
 
     @model_validator(mode="after")
@@ -216,7 +209,7 @@ class Receivers(DescriptionModel):
         kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
         point_keys = [
             key
-            for key in ("name", "position", "longitude", "latitude", "depth")
+            for key in ("name", "location", "position", "longitude", "latitude", "depth")
             if getattr(self, key) is not None
         ]
         if len(kinds) > 1 or (kinds and point_keys):
@@ -224,18 +217,10 @@ class Receivers(DescriptionModel):
             raise refusal(
                 f"{both[0]} and {both[1]} are both given", "an entry is a point, a line, a plane or a file"
             )
-        if self.coordinates is not None and self.file is None:
-            raise refusal(
-                "coordinates are given without a file",
-                "coordinates tell the columns of a file",
-                at=("coordinates",),
-            )
-        if self.network is not None and self.file is not None:
-            raise refusal(
-                "a network is given with a file",
-                "the file names the network of each station",
-                at=("network",),
-            )
+        if self.file is not None:
+            check_file_keys(self)
+        else:
+            self._refuse_file_keys()
         if not kinds:
             if not point_keys:
                 raise refusal("has no receivers", "give name and position, or line, plane or file")
@@ -243,6 +228,11 @@ class Receivers(DescriptionModel):
             if self.name is None:
                 raise refusal("is missing", "a receiver needs a name", at=("name",))
         return self
+
+    def _refuse_file_keys(self) -> None:
+        for key in ("coordinates", "crs", "time", "channels", "at_surface", "outside"):
+            if getattr(self, key) is not None:
+                raise refusal(f"{key} is given without a file", "it applies to files of receivers", at=(key,))
 
     @property
     def kind(self) -> str:
@@ -254,7 +244,7 @@ class Receivers(DescriptionModel):
         """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""
         network = self.network or DEFAULT_NETWORK
         if self.file is not None:
-            return self._from_file(domain, where)
+            return list(self.placed_file(domain, where).receivers)
         grid = self.line or self.plane
         if grid is not None:
             width = len(str(grid.count))
@@ -266,50 +256,18 @@ class Receivers(DescriptionModel):
         point = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
         )
-        return [Receiver(network, self.name or "", point, where)]
+        return [Receiver(network, self.name or "", point, where, location=self.location or "")]
+
+    def placed_file(self, domain: Domain, where: str) -> PlacedReceivers:
+        """Return the receivers of the file, and notes about its content; the file is read once for a domain."""
+        known = self.__dict__.get("_placed")
+        if known is None or known[0] is not domain or known[1] != where:
+            known = (domain, where, place_file(self, domain, where))
+            self.__dict__["_placed"] = known
+        return known[2]
 
     @property
     def on_surface(self) -> bool:
         """True if positions without z ask for the surface."""
         grid = self.line or self.plane
         return grid.on_surface if grid is not None else self.position is not None and len(self.position) == 2
-
-    def _from_file(self, domain: Domain, where: str) -> list[Receiver]:
-        from lithowave.readers.stations import read_stations
-
-        assert self.file is not None
-        records = reading(read_stations, self.file)
-        kind = self._column_kind(records, domain)
-        places = [(record.second, record.first) for record in records]
-        if kind == "geographic":
-            places = [domain.to_local(*place) for place in places]
-        x, y = (np.array(values, dtype=float) for values in zip(*places, strict=True))
-        surface = np.zeros(x.shape) if domain.surface is None else domain.surface(x, y)
-        receivers = []
-        for record, *point in zip(records, x, y, surface, strict=True):
-            x, y, z = map(float, point)
-            position = (x, y, z - record.burial)
-            place = f"{where}.file ({self.file.name}:{record.line_number})"
-            receivers.append(Receiver(record.network, record.name, position, place, record.elevation))
-        return receivers
-
-    def _column_kind(self, records: list[StationRecord], domain: Domain) -> str:
-        """Return the meaning of the columns: meters if stated, or if the values cannot be degrees."""
-        beyond = [record for record in records if abs(record.first) > 90.0 or abs(record.second) > 360.0]
-        kind = self.coordinates or ("cartesian" if domain.crs is None and beyond else "geographic")
-        if kind == "geographic" and beyond:
-            raise refusal(
-                f"{self.file}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is no "
-                "latitude and longitude",
-                "expected degrees",
-                "for y and x in m set coordinates: cartesian",
-                at=("file",),
-            )
-        if kind == "geographic" and domain.crs is None:
-            raise refusal(
-                "a file with latitudes and longitudes needs the origin domain.crs, which is not given",
-                "expected in domain: crs: {longitude: ..., latitude: ...}",
-                "for y and x in m set coordinates: cartesian",
-                at=("file",),
-            )
-        return kind

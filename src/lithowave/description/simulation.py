@@ -31,13 +31,16 @@ from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
 from lithowave.description.domain import Domain
 from lithowave.description.events import is_obspy_event
+from lithowave.description.inventory import expand_inventories
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.python_objects import LISTS
-from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.receiver import Receiver
+from lithowave.description.receivers import Receivers
 from lithowave.description.refusals import refusal, refusals, shown
 from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
 from lithowave.description.sources import PointSource, Source
+from lithowave.description.summary import summary
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
 from lithowave.description.units import PositiveDuration
 from lithowave.description.validation import find_problems
@@ -136,10 +139,12 @@ class Simulation(DescriptionModel):
 
     @field_validator(*LISTS, mode="before")
     @classmethod
-    def _is_list(cls, value: Any) -> Any:
+    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
         if is_obspy_event(value):
             return [value]
-        # pydantic accepts every iterable, also an ObsPy inventory, whose items then have no index in messages.
+        if info.field_name == "receivers":
+            value = expand_inventories(value)
+        # pydantic accepts every iterable, whose items then have no index in messages.
         if not isinstance(value, (list, tuple)):
             raise PydanticKnownError("list_type")
         return value
@@ -183,6 +188,11 @@ class Simulation(DescriptionModel):
             return source
         # With other sources beside it events moved on their own would come out of step with them.
         return _filled(source, {"delay": source.needed_delay() if len(self.sources) == 1 else 0.0})
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+    __str__ = __repr__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Simulation):

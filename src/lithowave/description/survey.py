@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -16,6 +16,8 @@ from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_point_keys, local_point
+from lithowave.description.projected import ReferenceSystemName
+from lithowave.description.receiver_files import SEGY, file_kind, local_coordinates
 from lithowave.description.receivers import PairCount, _counts
 from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
@@ -32,6 +34,7 @@ from lithowave.description.units import (
 from lithowave.description.validation import misplacement, refused, surface_heights
 from lithowave.description.yaml_text import Document
 from lithowave.errors import InputError
+from lithowave.readers.segy_geometry import segy_shots
 
 if TYPE_CHECKING:
     from lithowave.description.receivers import Receivers
@@ -46,7 +49,8 @@ class Shot:
     """One shot, in local coordinates.
 
     number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : instead of that of the
-    source; None keeps it. where : the entry of the description it comes from.
+    source; None keeps it. where : the entry of the description it comes from. spread : file of SEG-Y and the names of
+    the receivers in it that record this shot; None: all receivers.
     """
 
     number: int
@@ -55,6 +59,7 @@ class Shot:
     scale: float
     time_function: TimeFunction | None
     where: tuple[str | int, ...]
+    spread: tuple[Path, frozenset[str]] | None = None
 
     @property
     def folder(self) -> str:
@@ -154,7 +159,7 @@ def _between(start: tuple[float, ...], end: tuple[float, ...], fractions: tuple[
 class Shots(DescriptionModel):
     """One entry of ``survey.shots``: a position, a line, a plane, or a file of positions.
 
-    The first line of a file names its columns, separated by commas; each further line is a shot. The columns are
+    The first line of a CSV file names its columns, separated by commas; each further line is a shot. The columns are
     ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two forms may have a
     column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that begin with # are
     comments.
@@ -172,7 +177,18 @@ class Shots(DescriptionModel):
     plane: ShotPlane | None = Field(default=None, description="Shots on a grid.")
     file: InputFile | None = Field(
         default=None,
-        description="CSV file with columns x, y, z, or x, y, depth, or longitude, latitude, depth; and name, scale.",
+        description="CSV file with columns x, y, z, or x, y, depth, or longitude, latitude, depth; and name, scale; or "
+        "SEG-Y (.segy, .sgy): one shot for each distinct source position of the trace headers.",
+    )
+    crs: ReferenceSystemName | None = Field(
+        default=None,
+        description="Coordinate reference system of a SEG-Y file, for example EPSG:32611 (default: local coordinates, "
+        "or WGS 84 for degrees); requires domain.crs.",
+    )
+    at_surface: StrictBool | None = Field(
+        default=None,
+        description="SEG-Y: true places shots at the source depth below the surface; false at the elevation of the "
+        "surface in the trace header minus the source depth.",
     )
     depth: Length | None = Field(
         default=None, description="Depth below the surface, m, if z is not given (default: 0)."
@@ -196,6 +212,9 @@ class Shots(DescriptionModel):
             raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
         if not kinds:
             check_point_keys(self.position, self.longitude, self.latitude, None, depth_needed=False)
+        for key in ("crs", "at_surface"):
+            if getattr(self, key) is not None and not self._is_segy:
+                raise refusal(f"{key} is given without a SEG-Y file", "it applies to SEG-Y files", at=(key,))
         if self.depth is not None and (self.file is not None or len(self._corner) == 3):
             got = "the file has a column for it" if self.file is not None else "z is given as well"
             allowed = "depth goes with [x, y], or longitude and latitude"
@@ -207,8 +226,38 @@ class Shots(DescriptionModel):
         shape = self.line or self.plane
         return shape.start if shape is not None else self.position or ()
 
+    @property
+    def _is_segy(self) -> bool:
+        return self.file is not None and file_kind(self.file) == SEGY
+
+    def notes(self) -> tuple[str, ...]:
+        """Return clauses on the interpretation of the file."""
+        return reading(segy_shots, self.file)[1].notes if self.file is not None and self._is_segy else ()
+
+    def spreads(self) -> Iterable[tuple[Path, frozenset[str]] | None]:
+        """Return `Shot.spread` of each shot of a SEG-Y file; None without end for other entries."""
+        if self.file is None or not self._is_segy:
+            return itertools.repeat(None)
+        file = self.file
+        return [(file, shot.spread) for shot in reading(segy_shots, file)[0]]
+
+    def _segy_places(self, domain: Domain) -> list[tuple[str, Point, float]]:
+        assert self.file is not None
+        shots, geometry = reading(segy_shots, self.file)
+        x, y = local_coordinates(domain, [shot.place for shot in shots], self.crs, geometry.geographic, False)
+        heights = [shot.z for shot in shots]
+        if self.at_surface:
+            surface = domain.surface_height(x, y)
+            heights = [float(z) - shot.depth for shot, z in zip(shots, surface, strict=True)]
+        return [
+            (shot.name, (float(east), float(north), z), self.scale)
+            for shot, east, north, z in zip(shots, x, y, heights, strict=True)
+        ]
+
     def places(self, domain: Domain) -> list[tuple[str, Point, float]]:
         """Return (name, position, scale) of each shot."""
+        if self._is_segy:
+            return self._segy_places(domain)
         if self.file is not None:
             from lithowave.readers.shots import read_shots
 
@@ -260,10 +309,9 @@ class Survey(DescriptionModel):
         """Return all shots in local coordinates, in the order of the description."""
         shots: list[Shot] = []
         for index, entry in enumerate(self.shots):
-            for name, position, scale in entry.places(domain):
-                shots.append(
-                    Shot(len(shots) + 1, name, position, scale, entry.time_function, ("survey", "shots", index))
-                )
+            where = ("survey", "shots", index)
+            for (name, position, scale), spread in zip(entry.places(domain), entry.spreads(), strict=False):
+                shots.append(Shot(len(shots) + 1, name, position, scale, entry.time_function, where, spread))
         return shots
 
 
@@ -280,6 +328,8 @@ def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
     parts["sources"] = [_moved_source(simulation.sources[0], shot)]
     if survey.moving_receivers:
         parts["receivers"] = _moved_receivers(simulation, shot)
+    elif shot.spread is not None:
+        parts["receivers"] = _spread_receivers(simulation, *shot.spread)
     directory = Path(simulation.output.directory or "") / shot.folder
     parts["output"] = simulation.output.model_copy(update={"directory": directory})
     return type(simulation)._from_document(Document(parts), simulation.directory)
@@ -316,10 +366,24 @@ def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
             for receiver in simulation.acquisition.receiver_groups[index]:
                 x, y, z = receiver.position
                 place = (x + east, y + north, z)
-                moved.append({"network": receiver.network, "name": receiver.station, "position": place})
+                codes = {"network": receiver.network, "name": receiver.station}
+                moved.append(codes | {"location": receiver.location or None, "position": place})
         else:
             moved.append(_moved_entry(entry, (east, north)))
     return moved
+
+
+def _spread_receivers(simulation: Simulation, file: Path, names: frozenset[str]) -> list[Any]:
+    """Return the entries with only these receivers of a SEG-Y file, as points if the file has others."""
+    entries: list[Any] = []
+    for entry, group in zip(simulation.receivers, simulation.acquisition.receiver_groups, strict=True):
+        recorded = [receiver for receiver in group if receiver.station in names]
+        if entry.file != file or len(recorded) == len(group):
+            entries.append(entry)
+        else:
+            codes = ({"network": one.network, "name": one.station, "position": one.position} for one in recorded)
+            entries.extend(codes)
+    return entries
 
 
 def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
@@ -341,6 +405,11 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
     if len(simulation.sources) != 1 or simulation.sources[0].event_key is not None:
         got = "it is an event" if len(simulation.sources) == 1 else f"there are {len(simulation.sources)}"
         return [Problem(("sources",), f"a survey moves one source, but {got}", "give one source with its position")]
+    spread = next((index for index, entry in enumerate(survey.shots) if entry._is_segy), None)
+    if survey.moving_receivers and spread is not None:
+        got = f"survey.shots[{spread}] is a SEG-Y file, whose traces state the receivers of each shot"
+        hint = "give this file in receivers too"
+        return [Problem(("survey", "moving_receivers"), got, "omit moving_receivers", hint)]
     problems: list[Problem] = []
     shots: list[Shot] = []
     for index, entry in enumerate(survey.shots):

@@ -110,6 +110,14 @@ receivers:
   # - {{network: XX, name: S02, longitude: -117.75, latitude: 33.96, depth: 0}}
   # - file: STATIONS                     # lines: name network latitude longitude elevation burial
   #   coordinates: geographic            # or cartesian: y and x in m instead of latitude and longitude
+  # - file: stations.xml                 # StationXML
+  #   time: 2008-07-29T18:42:15          # epochs that contain this time; default: all
+  #   channels: [BH?, HH?]               # channels whose positions are used; default: sensors of ground motion
+  #   outside: omit                      # any file: omit receivers outside the domain, or refuse (default)
+  # - file: receivers.csv                # columns network, station, location, longitude, latitude (or x, y), depth (z)
+  #   crs: EPSG:32611                    # of the columns x and y; default: local coordinates
+  # - {{file: line.segy, at_surface: true}}  # receiver groups of SEG-Y trace headers; default: at their elevation
+  # - {{network: XX, name: S03, location: "00", position: [0, 0, -100]}}
 
 # survey:                                # many shots, each a separate run with the source at another position
 #   shots:                               # one entry or a list of entries
@@ -118,6 +126,7 @@ receivers:
 #     - {{name: last, position: [0, 500, -10], time_function: {{gaussian: {{sigma: 0.2, delay: 1.2}}}}}}
 #     - {{longitude: -117.76, latitude: 33.95, depth: 10}}
 #     - file: shots.csv                  # columns x, y, z (or longitude, latitude, depth); name; scale
+#     - file: line.segy                  # source positions of SEG-Y trace headers
 #   moving_receivers: false              # true: receivers move with the source
 #   at_once: null                        # shots at the same time; null: one per GPU, or one on a CPU
 
@@ -164,7 +173,7 @@ output:
   stress: false                          # true: also record stresses at the receivers
   pressure: false                        # true: also record the pressure at the receivers
   # strain: true                         # (spectral_element) also record strains at the receivers
-  formats: []                            # miniseed, sac, segy: in addition to seismograms.h5
+  formats: []                            # miniseed, sac, segy, asdf: in addition to seismograms.h5
   snapshots:                             # one entry or a list of entries
     interval: 0.1
     plane: {{z: 0}}                        # or {{x: ...}} or {{y: ...}}

@@ -13,7 +13,8 @@ from lithowave.description.domain import AXES, Domain
 from lithowave.description.method_limits import find_limits
 from lithowave.description.plausibility import implausible_values
 from lithowave.description.point_input import Point
-from lithowave.description.receivers import Receiver, Receivers
+from lithowave.description.receiver import Receiver
+from lithowave.description.receivers import Receivers
 from lithowave.description.refusals import Problem
 from lithowave.description.sources import ONSET_LIMIT, PointSource
 from lithowave.description.units import with_unit

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError, LithowaveError, OutputError
 from lithowave.output.figures.description import read_description
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
@@ -144,6 +144,23 @@ class Comparison:
             "receivers": self.rows(),
             "notes": list(self.notes),
         }
+
+    def to_pandas(self) -> Any:
+        """Return the misfits as a pandas DataFrame with one row per receiver.
+
+        Raises
+        ------
+        MissingPackageError : pandas is not installed.
+        """
+        from lithowave.output.tables import data_frame
+
+        return data_frame(self.rows(), "name", {"time_shift": "s"})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.label_a} with {self.label_b}: {len(self.names)} receivers, relative L2 misfit "
+            f"{self.overall_l2:.3%}>"
+        )
 
     def __str__(self) -> str:
         return "\n".join([*_head(self), *_table(self), *self.notes])
@@ -317,6 +334,19 @@ def _resolved_frequencies(*directories: str | Path) -> list[float | None]:
         value = solver.get("max_frequency") if isinstance(solver, Mapping) else None
         found.append(float(value) if isinstance(value, (int, float)) and value > 0 else None)
     return found
+
+
+def resolved_frequency(run: str | Path) -> float | None:
+    """Return the highest frequency that a run resolves, from its ``simulation.yaml``, Hz; None if unknown."""
+    from lithowave.description.simulation import Simulation
+
+    stated = _resolved_frequencies(run)[0]
+    if stated is not None:
+        return stated
+    try:
+        return Simulation.from_file(_folder(run) / "simulation.yaml").resolved_frequency
+    except LithowaveError:  # input files of the run have moved, or its material is a Python function
+        return None
 
 
 def _beyond(max_frequency: float | None, resolved: list[float | None]) -> list[str]:

@@ -50,6 +50,24 @@ class PeakMotion:
     geographic_origin: tuple[float, float] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        largest = max((float(values.max()) for values in self.pgv.values() if values.size), default=0.0)
+        return (
+            f"<PeakMotion on {len(self.x)} x {len(self.y)} points, x from {self.x[0]:g} to {self.x[-1]:g} m, y from "
+            f"{self.y[0]:g} to {self.y[-1]:g} m: {', '.join(self.pgv)}; largest velocity {largest:.4g} m/s>"
+        )
+
+    def to_xarray(self) -> Any:
+        """Return an xarray Dataset with dimensions y and x: ``pgv_horizontal`` (m/s), ``pgd_horizontal`` (m), ...
+
+        Raises
+        ------
+        MissingPackageError : xarray is not installed.
+        """
+        from lithowave.output.datasets import peak_motion_dataset
+
+        return peak_motion_dataset(self)
+
 
 def write_peak_motion(
     path: str | Path,

@@ -10,7 +10,7 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /stress                 (n_receivers, 6, n_samples) Pa, xx, yy, zz, xy, xz, yz; if requested
     /pressure               (n_receivers, n_samples)    Pa; if requested
     /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; if requested
-    /receivers/network, station, name, position (n_receivers, 3) m
+    /receivers/network, station, location, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
@@ -18,7 +18,6 @@ Only the first ``samples_written`` samples have been computed; the rest of the a
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,22 +27,24 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError, OutputError, issue_warning
+from lithowave.names import receiver_name
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
-    COMPONENTS,
-    TENSOR_COMPONENTS,
-    UNITS,
     completed,
     geographic_origin,
     read_attributes,
     write_attributes,
 )
+from lithowave.output.seismogram_layout import (
+    lay_out_seismograms,
+    resize_seismograms,
+    write_receivers,
+    write_sources,
+)
 from lithowave.output.source_table import SourceTable
 from lithowave.utc import shifted_time
 
 FILE_NAME = "seismograms.h5"
-FORMAT_VERSION = 2
-COPIED_VALUES = 4_000_000  # at a time, when a file is resized
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
@@ -53,7 +54,7 @@ class SeismogramWriter:
     Parameters
     ----------
     path : the file; an existing file is replaced.
-    receivers : objects with `network`, `station` and `position` (x, y, z in m).
+    receivers : objects with `network`, `station`, `position` (x, y, z in m) and, optionally, `location`.
     sampling_interval : s; sample k is at time k * sampling_interval.
     sample_count : number of samples of the complete run, for which space is allocated now.
     quantity : ``displacement``, ``velocity`` or ``acceleration``.
@@ -97,9 +98,9 @@ class SeismogramWriter:
         size = sum(int(np.prod(shape)) for shape in shapes.values()) * dtype.itemsize
         hdf5.require_space(self.path, size)
         with hdf5.creating(self.path) as file:
-            _lay_out(file, shapes, dtype, quantity, sampling_interval, sample_count)
-            _write_receivers(file.create_group("receivers"), receivers)
-            _write_sources(file.create_group("sources"), SourceTable.from_points(sources))
+            lay_out_seismograms(file, shapes, dtype, quantity, sampling_interval, sample_count)
+            write_receivers(file.create_group("receivers"), receivers)
+            write_sources(file.create_group("sources"), SourceTable.from_points(sources))
             write_attributes(file, completed(attributes))
         self._open()
 
@@ -140,7 +141,7 @@ class SeismogramWriter:
                 writer._count(samples)
         if room is not None and room > writer.sample_count:
             writer.close()
-            _resize(writer.path, writer.samples_written, room)
+            resize_seismograms(writer.path, writer.samples_written, room)
             writer._open()
         return writer
 
@@ -191,7 +192,7 @@ class SeismogramWriter:
         """
         self.close()
         if self.samples_written < self.sample_count:
-            _resize(self.path, self.samples_written, self.samples_written)
+            resize_seismograms(self.path, self.samples_written, self.samples_written)
             self.sample_count = self.samples_written
 
     def sync(self) -> None:
@@ -219,89 +220,6 @@ class SeismogramWriter:
         self.close()
 
 
-def _lay_out(
-    file: Any, shapes: dict[str, tuple[int, ...]], dtype: Any, quantity: str, interval: float, count: int
-) -> None:
-    units = {"motion": UNITS[quantity], **{name: UNITS[name] for name in ("stress", "pressure", "strain")}}
-    axes = {
-        "motion": f"receiver, component ({COMPONENTS}), time",
-        "stress": f"receiver, component ({TENSOR_COMPONENTS}), time",
-        "pressure": "receiver, time",
-        "strain": f"receiver, component ({TENSOR_COMPONENTS}), time",
-    }
-    hdf5.preallocate(file, "samples_written", (), np.int64, units="1")
-    time = file.create_dataset("time", data=np.arange(count) * interval)
-    time.attrs["units"] = "s"
-    for name, shape in shapes.items():
-        hdf5.preallocate(file, name, shape, dtype, units=units[name], axes=axes[name])
-    head = {
-        "format_version": FORMAT_VERSION,
-        "quantity": quantity,
-        "units": UNITS[quantity],
-        "sampling_interval": float(interval),
-        "sample_count": int(count),
-    }
-    write_attributes(file, head)
-
-
-def _resize(path: Path, count: int, room: int) -> None:
-    """Replace a seismogram file by one with its first `count` samples and space for `room`, in blocks of receivers."""
-    with hdf5.open_file(path) as old, hdf5.replaced(path) as temporary:
-        names = [name for name in ("motion", "stress", "pressure", "strain") if name in old]
-        with hdf5.laying_out(temporary) as new:
-            for name in ("receivers", "sources"):
-                old.copy(name, new)
-            for name in names:
-                hdf5.preallocate(new, name, (*old[name].shape[:-1], room), old[name].dtype, **old[name].attrs)
-            hdf5.preallocate(new, "samples_written", (), np.int64, **old["samples_written"].attrs)[()] = count
-            time = new.create_dataset("time", data=np.arange(room) * old.attrs["sampling_interval"])
-            time.attrs["units"] = "s"
-            write_attributes(new, {**old.attrs, "sample_count": room})
-        with hdf5.open_file(temporary) as new:
-            pieces = {name: hdf5.ContiguousDataset.of(new[name]) for name in names}
-        with open(temporary, "r+b") as file:
-            for name, piece in pieces.items():
-                components = math.prod(piece.shape[1:-1])
-                step = max(1, COPIED_VALUES // max(1, components * count))
-                for first in range(0, piece.shape[0], step):
-                    rows = old[name][first : first + step, ..., :count].reshape(-1, count)
-                    for number, row in enumerate(rows, start=first * components):
-                        piece.write_range(file.fileno(), number * room, row)
-
-
-def _write_receivers(group: Any, receivers: Sequence[Any]) -> None:
-    networks = [str(receiver.network) for receiver in receivers]
-    stations = [str(receiver.station) for receiver in receivers]
-    names = [f"{network}.{station}" for network, station in zip(networks, stations, strict=True)]
-    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(
-        len(receivers), 3
-    )
-    for label, texts in (("network", networks), ("station", stations), ("name", names)):
-        _write_texts(group, label, texts)
-    group.create_dataset("position", data=positions).attrs["units"] = "m"
-
-
-def _write_sources(group: Any, sources: SourceTable) -> None:
-    _write_texts(group, "name", sources.names)
-    for label, values, units in (
-        ("position", sources.positions, "m"),
-        ("moment", sources.moments, "N m"),
-        ("force", sources.forces, "N"),
-        ("onset", sources.onsets, "s"),
-    ):
-        group.create_dataset(label, data=values).attrs["units"] = units
-    group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
-
-
-def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
-    import h5py
-
-    # Texts of fixed length: HDF5 stores texts of variable length in a heap, which not all readers support.
-    encoded = [text.encode("utf-8") for text in texts]
-    length = max([1, *(len(text) for text in encoded)])
-    group.create_dataset(name, data=np.array(encoded, dtype=h5py.string_dtype("utf-8", length)))
-
-
 @dataclass(frozen=True)
 class Seismograms:
     """Seismograms of all receivers; of a running or stopped run, the samples written so far.
@@ -312,6 +230,7 @@ class Seismograms:
     data : (n_receivers, 3, n_samples), components E, N, Z, in `units`.
     quantity, units : ``displacement`` (m), ``velocity`` (m/s) or ``acceleration`` (m/s^2).
     networks, stations : codes of each receiver.
+    locations : location codes of each receiver, empty for a station with one receiver.
     positions : (n_receivers, 3), m.
     stress : (n_receivers, 6, n_samples), Pa, order xx, yy, zz, xy, xz, yz; None if not recorded.
     pressure : (n_receivers, n_samples), Pa; None if not recorded.
@@ -342,11 +261,18 @@ class Seismograms:
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
     title: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
+    locations: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not any(self.locations):
+            object.__setattr__(self, "locations", [""] * len(self.networks))
+        elif len(self.locations) != len(self.networks):
+            raise ValueError(f"{len(self.locations)} location codes for {len(self.networks)} receivers")
 
     @property
     def names(self) -> list[str]:
-        """``NETWORK.STATION`` of each receiver."""
-        return [f"{network}.{station}" for network, station in zip(self.networks, self.stations, strict=True)]
+        """``NETWORK.STATION`` of each receiver, or ``NETWORK.STATION.LOCATION`` with a location code."""
+        return [receiver_name(*codes) for codes in zip(self.networks, self.stations, self.locations, strict=True)]
 
     @property
     def start_time(self) -> str | None:
@@ -380,6 +306,49 @@ class Seismograms:
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the seismograms (3, n_samples) of the receiver `name`, components E, N, Z."""
         return self.data[self.index(name)]
+
+    def __repr__(self) -> str:
+        last = f" from t = 0 to {self.time[-1]:.6g} s" if len(self.time) else ""
+        state = "" if self.complete else f" of {self.sample_count}"
+        names = ", ".join(self.names[:4]) + (", ..." if len(self) > 4 else "")
+        others = [name for name in ("stress", "pressure", "strain") if getattr(self, name) is not None]
+        return (
+            f"<Seismograms of {self.quantity} ({self.units}){''.join(f', {name}' for name in others)}: "
+            f"{len(self)} receivers, {len(self.time)}{state} samples every {self.sampling_interval:.6g} s{last}\n"
+            f" receivers: {names or 'none'}>"
+        )
+
+    def to_xarray(self) -> Any:
+        """Return an xarray Dataset with dimensions receiver, component (E, N, Z) and time.
+
+        Its variables are the quantity, for example ``velocity``, and stress, pressure and strain if recorded; its
+        coordinates are the names and positions of the receivers (x, y, z in m; longitude and latitude with a geographic
+        origin) and the time in s. Units are attributes.
+
+        Raises
+        ------
+        MissingPackageError : xarray is not installed.
+        """
+        from lithowave.output.datasets import seismogram_dataset
+
+        return seismogram_dataset(self)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row per receiver: codes, position and peak values.
+
+        The columns ``peak_horizontal``, ``peak_vertical`` and ``peak_total`` are maxima over time in `units`,
+        ``peak_time`` is the time of the last one, s. Units are in the attribute ``attrs["units"]`` of the table.
+
+        Raises
+        ------
+        MissingPackageError : pandas is not installed.
+        """
+        from lithowave.output.datasets import seismogram_rows
+        from lithowave.output.tables import data_frame
+
+        units = {**dict.fromkeys("xyz", "m"), "longitude": "degrees", "latitude": "degrees", "peak_time": "s"}
+        peaks = dict.fromkeys(("peak_horizontal", "peak_vertical", "peak_total"), self.units)
+        return data_frame(seismogram_rows(self), "name", units | peaks)
 
     def stream(self) -> Any:
         """Return all traces as an ObsPy Stream (channel codes and start time as in MiniSEED output).
@@ -458,6 +427,7 @@ def _read(file: Any) -> Seismograms:
         ),
         title=attributes.get("title", ""),
         attributes=attributes,
+        locations=_read_texts(receivers, "location") if "location" in receivers else [],
     )
 
 

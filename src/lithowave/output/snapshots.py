@@ -254,6 +254,28 @@ class Snapshots:
         arrays = [self._storage.from_file(self._arrays[name][place]) for name in stored_arrays(field)]
         return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=-1)
 
+    def __repr__(self) -> str:
+        place = "volume" if self.plane == "none" else f"plane normal to {self.plane}"
+        count = " x ".join(str(number) for number in self.shape[::-1])
+        times = f"t = {self.times[0]:.4g} to {self.times[-1]:.4g} s" if len(self) else "no times yet"
+        return f"<Snapshots of {', '.join(self.fields)}: {place}, {count} points, {len(self)} steps, {times}>"
+
+    def to_xarray(self, steps: Sequence[int] | slice | None = None, fields: Sequence[str] | None = None) -> Any:
+        """Return an xarray Dataset with dimensions time, z, y, x and component, in memory.
+
+        Parameters
+        ----------
+        steps : indices of the snapshots to read; default: all.
+        fields : default: all.
+
+        Raises
+        ------
+        MissingPackageError : xarray is not installed.
+        """
+        from lithowave.output.datasets import snapshot_dataset
+
+        return snapshot_dataset(self, steps, self.fields if fields is None else fields)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

@@ -40,9 +40,10 @@ BANDS = (
 )
 SLOWEST_BAND = "R"
 
-# format: (longest network code, longest station code); a trace of SEG-Y has a number instead of a name
-NAME_LIMITS = {"miniseed": (2, 5), "sac": (8, 8)}
-FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y"}
+# format: (longest network code, station code, location code); a trace of SEG-Y has a number instead of a name
+NAME_LIMITS = {"miniseed": (2, 5, 2), "sac": (8, 8, 8), "asdf": (2, 5, 2)}
+FORMAT_NAMES = {"miniseed": "MiniSEED", "sac": "SAC", "segy": "SEG-Y", "asdf": "ASDF"}
+PACKAGES = {"miniseed": "obspy", "sac": "obspy", "segy": "segyio"}
 SAC_QUANTITY = {"displacement": "idisp", "velocity": "ivel", "acceleration": "iacc"}
 SAC_ORIENTATION = {"E": (90.0, 90.0), "N": (0.0, 90.0), "Z": (0.0, 0.0)}
 
@@ -70,8 +71,8 @@ def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> Non
 
     replaceable : True if the command line can replace the formats, which the error then states.
     """
-    packages = {name: "obspy" if name in NAME_LIMITS else "segyio" for name in formats}
-    missing = [name for name in formats if find_spec(packages[name]) is None]
+    packages = {name: PACKAGES[name] for name in formats if name in PACKAGES}
+    missing = [name for name in packages if find_spec(packages[name]) is None]
     if missing:
         others = ", ".join(name for name in formats if name not in missing)
         purpose, without = f"Writing {FORMAT_NAMES[missing[0]]}", f"--set 'output.formats=[{others}]'"
@@ -84,7 +85,7 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     Parameters
     ----------
     receivers : objects with `network`, `station` and `where` (their key in the description).
-    formats : ``miniseed``, ``sac``, ``segy``.
+    formats : ``miniseed``, ``sac``, ``segy``, ``asdf``.
 
     Raises
     ------
@@ -102,10 +103,10 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
 
 
 def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
-    limits = dict(zip(("network", "station"), NAME_LIMITS[format_name], strict=True))
+    limits = dict(zip(("network", "station", "location"), NAME_LIMITS[format_name], strict=True))
     title = FORMAT_NAMES[format_name]
     for kind, limit in limits.items():
-        code = str(getattr(receiver, kind))
+        code = str(getattr(receiver, kind, ""))
         got = ""
         if len(code) > limit:
             got = f"{kind} {code!r} has {len(code)} characters"
@@ -137,11 +138,13 @@ def to_stream(seismograms: Seismograms) -> Any:
     channels = channel_codes(seismograms.sampling_interval)
     start = _start_time(seismograms)
     stream = Stream()
-    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+    codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
+    for index, (network, station, location) in enumerate(codes):
         for component, channel in enumerate(channels):
             header = {
                 "network": network,
                 "station": station,
+                "location": location,
                 "channel": channel,
                 "delta": seismograms.sampling_interval,
                 "starttime": start,
@@ -172,7 +175,7 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
 
 
 def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
-    """Write one file ``NET.STA.CHA.sac`` per component; return the files.
+    """Write one file ``NET.STA.CHA.sac`` per component, with a location code ``NET.STA.LOC.CHA.sac``; return the files.
 
     Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
     time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
@@ -192,7 +195,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     folder = _prepare(seismograms, directory)
     event = _sac_event(seismograms)
     paths = []
-    for index, (network, station) in enumerate(zip(seismograms.networks, seismograms.stations, strict=True)):
+    codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
+    for index, (network, station, location) in enumerate(codes):
         place = _sac_place(seismograms, index)
         for component, channel in enumerate(channel_codes(seismograms.sampling_interval)):
             azimuth, incidence = SAC_ORIENTATION[channel[-1]]
@@ -201,6 +205,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 delta=seismograms.sampling_interval,
                 knetwk=network,
                 kstnm=station,
+                **({"khole": location} if location else {}),
                 kcmpnm=channel,
                 cmpaz=azimuth,
                 cmpinc=incidence,
@@ -208,7 +213,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 **event,
                 **place,
             )
-            path = folder / f"{network}.{station}.{channel}.sac"
+            path = folder / f"{seismograms.names[index]}.{channel}.sac"
             content = BytesIO()
             trace.write(content)
             paths.append(_store(path, content))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +14,11 @@ from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import recorded_yaml
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
+from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.hdf5 import require_space
+from lithowave.output.peak_motion import PeakMotion, load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
@@ -29,6 +31,7 @@ from lithowave.output.run_folder import (
 )
 from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
 from lithowave.parallel.ranks import Note, Ranks, make_ranks
@@ -46,7 +49,9 @@ from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import Plan
 
-WAVEFORM_WRITERS = {"miniseed": write_miniseed, "sac": write_sac, "segy": write_segy}
+WAVEFORM_WRITERS: dict[str, Callable[..., list[Path]]] = {
+    "miniseed": write_miniseed, "sac": write_sac, "segy": write_segy, "asdf": write_asdf,
+}  # fmt: skip
 
 
 @dataclass
@@ -83,6 +88,35 @@ class Result:
     def seismograms(self) -> Seismograms:
         """The seismograms of the run, up to the time at which it ended."""
         return load_seismograms(self.directory)
+
+    @cached_property
+    def peak_motion(self) -> PeakMotion:
+        """The maps of peak ground motion; OutputError if the run has none (``output.peak_motion``)."""
+        return load_peak_motion(self.directory)
+
+    def snapshots(self, index: int = 0) -> Snapshots:
+        """Open the snapshots of one entry of ``output.snapshots``, in the order of their file names.
+
+        Raises
+        ------
+        InputError : the run has no such snapshots.
+        """
+        files = sorted((self.directory / "snapshots").glob(f"*{FILE_SUFFIX}"))
+        if not -len(files) <= index < len(files):
+            raise InputError("snapshots", f"there is no set {index}", f"the run has {len(files)} sets of snapshots")
+        return load_snapshots(files[index])
+
+    def to_pandas(self) -> Any:
+        """Return a table of the receivers with their peak values: see `Seismograms.to_pandas`."""
+        return self.seismograms.to_pandas()
+
+    def __repr__(self) -> str:
+        state = self.report.get("exit_state", "unknown state")
+        wall, device = self.report.get("wall_s"), self.report.get("device")
+        facts = [state, *([f"{wall:.3g} s"] if wall is not None else []), *([str(device)] if device else [])]
+        if self.warnings:
+            facts.append(f"{len(self.warnings)} warnings")
+        return f"<Result in {self.directory}: {', '.join(facts)}>"
 
 
 def run_simulation(
@@ -413,7 +447,9 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
     if simulation.output.formats:
         seismograms = load_seismograms(folder.path)
         for name in simulation.output.formats:
-            WAVEFORM_WRITERS[name](seismograms, folder.path / name)
+            places = seismograms.positions[:, :2].T
+            more = {"ground": simulation.domain.surface_height(*places)} if name == "asdf" else {}
+            WAVEFORM_WRITERS[name](seismograms, folder.path / name, **more)
 
 
 def _sorted_overrides(

@@ -14,7 +14,7 @@ from lithowave.solvers.placement import Placement
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
-    from lithowave.description.receivers import Receiver
+    from lithowave.description.receiver import Receiver
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.description.receivers import Receiver
+from lithowave.description.receiver import Receiver
 from lithowave.description.sources import PointSource
 from lithowave.errors import SelfCheckError
 from lithowave.parallel.ranks import Ranks

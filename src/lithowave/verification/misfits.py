@@ -41,7 +41,15 @@ def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int
     return float(misfit) if misfit.ndim == 0 else misfit
 
 
-def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: float) -> float:
+def correlation(traces: np.ndarray, reference: np.ndarray) -> float:
+    """Return sum u r / sqrt(sum u^2 sum r^2) over all samples, from -1 to 1; 0 if either is zero throughout."""
+    norm = float(np.linalg.norm(traces) * np.linalg.norm(reference))
+    return float(np.sum(traces * reference)) / norm if norm else 0.0
+
+
+def time_shift(
+    traces: np.ndarray, reference: np.ndarray, sampling_interval: float, limit: float | None = None
+) -> float:
     """Return the delay (s) of `traces` relative to `reference` at their largest cross-correlation; positive if late.
 
     C(tau) = sum_components integral u(t + tau) r(t) dt, whose largest sample is refined by the parabola through it
@@ -51,6 +59,7 @@ def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: flo
     Parameters
     ----------
     traces, reference : (n_samples,) or (n_components, n_samples), at one sampling interval (s).
+    limit : largest absolute delay, s; None: the entire trace.
     """
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
     if traces.shape != reference.shape:
@@ -62,12 +71,15 @@ def time_shift(traces: np.ndarray, reference: np.ndarray, sampling_interval: flo
     spectra = np.fft.rfft(traces, length) * np.conj(np.fft.rfft(reference, length))
     circular = np.fft.irfft(spectra.sum(axis=0), length)
     correlation = np.concatenate([circular[length - count + 1 :], circular[:count]])
-    peak = int(np.argmax(correlation))
+    most = count - 1 if limit is None else min(count - 1, int(limit / sampling_interval * (1.0 + 1e-9)))
+    first = count - 1 - most
+    peak = first + int(np.argmax(correlation[first : count + most]))
     offset = 0.0
     if 0 < peak < len(correlation) - 1:
         left, middle, right = correlation[peak - 1 : peak + 2]
         curvature = left - 2.0 * middle + right
         offset = 0.5 * (left - right) / curvature if curvature < 0 else 0.0
+        offset = min(max(offset, -0.5), 0.5)
     return (peak - (count - 1) + offset) * sampling_interval
 
 
@@ -91,16 +103,76 @@ def low_pass(traces: np.ndarray, sampling_interval: float, corner: float) -> np.
     ------
     ValueError : the corner is not above 0.
     """
-    if not corner > 0.0:
-        raise ValueError(f"the corner frequency is {corner}; it must be above 0")
+    return band_pass(traces, sampling_interval, None, corner)
+
+
+def band_pass(
+    traces: np.ndarray, sampling_interval: float, low: float | None, high: float, finer: int = 1
+) -> np.ndarray:
+    """Return `traces` without frequencies below `low` and above `high`, with zero phase, as `low_pass`.
+
+    The gain is half at each corner::
+
+        G(f) = 1 / (1 + (f / high)^8) / (1 + (low / f)^8)
+
+    Parameters
+    ----------
+    traces : (..., n_samples), any unit.
+    sampling_interval : s.
+    low, high : corners, Hz; `low` None: no high-pass.
+    finer : the result has this number of samples per sample of the traces, by interpolation in the spectrum:
+        (..., (n_samples - 1) finer + 1).
+
+    Raises
+    ------
+    ValueError : a corner is not above 0.
+    """
+    if not high > 0.0 or not (low is None or low > 0.0):
+        raise ValueError(f"the corner frequencies are {low} and {high}; they must be above 0")
     traces = np.asarray(traces, dtype=float)
     count = traces.shape[-1]
-    margin = min(count - 1, int(np.ceil(FILTER_PERIODS / (corner * sampling_interval))))
+    margin = min(count - 1, int(np.ceil(FILTER_PERIODS / ((low or high) * sampling_interval))))
     before, after = traces[..., 1 : margin + 1][..., ::-1], traces[..., -2::-1][..., :margin]
     longer = np.concatenate([before, traces, after], axis=-1)
-    frequency = np.fft.rfftfreq(longer.shape[-1], sampling_interval)
-    gain = 1.0 / (1.0 + (frequency / corner) ** (2 * FILTER_ORDER))
-    return np.fft.irfft(np.fft.rfft(longer) * gain, longer.shape[-1])[..., margin : margin + count]
+    length = longer.shape[-1]
+    frequency = np.fft.rfftfreq(length, sampling_interval)
+    gain = 1.0 / (1.0 + (frequency / high) ** (2 * FILTER_ORDER))
+    if low is not None:
+        ratio = (frequency / low) ** (2 * FILTER_ORDER)
+        gain *= ratio / (1.0 + ratio)
+    spectrum = np.fft.rfft(longer) * gain
+    filtered = np.fft.irfft(spectrum, length) if finer == 1 else finer * np.fft.irfft(spectrum, length * finer)
+    return filtered[..., margin * finer : (margin + count - 1) * finer + 1]
+
+
+def differentiate(traces: np.ndarray, sampling_interval: float, order: int) -> np.ndarray:
+    """Return the derivative with respect to time of an order, or for a negative order the integral from the start.
+
+    Spectral, of traces mirrored at both ends, which are at rest at their first sample::
+
+        U(f) (2 pi i f)^order
+
+    Parameters
+    ----------
+    traces : (..., n_samples). sampling_interval : s.
+    """
+    result = np.asarray(traces, dtype=float)
+    count = result.shape[-1]
+    for _ in range(abs(order)):
+        longer = np.concatenate([result[..., :0:-1], result, result[..., -2::-1]], axis=-1)
+        length = longer.shape[-1]
+        omega = 2.0 * np.pi * np.fft.rfftfreq(length, sampling_interval)
+        spectrum = np.fft.rfft(longer)
+        if order > 0:
+            result = np.fft.irfft(1j * omega * spectrum, length)[..., count - 1 : 2 * count - 1]
+            continue
+        mean = spectrum[..., :1].real / length
+        spectrum[..., 0] = 0.0
+        spectrum[..., 1:] /= 1j * omega[1:]
+        integral = np.fft.irfft(spectrum, length)[..., count - 1 : 2 * count - 1]
+        integral += mean * sampling_interval * np.arange(count)
+        result = integral - integral[..., :1]
+    return result
 
 
 def frequency_band(

@@ -1,0 +1,32 @@
+"""A receiver in local coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lithowave.description.point_input import Point
+from lithowave.names import receiver_name
+
+DEFAULT_NETWORK = "XX"
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """One receiver, in local coordinates.
+
+    ``position`` is (x, y, z) in m, ``where`` the entry of the description it comes from, ``elevation`` what a
+    station file says; the receiver itself stands at its burial below the surface, which is flat without a
+    topography. ``location`` is empty unless several sensors of a station have different positions.
+    """
+
+    network: str
+    station: str
+    position: Point
+    where: str
+    elevation: float = 0.0
+    location: str = ""
+
+    @property
+    def name(self) -> str:
+        """Network and station, ``XX.S01``, and the location code if there is one: ``XX.S01.10``."""
+        return receiver_name(self.network, self.station, self.location)

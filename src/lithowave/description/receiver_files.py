@@ -1,0 +1,188 @@
+"""Receivers from files: STATIONS, CSV tables, StationXML and SEG-Y, placed in local coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from lithowave.description.base import reading
+from lithowave.description.domain import Domain
+from lithowave.description.projected import to_local
+from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
+from lithowave.description.refusals import refusal, shown
+from lithowave.readers.receiver_records import ReceiverRecord, ReceiverTable, place_of
+from lithowave.readers.segy_geometry import segy_receivers
+from lithowave.readers.station_places import utc
+from lithowave.readers.station_table import read_station_table
+from lithowave.readers.stations import read_stations
+from lithowave.readers.stationxml import read_stationxml
+
+if TYPE_CHECKING:
+    from lithowave.description.receivers import Receivers
+
+STATIONS, TABLE, STATIONXML, SEGY = "a STATIONS file", "a CSV table", "StationXML", "SEG-Y"
+_SUFFIXES = {
+    ".csv": TABLE, ".tsv": TABLE, ".xml": STATIONXML, ".stationxml": STATIONXML, ".segy": SEGY, ".sgy": SEGY,
+}  # fmt: skip
+KEYS_OF_KINDS = {
+    "coordinates": (STATIONS,), "network": (TABLE, SEGY), "crs": (TABLE, SEGY), "time": (STATIONXML,),
+    "channels": (STATIONXML,), "at_surface": (SEGY,),
+}  # fmt: skip
+"""For each key of an entry the kinds of files to which it applies."""
+
+
+def _time(value: Any) -> Any:
+    try:
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        raise refusal(f"{shown(value)} is not a time", "expected UTC time such as 2008-07-29T18:42:15") from None
+    return utc(moment).replace(tzinfo=None).isoformat()
+
+
+UtcTime = Annotated[str, BeforeValidator(_time)]
+"""A UTC time in ISO 8601 text."""
+
+
+def file_kind(path: Path) -> str:
+    """Return the kind of a file of receivers, from its suffix or, for others, XML from its first characters."""
+    kind = _SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        with path.open("rb") as file:
+            begins = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
+        kind = STATIONXML if begins.startswith((b"<?xml", b"<FDSN")) else STATIONS
+    return kind
+
+
+def check_file_keys(entry: Receivers) -> None:
+    """Refuse keys of an entry that do not apply to its kind of file."""
+    assert entry.file is not None
+    kind = file_kind(entry.file)
+    for key, kinds in KEYS_OF_KINDS.items():
+        if getattr(entry, key) is not None and kind not in kinds:
+            if key == "network":
+                raise refusal(
+                    "a network is given with a file", "the file names the network of each station", at=("network",)
+                )
+            raise refusal(
+                f"{key} is given with {kind}, {entry.file.name}", f"it applies to {' and '.join(kinds)}", at=(key,)
+            )
+
+
+@dataclass(frozen=True)
+class PlacedReceivers:
+    """The receivers of a file in local coordinates, and notes about the file, one clause each."""
+
+    receivers: tuple[Receiver, ...]
+    notes: tuple[str, ...]
+
+
+def read_table(entry: Receivers, domain: Domain) -> ReceiverTable:
+    """Return the content of the file of an entry."""
+    path = entry.file
+    assert path is not None
+    kind = file_kind(path)
+    if kind == STATIONXML:
+        time = None if entry.time is None else utc(datetime.fromisoformat(entry.time))
+        return reading(lambda file: read_stationxml(file, time, entry.channels or ()), path)
+    if kind == TABLE:
+        return reading(read_station_table, path)
+    if kind == SEGY:
+        return reading(segy_receivers, path)
+    return _stations_table(entry, domain)
+
+
+def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
+    """Return the receivers of the file of an entry, whose key in the description is `where`."""
+    table = read_table(entry, domain)
+    x, y = local_coordinates(
+        domain, [record.horizontal for record in table.records], entry.crs, table.geographic, table.native
+    )
+    notes, records = list(table.notes), table.records
+    if entry.outside == "omit":
+        inside = (x >= domain.x[0]) & (x <= domain.x[1]) & (y >= domain.y[0]) & (y <= domain.y[1])
+        omitted = [record.station for record, kept in zip(records, inside, strict=True) if not kept]
+        if omitted:
+            notes.append(f"{len(omitted)} of {len(records)} receivers are outside the domain and were omitted")
+        if len(omitted) == len(records):
+            raise refusal(f"all {len(records)} receivers are outside the domain", at=("file",))
+        records, x, y = tuple(r for r, kept in zip(records, inside, strict=True) if kept), x[inside], y[inside]
+    surface = np.zeros(x.shape) if domain.surface is None else domain.surface(x, y)
+    receivers = tuple(
+        _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})")
+        for record, east, north, height in zip(records, x, y, surface, strict=True)
+    )
+    return PlacedReceivers(receivers, tuple(notes))
+
+
+def _placed(entry: Receivers, record: ReceiverRecord, ground: tuple[float, float, float], where: str) -> Receiver:
+    x, y, height = ground
+    z = height - record.burial if record.z is None or entry.at_surface else record.z
+    elevation = record.elevation if record.z is None else 0.0
+    network = record.network or entry.network or DEFAULT_NETWORK
+    return Receiver(network, record.station, (x, y, z), where, elevation, record.location)
+
+
+def local_coordinates(
+    domain: Domain,
+    places: Sequence[tuple[float, float]],
+    system: str | None,
+    geographic: bool,
+    native: bool,
+    at: Iterable[str] = ("file",),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return x and y, m, of positions of a file.
+
+    system : the coordinate reference system, or None. native : True for coordinates in its unit, False for m.
+    """
+    first, second = np.array(places, dtype=float).reshape(-1, 2).T
+    if system is not None:
+        return to_local(domain, system, first, second, geographic, native)
+    if not geographic:
+        return first, second
+    if domain.crs is None:
+        raise refusal(
+            "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
+            "expected in domain: crs: {longitude: ..., latitude: ...}",
+            at=at,
+        )
+    x, y = domain.to_local(first, second)
+    return np.asarray(x), np.asarray(y)
+
+
+def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
+    path = entry.file
+    assert path is not None
+    found = reading(read_stations, path)
+    beyond = [record for record in found if abs(record.first) > 90.0 or abs(record.second) > 360.0]
+    kind = entry.coordinates or ("cartesian" if domain.crs is None and beyond else "geographic")
+    if kind == "geographic" and beyond:
+        raise refusal(
+            f"{path}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is no "
+            "latitude and longitude",
+            "expected degrees",
+            "for y and x in m set coordinates: cartesian",
+            at=("file",),
+        )
+    if kind == "geographic" and domain.crs is None:
+        raise refusal(
+            "a file with latitudes and longitudes needs the origin domain.crs, which is not given",
+            "expected in domain: crs: {longitude: ..., latitude: ...}",
+            "for y and x in m set coordinates: cartesian",
+            at=("file",),
+        )
+    records = tuple(
+        ReceiverRecord(
+            one.network, one.name, "", (one.second, one.first), place_of(path, one.line_number),
+            burial=one.burial, elevation=one.elevation,
+        )
+        for one in found
+    )  # fmt: skip
+    return ReceiverTable(records, kind == "geographic")

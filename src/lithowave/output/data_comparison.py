@@ -1,0 +1,304 @@
+"""Comparison of a run with observed seismograms, station by station.
+
+Both are filtered alike (band-pass with zero phase), sampled at the same times, those of the coarser of the two, and cut
+to the same window. Traces are matched by network, station and component, and by the location code if the receiver has
+one. The time shift of a station is that of the largest cross-correlation of all its components, and misfits are given
+before and after it.
+
+If the observed quantity differs from that of the run, the run is differentiated or integrated, since it is at rest at
+its start and free of noise. The instrument response is not removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.output.attributes import UNITS
+from lithowave.output.compare import resolved_frequency
+from lithowave.output.data_matching import ComparisonSettings, match_traces
+from lithowave.output.data_station import Station, StationMisfits, filtered_run
+from lithowave.output.observed import ObservedTrace, nanoseconds, read_observed
+from lithowave.output.seismograms import QUANTITIES, Seismograms, load_seismograms
+from lithowave.utc import shifted_time
+
+OF_NYQUIST = 0.8
+"""Largest default upper corner as a fraction of the Nyquist frequency of the coarser traces."""
+
+LARGEST_SHIFT = 0.25
+"""Default limit of the time shift as a fraction of the window."""
+
+
+@dataclass(frozen=True)
+class DataComparison:
+    """A run and observed seismograms at n stations.
+
+    Attributes
+    ----------
+    label_run, label_data : names of the run and of the data.
+    quantity, units : of the traces.
+    band : corners of the filter, Hz; the lower one is None without a high-pass.
+    components : letters of the axis of components: E, N, Z or R, T, Z.
+    time : (n_samples,), s, on the time axis of the run. start_time : UTC time of t = 0.
+    data_run, data_observed : (n, 3, n_samples) in `units`; NaN for components and times that were not compared.
+    stations : misfits, one per station.
+    missing : receivers of the run without data.
+    notes : sentences on traces and stations that were not used, and on differences.
+    """
+
+    label_run: str
+    label_data: str
+    quantity: str
+    units: str
+    band: tuple[float | None, float]
+    components: str
+    time: np.ndarray
+    start_time: str
+    data_run: np.ndarray
+    data_observed: np.ndarray
+    stations: list[StationMisfits]
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the stations."""
+        return [station.name for station in self.stations]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary per station, for tables and JSON."""
+        rows = []
+        for station in self.stations:
+            row = {**vars(station), "window": list(station.window), "channels": list(station.channels)}
+            row |= {f"relative_l2_{axis}": station.component_l2.get(axis) for axis in self.components}
+            del row["component_l2"]
+            rows.append(row)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all results except the traces, as plain values for JSON."""
+        return {
+            "run": self.label_run,
+            "data": self.label_data,
+            "quantity": self.quantity,
+            "units": self.units,
+            "band": list(self.band),
+            "sampling_interval": float(self.time[1] - self.time[0]),
+            "start_time": self.start_time,
+            "window": [float(self.time[0]), float(self.time[-1])],
+            "stations": self.rows(),
+            "missing": list(self.missing),
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> Any:
+        """Return the misfits as a pandas DataFrame with the station as index.
+
+        Raises
+        ------
+        MissingPackageError : pandas is not installed.
+        """
+        from lithowave.output.tables import data_frame
+
+        return data_frame(self.rows(), "name", {"time_shift": "s", "window": "s"})
+
+    def __str__(self) -> str:
+        low, high = self.band
+        filtered = f"below {high:g} Hz" if low is None else f"{low:g} to {high:g} Hz"
+        lines = [
+            f"{self.label_run} relative to {self.label_data}:",
+            f"{self.quantity}, {len(self.stations)} stations, {filtered}, every {self.time[1] - self.time[0]:.4g} s "
+            f"from t = {self.time[0]:g} to {self.time[-1]:g} s, t = 0 is {self.start_time}",
+            f"{'station':<14} {'':3} {'rel. L2':>9} {'corr.':>6} {'shift (s)':>10} {'rel. L2':>9} {'corr.':>6} "
+            f"{'run/data':>9}",
+            f"{'':<14} {'':3} {'before':>9} {'':6} {'run late':>10} {'after':>9}",
+        ]
+        for one in self.stations:
+            lines.append(
+                f"{one.name:<14} {one.components:<3} {one.relative_l2:9.2%} {one.correlation:6.3f} "
+                f"{one.time_shift:z10.3g} {one.shifted_l2:9.2%} {one.shifted_correlation:6.3f} "
+                f"{one.amplitude_ratio:9.3g}"
+            )
+        return "\n".join([*lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<DataComparison of {self.label_run} with {self.label_data}: {len(self.stations)} stations>"
+
+    def figure(self, path: str | Path) -> Path:
+        """Draw the observed traces, those of the run, and the misfits to the file `path`; return the path."""
+        from lithowave.output.figures.data_comparison import data_figure
+
+        return data_figure(self, path)
+
+
+def compare_data(
+    run: str | Path,
+    observed: Any,
+    *,
+    quantity: str | None = None,
+    origin_time: str | None = None,
+    min_frequency: float | None = None,
+    max_frequency: float | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    max_shift: float | None = None,
+    channels: Sequence[str] = (),
+    rotate: bool = False,
+) -> DataComparison:
+    """Compute the misfits of a run relative to observed seismograms.
+
+    Parameters
+    ----------
+    run : the run folder, or its ``seismograms.h5``.
+    observed : a file or folder of MiniSEED, SAC or ASDF, or an ObsPy Stream; in m, m/s or m/s^2.
+    quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run.
+    origin_time : UTC origin time of the event in ISO 8601; default: that of the run, which has one if its source is
+        from a file.
+    min_frequency, max_frequency : corners of the filter, Hz; default: no high-pass, and the maximum frequency that the
+        run resolves, at most 0.8 of the Nyquist frequency.
+    start, end : window on the time axis of the run, s; default: the entire run.
+    max_shift : largest time shift, s; default: a quarter of the window.
+    channels : patterns such as ``HH?`` or ``00.BH?`` that select channels; default: all.
+    rotate : compare radial and transverse components instead of E and N, relative to the centroid of the sources.
+
+    Returns
+    -------
+    DataComparison : misfits, traces, and notes on all that was not used.
+
+    Raises
+    ------
+    InputError : no trace can be compared, the origin time is unknown, or an option is out of range.
+    OutputError : the run has no seismograms. MissingPackageError : ObsPy, to read the data.
+    """
+    seismograms = load_seismograms(run)
+    traces, notes = read_observed(observed)
+    settings = _settings(
+        seismograms, quantity, origin_time, (min_frequency, max_frequency), (start, end), max_shift, channels, rotate
+    )
+    label = str(observed) if isinstance(observed, (str, Path)) else "an ObsPy Stream"
+    found, missing = match_traces(seismograms, traces, settings, notes)
+    if not found:
+        raise InputError(
+            label, "no trace can be compared with the run", "matched are network, station and component",
+            " ".join(notes) or f"the run has {', '.join(seismograms.names[:3])}",
+        )  # fmt: skip
+    interval = max(seismograms.sampling_interval, *(t.interval for _, each in found for t in each.values()))
+    high = _upper_corner(settings, resolved_frequency(run), interval, notes)
+    time = _times(settings.window, interval)
+    data_run, data_observed, stations = _compared(seismograms, found, settings, high, time, notes)
+    shift = seismograms.origin_delay or 0.0
+    start_time = seismograms.start_time if origin_time is None else shifted_time(origin_time, -shift)
+    return DataComparison(
+        str(run), label, settings.quantity, UNITS[settings.quantity], (settings.low, high),
+        "RTZ" if rotate else "ENZ", time, str(start_time), data_run, data_observed, stations, missing, notes,
+    )  # fmt: skip
+
+
+def _settings(
+    run: Seismograms,
+    quantity: str | None,
+    origin_time: str | None,
+    band: tuple[float | None, float | None],
+    window: tuple[float | None, float | None],
+    max_shift: float | None,
+    channels: Sequence[str],
+    rotate: bool,
+) -> ComparisonSettings:
+    quantity = quantity or run.quantity
+    if quantity not in QUANTITIES:
+        raise InputError("--observed-quantity", f"{quantity!r} is not a quantity", f"allowed: {', '.join(QUANTITIES)}")
+    if origin_time is None and run.start_time is None:
+        raise InputError(
+            "--origin-time", "the event of the run has no origin time", "it is required to place the data in time",
+            "give the UTC time, for example 2008-07-29T18:42:15.7",
+        )  # fmt: skip
+    try:
+        origin = nanoseconds(origin_time or str(run.start_time))
+    except ValueError:
+        raise InputError("--origin-time", f"{origin_time!r} is not a time", "expected 2008-07-29T18:42:15.7") from None
+    if origin_time is not None:
+        origin -= round((run.origin_delay or 0.0) * 1e9)
+    low, high = band
+    if low is not None and not low > 0.0 or high is not None and not high > (low or 0.0):
+        raise InputError("--fmin and --fmax", f"{low} and {high} Hz are not a band", "expected 0 < fmin < fmax")
+    last = float(run.time[-1]) if len(run.time) else 0.0
+    first = max(0.0, window[0] if window[0] is not None else 0.0)
+    last = min(last, window[1] if window[1] is not None else last)
+    if not last > first:
+        got = f"{first:g} to {last:g} s is not a window"
+        raise InputError("--start and --end", got, f"the run has 0 to {run.time[-1] if len(run.time) else 0.0:g} s")
+    if max_shift is not None and not max_shift >= 0.0:
+        raise InputError("--max-shift", f"{max_shift:g} s is out of range", "allowed: 0 or more")
+    if rotate and run.sources.centroid is None:
+        raise InputError("--rotate", "the run has no source", "the direction from the source is required")
+    limit = LARGEST_SHIFT * (last - first) if max_shift is None else max_shift
+    return ComparisonSettings(quantity, origin, low, high, (first, last), limit, tuple(channels), rotate)
+
+
+def _upper_corner(settings: ComparisonSettings, resolved: float | None, interval: float, notes: list[str]) -> float:
+    nyquist = 0.5 / interval
+    if settings.high is not None:
+        if settings.high >= nyquist:
+            allowed = f"expected less than the Nyquist frequency of the coarser traces, {nyquist:g} Hz"
+            raise InputError("--fmax", f"{settings.high:g} Hz is out of range", allowed)
+        if resolved is not None and settings.high > resolved * (1.0 + 1e-9):
+            notes.append(f"The run resolves frequencies only up to {resolved:g} Hz.")
+        return settings.high
+    if resolved is None:
+        notes.append(f"The maximum frequency of the run is unknown; the upper corner is {OF_NYQUIST:g} of Nyquist.")
+    elif resolved > OF_NYQUIST * nyquist:
+        notes.append(f"The run resolves {resolved:g} Hz; the upper corner is {OF_NYQUIST:g} of the Nyquist frequency.")
+    high = min(resolved or np.inf, OF_NYQUIST * nyquist)
+    if settings.low is not None and settings.low >= high:
+        raise InputError("--fmin", f"{settings.low:g} Hz is out of range", f"expected less than {high:g} Hz")
+    return high
+
+
+def _times(window: tuple[float, float], interval: float) -> np.ndarray:
+    first, last = (value / interval for value in window)
+    count = np.arange(np.ceil(first - 1e-6), np.floor(last + 1e-6) + 1.0)
+    if len(count) < 4:
+        raise InputError("--start and --end", f"the window has {len(count)} samples", f"the interval is {interval:g} s")
+    return count * interval + 0.0
+
+
+def _compared(
+    run: Seismograms,
+    found: list[tuple[int, dict[str, ObservedTrace]]],
+    settings: ComparisonSettings,
+    high: float,
+    time: np.ndarray,
+    notes: list[str],
+) -> tuple[np.ndarray, np.ndarray, list[StationMisfits]]:
+    axes = "RTZ" if settings.rotate else "ENZ"
+    data_run, data_observed = np.full((2, len(found), 3, len(time)), np.nan)
+    stations = []
+    kept = []
+    for index, (row, traces) in enumerate(found):
+        station = Station(run, row, filtered_run(run, row, settings, high), traces, settings, high, notes)
+        pair = station.pair(time, 0.0)
+        if pair is None:
+            notes.append(f"{station.name}: not used: {', '.join(traces)} alone cannot be rotated.")
+            continue
+        letters, ours, theirs = pair
+        places = [axes.index(letter) for letter in letters]
+        data_run[index, places], data_observed[index, places] = ours, theirs
+        stations.append(station.misfits(time, letters, ours, theirs))
+        kept.append(index)
+    if not stations:
+        raise InputError("the data", "no trace can be compared with the run", "", " ".join(notes))
+    partial = [one for one in stations if one.window != (float(time[0]), float(time[-1]))]
+    if partial:
+        listed = ", ".join(f"{one.name} from t = {one.window[0]:.6g} to {one.window[1]:.6g} s" for one in partial[:3])
+        more = ", ..." if len(partial) > 3 else ""
+        notes.append(f"{len(partial)} stations have data in a part of the window only: {listed}{more}.")
+    intervals = {t.interval for _, traces in found for t in traces.values()} - {run.sampling_interval}
+    if intervals:
+        listed = ", ".join(f"{value:.6g}" for value in sorted(intervals)[:3])
+        notes.append(f"Observed traces are sampled every {listed} s, the run every {run.sampling_interval:.6g} s.")
+    return data_run[kept], data_observed[kept], stations

@@ -1,0 +1,114 @@
+"""XML files as trees of elements with line numbers, through the expat parser of the standard library.
+
+Document type declarations are refused: they can define entities that expand without limit or refer to other files, and
+the formats of seismology do not use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from lithowave.errors import InputError
+
+_DEEPEST = 100
+"""Depth of nested elements at which a file is refused."""
+
+
+@dataclass
+class Element:
+    """An element. name : without its namespace. namespace : URI, or empty. line : of its start tag, from 1."""
+
+    name: str
+    namespace: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    def all(self, name: str) -> Iterator[Element]:
+        """Yield the children with this name and the namespace of the element."""
+        return (child for child in self.children if child.name == name and child.namespace == self.namespace)
+
+    def first(self, name: str) -> Element | None:
+        """Return the first child with this name, or None."""
+        return next(self.all(name), None)
+
+
+def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Element:
+    """Return the root element of an XML file.
+
+    Parameters
+    ----------
+    what : purpose of the file, for messages.
+    skipped : names of elements whose content is checked for correct XML, but not stored.
+
+    Raises
+    ------
+    InputError : the file cannot be read, is not well-formed (with the line), or has a document type declaration.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+    if not data.strip():
+        raise InputError(what, "the file is empty", file=path)
+    builder = _Builder(path, what, frozenset(skipped))
+    try:
+        builder.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        got = f"is not well-formed XML: {expat.ErrorString(error.code)}"
+        raise InputError(what, got, hint="check that the file is complete", file=path, line=error.lineno) from None
+    except (LookupError, ValueError) as error:  # an unknown encoding
+        raise InputError(what, f"is not readable XML: {error}", file=path) from None
+    assert builder.root is not None
+    return builder.root
+
+
+class _Builder:
+    """The handlers of the parser, which build the tree."""
+
+    def __init__(self, path: Path, what: str, skipped: frozenset[str]) -> None:
+        self.path, self.what, self.skipped = path, what, skipped
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.ignored = 0  # depth within a skipped element
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self.open) + self.ignored >= _DEEPEST:
+            got = f"has more than {_DEEPEST} nested elements"
+            raise InputError(self.what, got, file=self.path, line=self.parser.CurrentLineNumber)
+        namespace, _, name = tag.rpartition(" ")
+        if self.ignored or name in self.skipped:
+            self.ignored += 1
+            return
+        element = Element(name, namespace, attributes, self.parser.CurrentLineNumber)
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+
+    def end(self, tag: str) -> None:
+        if self.ignored:
+            self.ignored -= 1
+        else:
+            self.open.pop()
+
+    def characters(self, text: str) -> None:
+        if self.open and not self.ignored:
+            self.open[-1].text += text
+
+    def refuse_doctype(self, *_: object) -> None:
+        got, line = "has a document type declaration (DOCTYPE)", self.parser.CurrentLineNumber
+        hint = "remove the declaration and the entities that it defines"
+        raise InputError(self.what, got, "is not accepted for security", hint, file=self.path, line=line)
