@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.description.attenuation_warnings import attenuation_warnings
-from lithowave.description.input_warnings import projection_distortion, unused_variables
+from lithowave.description.input_warnings import model_placement, projection_distortion, unused_variables
 from lithowave.description.method_limits import find_unused_keys
 from lithowave.description.receivers import Receiver
 from lithowave.description.sources import PointSource
@@ -49,6 +49,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(_resolution_warnings(simulation))
     found.extend(find_unused_keys(simulation))
     found.extend(unused_variables(simulation))
+    found.extend(model_placement(simulation))
     found.extend(projection_distortion(simulation))
     return list(dict.fromkeys(found))
 

@@ -170,6 +170,11 @@ class Domain(DescriptionModel):
             raise refusal("the point is too far from the origin domain.crs to be projected")
         return x, y
 
+    def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (x, y) in m of many points given in degrees; infinite for points that the projection cannot reach."""
+        x, y = self._transformer().transform(longitude, latitude)
+        return x, y
+
     def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Return (longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
         return self._transformer().transform(x, y, direction="INVERSE")

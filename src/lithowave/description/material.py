@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +19,14 @@ from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.media import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.description.placed_medium import DepthOrigin, ModelOnEarth, PlacedMedium
 from lithowave.description.refusals import refusal
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
-from lithowave.readers.gridded_model import read_gridded_model
+from lithowave.readers.model_files import read_model
+
+if TYPE_CHECKING:
+    from lithowave.description.domain import Domain
 
 _KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
 
@@ -57,10 +61,21 @@ class Material(DescriptionModel):
     homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
     file: InputFile | None = Field(
         default=None,
-        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth); with attenuation also "
+        description="Gridded model (NetCDF, HDF5, .npz, SW4 rfile and sfile, text): vp, vs, rho on axes x, y, z (or "
+        "depth), or longitude, latitude, depth (with domain.crs); with attenuation also "
         "qp and qs, or qkappa and qmu (infinite at elastic points). An .npz or plain "
         "HDF5 file in which two axes have the same number of points must name their order in an entry axes: "
         "[x, y, z].",
+    )
+    depth_origin: DepthOrigin = Field(
+        default="sea_level",
+        description="With file: z of the model is measured from z = 0 (sea_level), or from the surface of the domain "
+        "above each point (surface).",
+    )
+    extrapolate: StrictBool = Field(
+        default=False,
+        description="With file: true accepts a domain that the model does not cover; the values beyond its edges are "
+        "those of the nearest edge.",
     )
     section: Section | None = Field(
         default=None, description="Two-dimensional model from SEG-Y files, constant across the section."
@@ -93,6 +108,9 @@ class Material(DescriptionModel):
             raise refusal(
                 got, "give exactly one of layers, homogeneous, file, section and groups (in Python also function)"
             )
+        for name, default in (("depth_origin", "sea_level"), ("extrapolate", False)):
+            if getattr(self, name) != default and self.file is None:
+                raise refusal("applies to gridded models only", "expected the key file", at=(name,))
         if self.groups is not None and not self.groups:
             raise refusal("the list of groups is empty", "at least one is required", at=("groups",))
         if self.layers is not None:
@@ -116,7 +134,10 @@ class Material(DescriptionModel):
 
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None and value is not False}
+        given = {key: value for key, value in handler(self).items() if value is not None and value is not False}
+        if given.get("depth_origin") == "sea_level":
+            del given["depth_origin"]
+        return given
 
     @property
     def kind(self) -> str:
@@ -129,7 +150,7 @@ class Material(DescriptionModel):
         if self.function is not None:
             return FunctionMedium(self.function)
         if self.file is not None:
-            return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
+            return reading(self._gridded_medium, self.file)
         if self.section is not None:
             return reading(lambda _: GriddedMedium(self.section.model, "section"), self.section.vp, ("section",))
         parts = list(self.properties.values())
@@ -144,6 +165,32 @@ class Material(DescriptionModel):
         if any(part.is_anisotropic for part in parts):
             stiffness = tuple(aligned_moduli(part.stiffness_matrix()) for part in parts)
         return LayeredMedium(tops, vp, vs, rho, slowest, fastest, stiffness, losses)
+
+    def _gridded_medium(self, path: Path) -> Medium:
+        """Return the medium of a file: complete, or to be placed in a domain by `lithowave.Simulation`."""
+        models = read_model(path)
+        complete = len(models) == 1 and models[0].frame.kind == "local" and models[0].top is None
+        if complete and self.depth_origin == "sea_level" and not self.extrapolate:
+            return GriddedMedium(models[0])
+        return ModelOnEarth(models, self.depth_origin, self.extrapolate)
+
+    def in_domain(self, domain: Domain) -> Self:
+        """Return the material with its gridded model placed in a domain; the same material for others.
+
+        Raises
+        ------
+        InputError : the domain has no geographic origin, or the model does not cover it or lacks values in it.
+        """
+        medium = self.medium
+        if isinstance(medium, PlacedMedium) and medium.footprint.domain != domain:  # of another simulation
+            alone = self.model_copy()
+            del alone.__dict__["medium"]
+            return alone.in_domain(domain)
+        if not isinstance(medium, ModelOnEarth):
+            return self
+        placed = self.model_copy()
+        placed.__dict__["medium"] = medium.placed(domain)
+        return placed
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
