@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from lithowave.description.media import DomainExtent, Medium, Sample, value_problem
+from lithowave.description.plausibility import unit_question
 from lithowave.description.quality_values import MODULI, WAVES, InverseQuality, inverse_quality_of, quality_problem
 from lithowave.errors import InputError
 from lithowave.readers.gridded_model import GriddedModel
@@ -44,7 +45,18 @@ class GriddedMedium(Medium):
         if problem is None and model.quality:
             problem = quality_problem(*self._quality, model.vp, model.vs, place)
         if problem:
-            raise InputError("values", problem[0], problem[1], file=model.path)
+            raise InputError("values", problem[0], problem[1], self._suspected_units(), file=model.path)
+
+    def _suspected_units(self) -> str:
+        """Return the unit that explains implausible values, as a question; empty if they are plausible."""
+        for name in ("vp", "vs", "rho"):
+            values = getattr(self.model, name)
+            question = unit_question(name, float(np.nanmedian(values)))
+            if question:
+                stated = self.model.units.get(name, "none")
+                si = "kg/m^3" if name == "rho" else "m/s"
+                return f"The median of {name} is {np.nanmedian(values):.6g} {si} (units in the file: {stated}); {question}"
+        return ""
 
     @property
     def _quality(self) -> tuple[tuple[str, str], np.ndarray, np.ndarray | None]:

@@ -75,7 +75,12 @@ class ModelOnEarth(Medium):
         footprint = Footprint.of(domain, self.models, self.depth_origin == "surface")
         if not self.extrapolate:
             footprint.require_cover()
-        blocks = tuple(GriddedMedium(_filled(footprint.cut(model), footprint)) for model in footprint.models)
+        try:
+            blocks = tuple(GriddedMedium(_filled(footprint.cut(model), footprint)) for model in footprint.models)
+        except InputError as error:
+            if error.file is None:
+                raise
+            raise InputError("material.file", f"{error.file}: {error.got}", error.allowed, error.hint) from None
         return PlacedMedium(blocks, footprint, self.depth_origin, self.extrapolate)
 
     def _unplaced(self) -> InputError:
@@ -360,11 +365,12 @@ def model_coordinates(domain: Domain, model: GriddedModel, x: np.ndarray, y: np.
     """Return the coordinates of a model at points of the domain; longitudes within 180 degrees of its center."""
     if model.frame.kind == "local":
         return x, y
-    points = np.broadcast_arrays(x, y)
-    longitude, latitude = domain.to_geographic(*(np.ascontiguousarray(each) for each in points))
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    points = (np.array(np.broadcast_to(each, shape), ndmin=1) for each in (x, y))
+    longitude, latitude = (np.asarray(each).reshape(shape) for each in domain.to_geographic(*points))
     if model.frame.kind == "geographic":
         center = _center_longitude(domain)
-        longitude = center + (np.asarray(longitude) - center + 180.0) % 360.0 - 180.0
+        longitude = center + (longitude - center + 180.0) % 360.0 - 180.0
     return model.frame.from_geographic(longitude, latitude)
 
 

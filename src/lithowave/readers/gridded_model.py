@@ -80,8 +80,9 @@ class GriddedModel:
         if self.top is not None and self.bottom is not None:
             low, high = (float(surface[index[0], index[1]]) for surface in (self.bottom, self.top))
             values[2] = low + values[2] * (high - low)
+        digits = {"m": 12, "degrees": 8}
         named = zip(self.frame.names, values, self.frame.units, strict=True)
-        return ", ".join(f"{name} = {value:z.12g} {unit}" for name, value, unit in named)
+        return ", ".join(f"{name} = {value:z.{digits[unit]}g} {unit}" for name, value, unit in named)
 
 
 def read_gridded_model(path: str | Path) -> GriddedModel:
