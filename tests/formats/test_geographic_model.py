@@ -256,11 +256,11 @@ def coordinates(name, new):
         (attribute("longitude", "standard_name", "latitude"), "longitude: name and attributes contradict"),
         (coordinates("depth", [0, 1, 2, 2, 10, 20, 40]), "depth: the coordinates are not monotonic: 2 at index 3"),
         (coordinates("depth", [0, 1, 2, 5, 10, 20, np.nan]), "depth: has a coordinate without a value"),
-        (coordinates("depth", 1e3 * DEPTH), "depth: reaches 40000 km, more than the radius of the Earth. Is the axis in m"),
+        (coordinates("depth", 1e3 * DEPTH), "depth: reaches 40000 km, more than the radius of the E.*in m"),
         (coordinates("latitude", LATITUDE + 60.0), "latitude: runs from 93 to 95 degrees"),
         (coordinates("longitude", 100.0 * LONGITUDE), "longitude: runs from"),
         (coordinates("latitude", np.roll(LATITUDE, 3)), "latitude: the coordinates are not monotonic"),
-        (both(rename("longitude", "x"), attribute("x", "units", "km"), attribute("x", "standard_name", "none")), "no lo"),
+        (both(rename("longitude", "x"), attribute("x", "units", "km"), attribute("x", "standard_name", "")), "no lo"),
         (rename("latitude", "lon"), "contradict"),
     ],
 )  # fmt: skip
@@ -273,7 +273,7 @@ def test_refused_files(tmp_path, change, pattern):
 @pytest.mark.parametrize(
     "change, pattern",
     [
-        (attribute("vp", "units", "m/s"), "emc.nc: vp = 6.7.*The median of vp is 5.* m/s .units in the file: m/s.; did you mean 5.* km/s"),
+        (attribute("vp", "units", "m/s"), "emc.nc: vp = 6.7.*The median of vp is 5.* m/s .units in the file: m/s.; .* km/s"),
         (attribute("rho", "units", "kg.m-3"), r"rho of .*\(units: kg.m-3\).*Are the numbers in g/cm\^3"),
         (attribute("depth", "units", "m"), "covers z = -40 to 0 m; .*if the vertical axis is in km"),
         (lambda file: file["vp"].__setitem__((3, 5, 4), 1.0), "vp = 1000 m/s and vs = .*vp\\^2 must be greater"),

@@ -53,9 +53,9 @@ class GriddedMedium(Medium):
             values = getattr(self.model, name)
             question = unit_question(name, float(np.nanmedian(values)))
             if question:
-                stated = self.model.units.get(name, "none")
+                stated = f"(units in the file: {self.model.units.get(name, 'none')})"
                 si = "kg/m^3" if name == "rho" else "m/s"
-                return f"The median of {name} is {np.nanmedian(values):.6g} {si} (units in the file: {stated}); {question}"
+                return f"The median of {name} is {np.nanmedian(values):.6g} {si} {stated}; {question}"
         return ""
 
     @property

@@ -2,8 +2,8 @@
 
 Axes are identified by their names and the attributes ``standard_name``, ``units``, ``axis`` and ``positive``, never by
 their order. Depth without a unit or direction takes them from the file attributes ``geospatial_vertical_units`` and
-``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) are kept as NaN: whether the
-domain contains any is known only when the model is placed.
+``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) remain NaN: whether the domain
+contains any is known only when the model is placed.
 """
 
 from __future__ import annotations
@@ -267,14 +267,14 @@ def _unwrapped(longitude: np.ndarray) -> np.ndarray:
     return unwrapped
 
 
-def _heights(
-    entry: ArrayEntry, name: str, values: np.ndarray, attributes: Mapping[str, Any], path: Path
-) -> np.ndarray:
+def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: Mapping[str, Any], path: Path) -> np.ndarray:
     """Return z in m from a vertical axis."""
     units = stated_units(entry) or str(attributes.get("geospatial_vertical_units", "")).strip()
     if not units:
         hint = f'give {name} the attribute units = "km" or "m"'
-        raise InputError(name, "has no units", "the unit of depth in models of the Earth may be m or km", hint, file=path)
+        raise InputError(
+            name, "has no units", "the unit of depth in models of the Earth may be m or km", hint, file=path
+        )
     factor = si_factor(units, LENGTH)
     if factor is None:
         raise InputError(name, f"has the units {units!r}", "expected a length such as m or km", file=path)

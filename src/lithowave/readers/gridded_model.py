@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,11 @@ class GriddedModel:
     def properties(self) -> dict[str, np.ndarray]:
         """All arrays of values by name."""
         return {"vp": self.vp, "vs": self.vs, "rho": self.rho, **self.quality}
+
+    def with_values(self, values: Mapping[str, np.ndarray], **changes: Any) -> GriddedModel:
+        """Return the model with other arrays of values, by the names of `properties`, and other entries."""
+        quality = {name: values[name] for name in self.quality}
+        return replace(self, vp=values["vp"], vs=values["vs"], rho=values["rho"], quality=quality, **changes)
 
     def place(self, index: Sequence[int]) -> str:
         """Return the position of a point of the grid as text."""
