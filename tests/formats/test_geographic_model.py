@@ -273,7 +273,7 @@ def test_refused_files(tmp_path, change, pattern):
 @pytest.mark.parametrize(
     "change, pattern",
     [
-        (attribute("vp", "units", "m/s"), "emc.nc: vp = 6.7.*The median of vp is 5.* m/s .units in the file: m/s.; .* km/s"),
+        (attribute("vp", "units", "m/s"), "emc.nc: vp = 6.7.*The median of vp is 5.* .units in the file: m/s.; .* km/s"),
         (attribute("rho", "units", "kg.m-3"), r"rho of .*\(units: kg.m-3\).*Are the numbers in g/cm\^3"),
         (attribute("depth", "units", "m"), "covers z = -40 to 0 m; .*if the vertical axis is in km"),
         (lambda file: file["vp"].__setitem__((3, 5, 4), 1.0), "vp = 1000 m/s and vs = .*vp\\^2 must be greater"),

@@ -41,9 +41,7 @@ def test_unusual_ratios_are_remarked():
 def test_coverage_and_units_of_a_file(tmp_path):
     pytest.importorskip("netCDF4")
     parts = {**SIMULATION, "domain": {**SIMULATION["domain"], "z": [-60e3, 0]}}
-    made = lw.Simulation(
-        material={"file": str(write_emc(tmp_path / "emc.nc")), "extrapolate": True}, **parts
-    )
+    made = lw.Simulation(material={"file": str(write_emc(tmp_path / "emc.nc")), "extrapolate": True}, **parts)
     report = made.check()
     rows = dict(report.model_lines)
     assert rows["model extent"].startswith("extrapolated beyond z min by 2e+04; units in the file: vp: km.s-1")

@@ -32,6 +32,7 @@ class Footprint:
     models : the blocks, from the top down, with longitudes around the domain.
     first, second : coordinates of points on a regular grid over the domain, (n, m).
     z : the range of z of the model in the domain, m.
+    key : the key of ``material`` that the model comes from.
     """
 
     domain: Domain
@@ -39,10 +40,10 @@ class Footprint:
     first: np.ndarray
     second: np.ndarray
     z: tuple[float, float]
-    below_surface: bool = False
+    key: str = "file"
 
     @classmethod
-    def of(cls, domain: Domain, models: Sequence[GriddedModel], below_surface: bool) -> Footprint:
+    def of(cls, domain: Domain, models: Sequence[GriddedModel], below_surface: bool, key: str = "file") -> Footprint:
         """Return the footprint of a domain with a geographic origin, or of any domain in a local model."""
         frame = models[0].frame
         counts = (_probe_count(domain, axis, models) for axis in "xy")
@@ -55,7 +56,7 @@ class Footprint:
         if below_surface:
             heights = domain.surface_height(x[:, None], y)
             low, high = low - float(heights.max()), 0.0
-        return cls(domain, tuple(models), first, second, (low, high), below_surface)
+        return cls(domain, tuple(models), first, second, (low, high), key)
 
     @cached_property
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -112,7 +113,7 @@ class Footprint:
         if name == "z" and 500.0 * (last - first) <= high - low:
             hint = "if the vertical axis is in km, give it the attribute units = km"
         raise InputError(
-            "material.file",
+            f"material.{self.key}",
             f"{model.path} covers {name} = {first:z.12g} to {last:z.12g} {unit}{more}",
             f"it must cover the domain, {low:z.12g} to {high:z.12g} {unit}",
             hint,
@@ -234,7 +235,9 @@ def filled(model: GriddedModel, footprint: Footprint) -> GriddedModel:
             place = model.place([int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape)])
             count = int(bad.sum())
             got = f"{name} of {model.path} has no value at {place}, in or next to the domain ({count} such points)"
-            raise InputError("material.file", got, "every point in the domain needs one", "make the domain smaller")
+            raise InputError(
+                f"material.{footprint.key}", got, "every point in the domain needs one", "make the domain smaller"
+            )
     if not lacking.any():
         return model
     nearest = _nearest_complete(lacking)

@@ -148,7 +148,7 @@ class GriddedMedium(Medium):
             if axis[0] > low + tolerance or axis[-1] < high - tolerance:
                 raise InputError(
                     f"material.{self.key}",
-                    f"{self.model.path} covers {name} = {axis[0]:.12g} to {axis[-1]:.12g} m",
+                    f"{self.model.path} covers {name} = {axis[0]:z.12g} to {axis[-1]:z.12g} m",
                     f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
                     _AXIS_HINTS[self.key](name, axis, (low, high)),
                 )
@@ -243,5 +243,6 @@ def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
 
 _AXIS_HINTS: Mapping[str, Callable[[str, np.ndarray, tuple[float, float]], str]] = {
     "file": _axis_hint,
+    "dataset": _axis_hint,
     "section": lambda *_: "spacing and origin of the section say where it is",
 }

@@ -38,11 +38,13 @@ class ModelOnEarth(Medium):
     models : its blocks, from the top down.
     depth_origin : z of the model is measured from z = 0 (``sea_level``), or from the surface of the domain.
     extrapolate : allow a domain that the model does not cover.
+    key : the key of ``material`` that the model comes from.
     """
 
     models: tuple[GriddedModel, ...]
     depth_origin: DepthOrigin = "sea_level"
     extrapolate: bool = False
+    key: str = "file"
 
     @property
     def model(self) -> GriddedModel:
@@ -60,13 +62,13 @@ class ModelOnEarth(Medium):
         frame = self.model.frame
         if frame.kind != "local" and domain.crs is None:
             raise InputError(
-                "material.file",
+                f"material.{self.key}",
                 f"{self.model.path} is on "
                 + ("longitudes and latitudes" if frame.kind == "geographic" else "a map with a geographic origin"),
                 "the domain needs a geographic origin",
                 "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0",
             )
-        footprint = Footprint.of(domain, self.models, self.depth_origin == "surface")
+        footprint = Footprint.of(domain, self.models, self.depth_origin == "surface", self.key)
         if not self.extrapolate:
             footprint.require_cover()
         try:
@@ -74,12 +76,12 @@ class ModelOnEarth(Medium):
         except InputError as error:
             if error.file is None:
                 raise
-            raise InputError("material.file", f"{error.file}: {error.got}", error.allowed, error.hint) from None
+            raise InputError(f"material.{self.key}", f"{error.file}: {error.got}", error.allowed, error.hint) from None
         return PlacedMedium(blocks, footprint, self.depth_origin, self.extrapolate)
 
     def _unplaced(self) -> InputError:
         return InputError(
-            "material.file",
+            f"material.{self.key}",
             f"{self.model.path} has no values at local coordinates without a domain",
             "the simulation places it by domain.crs",
         )

@@ -106,13 +106,13 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[ArrayFile]:
         with path.open("rb") as file:
             head = file.read(8)
         with _opener(head, path, what)(path) as entries:
-            yield ArrayFile(_with_axes(entries, path), entries.attributes)
+            yield ArrayFile(name_dimensions(entries, path), entries.attributes)
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
 
 
-def _with_axes(entries: dict[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
+def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[str, ArrayEntry]:
     """Return the entries with the dimensions that the entry `AXES` names, if the file has such an entry."""
     named = entries.get(AXES)
     if named is None or named.dimensions:

@@ -2,8 +2,8 @@
 
 Axes are identified by their names and the attributes ``standard_name``, ``units``, ``axis`` and ``positive``, never by
 their order. Depth without a unit or direction takes them from the file attributes ``geospatial_vertical_units`` and
-``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) remain NaN: whether the domain
-contains any is known only when the model is placed.
+``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) remain NaN: whether the
+domain contains any is known only when the model is placed.
 """
 
 from __future__ import annotations

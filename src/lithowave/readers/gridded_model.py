@@ -102,23 +102,28 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
     """
     path = Path(path)
     with open_arrays(path) as entries:
-        by_name = {name.lower(): entry for name, entry in entries.items()}
-        _refuse_geographic(by_name, path)
-        missing = [name for name in _PROPERTIES if name not in by_name]
-        if missing:
-            there = f"it has: {', '.join(entries) or 'nothing'}"
-            raise InputError(
-                missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
-            )
-        for name in _PROPERTIES:
-            _require_dimensions(by_name[name], name, path)
-        vertical = _vertical_axis(by_name, path)
-        axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
-        arrays = {name: read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
-        quality = {name: read_property(by_name[name], name, axes, path) for name in quality_names(by_name, path)}
-        require_shear_quality(quality, arrays["vs"], path)
-        units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
-        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
+        return local_model(entries, path)
+
+
+def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
+    """Return the model on the axes x, y and z or depth in the arrays of a file; errors as `read_gridded_model`."""
+    by_name = {name.lower(): entry for name, entry in entries.items()}
+    _refuse_geographic(by_name, path)
+    missing = [name for name in _PROPERTIES if name not in by_name]
+    if missing:
+        there = f"it has: {', '.join(entries) or 'nothing'}"
+        raise InputError(
+            missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
+        )
+    for name in _PROPERTIES:
+        _require_dimensions(by_name[name], name, path)
+    vertical = _vertical_axis(by_name, path)
+    axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
+    arrays = {name: read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
+    quality = {name: read_property(by_name[name], name, axes, path) for name in quality_names(by_name, path)}
+    require_shear_quality(quality, arrays["vs"], path)
+    units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
+    unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
     return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithowave.readers.array_files import open_arrays
+from lithowave.readers.array_files import ArrayFile, open_arrays
 from lithowave.readers.geographic_model import is_geographic, read_geographic_model
-from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
+from lithowave.readers.gridded_model import GriddedModel, local_model
 
 Models = tuple[GriddedModel, ...]
 """The blocks of a model from the top down; most formats have one."""
@@ -21,6 +21,11 @@ def read_model(path: str | Path) -> Models:
     """
     path = Path(path)
     with open_arrays(path) as entries:
-        if is_geographic(entries, path):
-            return (read_geographic_model(entries, path),)
-    return (read_gridded_model(path),)
+        return models_of(entries, path)
+
+
+def models_of(entries: ArrayFile, path: Path) -> Models:
+    """Return the model in the named arrays of a file, or of an object; errors as `read_model`."""
+    if is_geographic(entries, path):
+        return (read_geographic_model(entries, path),)
+    return (local_model(entries, path),)

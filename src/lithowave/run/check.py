@@ -54,7 +54,7 @@ class CheckReport:
     partition : the partition among several MPI ranks, if requested; the memory and time of the other attributes are
         those of a run on one rank.
     ranks_per_machine : number of these ranks that fit on this machine; None without a partition.
-    model, model_lines : ranges of the material model and its coverage of the domain, as a dictionary and as (name, text).
+    model, model_lines : ranges of the material model and its coverage of the domain, as `plan` and `plan_lines`.
     """
 
     title: str
