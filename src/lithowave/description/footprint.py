@@ -12,6 +12,7 @@ import numpy as np
 from lithowave.description.gridded_medium import trilinear_cells
 from lithowave.errors import InputError
 from lithowave.readers.gridded_model import GriddedModel
+from lithowave.readers.missing_values import nearest_complete
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
@@ -240,27 +241,5 @@ def filled(model: GriddedModel, footprint: Footprint) -> GriddedModel:
             )
     if not lacking.any():
         return model
-    nearest = _nearest_complete(lacking)
+    nearest = nearest_complete(lacking)
     return model.with_values({name: values[nearest] for name, values in model.properties.items()})
-
-
-def _nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return for each grid point the index of a complete point near it: itself, or found along z, then y, then x."""
-    index = [np.array(each) for each in np.indices(lacking.shape)]
-    missing = lacking.copy()
-    for axis in (2, 1, 0):
-        known = ~missing
-        positions = np.arange(lacking.shape[axis]).reshape([-1 if other == axis else 1 for other in range(3)])
-        before = np.maximum.accumulate(np.where(known, positions, -1), axis=axis)
-        reverse = np.flip(np.where(known, positions, lacking.shape[axis]), axis)
-        after = np.flip(np.minimum.accumulate(reverse, axis=axis), axis)
-        far_before = np.where(before < 0, np.iinfo(int).max // 2, positions - before)
-        far_after = np.where(after >= lacking.shape[axis], np.iinfo(int).max // 2, after - positions)
-        source = np.where(far_before <= far_after, before, after)
-        found = missing & ((before >= 0) | (after < lacking.shape[axis]))
-        pick = np.clip(source, 0, lacking.shape[axis] - 1)
-        for number in range(3):
-            moved = np.take_along_axis(index[number], pick, axis)
-            index[number] = np.where(found, moved, index[number])
-        missing &= ~found
-    return tuple(index)

@@ -49,8 +49,8 @@ def _array_model(value: Any) -> Any:
     if not is_dataset(value) and not is_array_mapping(value):
         raise refusal(
             f"{shown(value)} is not a gridded model",
-            "expected an xarray Dataset or a dictionary of arrays, with vp, vs and rho on the axes x, y and z or depth, "
-            "or longitude, latitude and depth",
+            "expected an xarray Dataset or a dictionary of arrays, with vp, vs and rho on the axes x, y and z or "
+            "depth, or longitude, latitude and depth",
         )
     return reading(lambda _: ArrayModel(value), LABEL, ())
 

@@ -62,7 +62,7 @@ def axis_roles(entries: Mapping[str, ArrayEntry], path: Path) -> dict[str, str]:
     by_name = {name.lower(): entry for name, entry in entries.items()}
     found: dict[str, str] = {}
     for name in _candidates(entries):
-        role = _role(name, by_name.get(name), path)
+        role = axis_role(name, by_name.get(name), path)
         if role and role in found:
             raise InputError(name, f"is a second axis of {role}, in addition to {found[role]}", file=path)
         if role:
@@ -129,7 +129,7 @@ def _candidates(entries: Mapping[str, ArrayEntry]) -> list[str]:
     return [name for name, entry in by_name.items() if len(entry.shape) == 1]
 
 
-def _role(name: str, entry: ArrayEntry | None, path: Path) -> str:
+def axis_role(name: str, entry: ArrayEntry | None, path: Path) -> str:
     """Return the role of an axis; empty if it is not known."""
     by_name = next((role for role, names in _AXIS_NAMES.items() if name in names), "")
     if entry is None:
