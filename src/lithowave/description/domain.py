@@ -69,7 +69,8 @@ class Domain(DescriptionModel):
         default=None,
         description="File with the surface elevation (not with finite_difference): `elevation` in m on axes x and "
         "y (NetCDF, HDF5, .npz), or a grid on longitude and latitude, such as those of GMT. If x and y have the same "
-        "number of points, an .npz or plain HDF5 file must name the order of the dimensions in an entry axes: [y, x]. Above z = 0, the material is evaluated as specified there.",
+        "number of points, an .npz or plain HDF5 file must name the order of the dimensions in an entry axes: [y, x]. "
+        "Above z = 0, the material is evaluated as specified there.",
     )
 
     @field_validator("x", "y", "z", mode="after")

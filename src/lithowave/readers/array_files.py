@@ -82,11 +82,17 @@ class ArrayEntry:
 
 
 class ArrayFile(dict[str, ArrayEntry]):
-    """The arrays of a file by name, and the attributes of the file itself."""
+    """The arrays of a file by name, and the attributes of the file itself and of its groups."""
 
-    def __init__(self, entries: Mapping[str, ArrayEntry], attributes: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        entries: Mapping[str, ArrayEntry],
+        attributes: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         super().__init__(entries)
         self.attributes: Mapping[str, Any] = attributes or {}
+        self.groups: Mapping[str, Mapping[str, Any]] = groups or {}
 
 
 @contextmanager
@@ -106,7 +112,7 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[ArrayFile]:
         with path.open("rb") as file:
             head = file.read(8)
         with _opener(head, path, what)(path) as entries:
-            yield ArrayFile(name_dimensions(entries, path), entries.attributes)
+            yield ArrayFile(name_dimensions(entries, path), entries.attributes, entries.groups)
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
@@ -209,7 +215,11 @@ def _open_hdf5(path: Path) -> Iterator[ArrayFile]:
             for name, item in datasets.items()
             if not _is_bare_dimension(item)
         }
-        yield ArrayFile(entries, _hdf5_attributes(file))
+        groups: dict[str, Mapping[str, Any]] = {}
+        file.visititems(
+            lambda name, item: groups.update({name: _hdf5_attributes(item)}) if isinstance(item, h5py.Group) else None
+        )
+        yield ArrayFile(entries, _hdf5_attributes(file), groups)
 
 
 def _read_hdf5(dataset: Any, limit: int) -> np.ndarray:

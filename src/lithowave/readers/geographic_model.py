@@ -260,7 +260,7 @@ def _unwrapped(longitude: np.ndarray) -> np.ndarray:
     """Return longitudes without the jump at 180 or 360 degrees, if there is exactly one."""
     steps = np.diff(longitude)
     jumps = np.flatnonzero(np.abs(steps) > 180.0)
-    if jumps.size != 1:
+    if jumps.size != 1 or (steps > 0).all() or (steps < 0).all():
         return longitude
     unwrapped = longitude.copy()
     unwrapped[jumps[0] + 1 :] -= 360.0 * np.sign(steps[jumps[0]])
