@@ -288,7 +288,7 @@ GRID = "Material_model/grid_1"
         (attribute("/", "Origin longitude, latitude, azimuth", [1.0, 2.0]), "azimuth: is .*expected three numbers"),
         (attribute(GRID, "Horizontal grid size", -1.0), "grid_1: Horizontal grid size: the attribute is -1.0"),
         (attribute(GRID, "Horizontal grid size", 999.0), "Material_model/grid_1: extends over 39960 x 39960 m"),
-        (lambda file: file[GRID].attrs.__delitem__("Horizontal grid size"), "Horizontal grid size: the attribute is None"),
+        (lambda file: file[GRID].attrs.__delitem__("Horizontal grid size"), "grid size: the attribute is None"),
     ],
 )  # fmt: skip
 def test_damaged_sfiles_are_refused(tmp_path, change, pattern):

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from lithowave.cli.agree import agree
+from lithowave.cli.convert import convert
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
@@ -449,6 +450,7 @@ def bench(
 
 
 app.command()(join)
+app.command()(convert)
 
 
 @app.command()

@@ -3,8 +3,8 @@
 The file begins with int32 magic = 1 (which states the byte order), int32 bytes per value (4 or 8), int32 attenuation (0
 or 1), float64 azimuth of the first axis, longitude and latitude of the origin (degrees), int32 length of the PROJ text,
 the text, and int32 number of blocks. Each block has a header of float64 horizontal spacing, vertical spacing and top
-(m, positive downwards), and int32 numbers of components and of points along the three axes. Then follow the values, with
-the component as the fastest index, then the third, second and first axis. The first block has one component, the
+(m, positive downwards), and int32 numbers of components and of points along the three axes. The values follow, with the
+component as the fastest index, then the third, second and first axis. The first block has one component, the
 elevation of the topography in m; the others have rho, vp, vs and with attenuation qp, qs, in SI.
 
 Values above the topography are not those of rock; they are replaced by the first values below it in the same column.

@@ -4,8 +4,8 @@ The file has the attributes ``Origin longitude, latitude, azimuth`` (degrees), `
 ``Material_model`` has a group ``grid_i`` for each block from the top down, with the attribute ``Horizontal grid size``
 (m) and the arrays ``Rho``, ``Cp``, ``Cs`` and with attenuation ``Qp``, ``Qs`` (SI; first axis along the azimuth, second
 axis 90 degrees clockwise from it, third axis downwards). ``Z_interfaces/z_values_i`` and ``z_values_(i+1)`` are the
-upper and lower surface of block i in m, positive downwards; its points are evenly spaced between them. The projection is
-not in the file; it is the transverse Mercator projection around the origin on WGS84.
+upper and lower surface of block i in m, positive downwards; its points are evenly spaced between them. The file does
+not state the projection; it is the transverse Mercator projection around the origin on WGS84.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gridded models from text: one point per line, on a regular lattice in any order, with named columns.
 
-The names of the columns are in the first line, with or without ``#``, or in the last comment before the first point, for
-example ``# lon lat depth vp vs rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``.
+The names of the columns are in the first line, with or without ``#``, or in the last comment before the first point, as
+in ``# lon lat depth vp vs rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``.
 Columns are separated by spaces, tabulators, commas or semicolons.
 """
 
@@ -17,8 +17,9 @@ from lithowave.errors import InputError
 from lithowave.readers.array_files import ArrayEntry, ArrayFile
 
 _KNOWN = {
-    "longitude": "longitude", "lon": "longitude", "latitude": "latitude", "lat": "latitude", "x": "x", "y": "y", "z": "z",
-    "depth": "depth", "dep": "depth", "elevation": "elevation", "vp": "vp", "vs": "vs", "rho": "rho", "density": "rho",
+    "longitude": "longitude", "lon": "longitude", "latitude": "latitude", "lat": "latitude", "x": "x", "y": "y",
+    "z": "z", "depth": "depth", "dep": "depth", "elevation": "elevation",
+    "vp": "vp", "vs": "vs", "rho": "rho", "density": "rho",
     "qp": "qp", "qs": "qs", "qmu": "qmu", "qkappa": "qkappa",
 }  # fmt: skip
 _HORIZONTAL = (("longitude", "latitude"), ("x", "y"))
@@ -155,6 +156,7 @@ def _lattice(
             point = ", ".join(
                 f"{name} = {values[i]:.10g}" for name, values, i in zip(axes, coordinates, at, strict=True)
             )
-            got = f"the point {point} {what} ({int(wrong.sum())} such points; the lattice has {' x '.join(map(str, shape))})"
+            size_text = " x ".join(map(str, shape))
+            got = f"the point {point} {what} ({int(wrong.sum())} such points; the lattice has {size_text})"
             raise InputError("points", got, "expected each point of a lattice once", file=path)
     return order, shape
