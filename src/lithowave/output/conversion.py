@@ -34,7 +34,8 @@ def convert_file(source: str | Path, target: str | Path, overwrite: bool = False
     if not source.is_file():
         raise InputError(str(source), "the file does not exist", "expected a model or a mesh")
     if target.exists() and not overwrite:
-        raise InputError(str(target), "the file exists already", "files are not overwritten by default", "use --overwrite")
+        allowed = "files are not overwritten by default"
+        raise InputError(str(target), "the file exists already", allowed, "use --overwrite")
     if target.exists() and target.samefile(source):
         raise InputError(str(target), "is the source itself", "expected another file")
     return _convert_mesh(source, target) if suffix in MESHES else _convert_model(source, target)
