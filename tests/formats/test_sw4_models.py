@@ -171,6 +171,18 @@ def test_interfaces_separate_the_blocks(tmp_path):
         np.testing.assert_allclose(made.material.sample(x, y, -depth + shift)[1], value)
 
 
+def test_a_surface_below_the_top_of_the_domain_is_reported(tmp_path):
+    def lower(file):
+        file["Z_interfaces/z_values_0"][...] += 1000.0
+
+    assert not [text for text in simulation(sfile(tmp_path / "a")).warnings() if "below the top" in text]
+    made = simulation(sfile(tmp_path / "b", change=lower))
+    (text,) = (text for text in made.warnings() if "below the top of the domain" in text)
+    x, y = np.meshgrid(np.linspace(-20e3, 20e3, 41), np.linspace(-20e3, 20e3, 41))
+    lowest = elevation(*file_coordinates(made, x, y)).min() - 1000.0
+    assert float(text.split("is up to ")[1].split()[0]) == pytest.approx(-lowest, abs=1.0)
+
+
 def test_sfiles_in_single_precision(tmp_path):
     first, second = (simulation(sfile(tmp_path / kind, kind=kind)) for kind in ("f4", "f8"))
     x, y, z = points(first)

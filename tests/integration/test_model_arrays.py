@@ -84,11 +84,11 @@ def test_changes_of_the_arrays_do_not_change_the_model():
 def test_the_run_folder_contains_the_model_and_a_complete_description(tmp_path):
     made = lw.Simulation(material=arrays(), **SMALL)
     first = made.run(output=str(tmp_path / "first"))
-    (model,) = read_model(tmp_path / "first" / "model.h5")
+    (model,) = read_model(tmp_path / "first" / "material_model.h5")
     assert all(np.array_equal(getattr(model, name), arrays()[name]) for name in ("vp", "vs", "rho"))
     (tmp_path / "first").rename(tmp_path / "moved")
     again = lw.Simulation.from_file(tmp_path / "moved" / "simulation.yaml")
-    assert again.material.file == tmp_path / "moved" / "model.h5"
+    assert again.material.file == tmp_path / "moved" / "material_model.h5"
     second = again.run(output=str(tmp_path / "second"))
     data = [lw.load_seismograms(path).data for path in (tmp_path / "moved", tmp_path / "second")]
     assert np.abs(data[0]).max() > 0.0 and np.array_equal(*data)

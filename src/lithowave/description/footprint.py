@@ -94,6 +94,12 @@ class Footprint:
             high = max(high, self.z[1])
         return low, high
 
+    @property
+    def depth_below_top(self) -> float:
+        """Largest distance, m, of the surface at the top of a model below the top of the domain; 0 without one."""
+        model = self.models[0]
+        return 0.0 if model.top is None else max(0.0, self.z[1] - float(self._at_probes(model, model.top).min()))
+
     def _at_probes(self, model: GriddedModel, surface: np.ndarray) -> np.ndarray:
         return bilinear(surface, model, self.first, self.second)
 

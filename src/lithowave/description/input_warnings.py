@@ -40,6 +40,12 @@ def model_placement(simulation: Simulation) -> Iterator[str]:
         yield f"material.file: {medium.model.path}: {note}."
     if not isinstance(medium, PlacedMedium):
         return
+    if medium.footprint.depth_below_top > 0.0:
+        yield (
+            f"material.file: the surface at the top of {medium.model.path} is up to "
+            f"{medium.footprint.depth_below_top:.4g} m below the top of the domain; the values between them are those "
+            "at this surface."
+        )
     units = dict(zip(medium.model.frame.names, medium.model.frame.units, strict=True))
     for (name, end), distance in medium.footprint.gaps().items():
         side = {"min": "below its smallest", "max": "above its largest"}[end]

@@ -39,7 +39,7 @@ def resolved_yaml(simulation: Simulation) -> str:
     return _yaml(simulation.model_dump(by_alias=True), simulation)
 
 
-MODEL_FILE = "model.h5"
+MODEL_FILE = "material_model.h5"
 """Name of the file in a run folder with a gridded model that was given as arrays in Python."""
 
 
