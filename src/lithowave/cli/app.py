@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from lithowave.cli.agree import agree
 from lithowave.cli.compare import compare
+from lithowave.cli.convert import convert
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
@@ -286,15 +287,24 @@ app.command()(submit)
 
 @app.command()
 def plot(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.", show_default=False)
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the material model of a simulation file to FILE_model.png instead."),
+    ] = None,
+    changes: Changes = None,
 ) -> None:
     """Draw a map, a record section, traces and movies of a run, or of each finished shot of a survey."""
     from lithowave.cli.printing import print_text
-    from lithowave.cli.reading import require_run
+    from lithowave.cli.reading import plot_model, require_run
     from lithowave.cli.survey import plot_shots
     from lithowave.output.figures import plot_run
     from lithowave.shots.folder import is_survey
 
+    if model is not None or directory is None:
+        return print_text(str(plot_model(directory, model, changes)))
     require_run(directory)
     if is_survey(directory):
         return plot_shots(directory)
@@ -425,6 +435,7 @@ def bench(
 
 
 app.command()(join)
+app.command()(convert)
 
 
 @app.command()

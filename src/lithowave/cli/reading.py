@@ -65,6 +65,19 @@ def require_run(path: Path) -> None:
         raise InputError(str(path), "the folder does not exist", "expected the folder of a run")
 
 
+def plot_model(directory: Path | None, file: Path | None, changes: Sequence[str] | None) -> Path:
+    """Draw the material model of a simulation file, and return the figure, which is in the current folder."""
+    from lithowave.output.figures.model import model_figure
+
+    if file is None:
+        raise InputError("DIR", "the folder is missing", "expected the folder of a run, or --model FILE")
+    if directory is not None:
+        raise InputError("--model", f"the folder {directory} is given too", "expected one of DIR and --model FILE")
+    simulation, overrides = read_simulation(file, changes)
+    with located(file, overrides):
+        return model_figure(simulation, Path(f"{file.stem}_model.png"))
+
+
 def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `lithowave.bench.run_benchmarks`, checked, without those that were not given.
 

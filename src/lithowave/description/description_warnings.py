@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.description.attenuation_warnings import attenuation_warnings
-from lithowave.description.input_warnings import projection_distortion, receiver_file_notes, unused_variables
+from lithowave.description.input_warnings import (
+    model_placement,
+    projection_distortion,
+    receiver_file_notes,
+    unused_variables,
+)
 from lithowave.description.method_limits import find_unused_keys
 from lithowave.description.receiver import Receiver
 from lithowave.description.slip_rates import SlipRates, SubfaultFunction
@@ -58,6 +63,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
             "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
             "require longitudes and latitudes."
         )
+    found.extend(model_placement(simulation))
     found.extend(projection_distortion(simulation))
     return list(dict.fromkeys(found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
-from lithowave.readers.surfaces import Surface, read_surface
+from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -67,8 +68,9 @@ class Domain(DescriptionModel):
     topography: InputFile | None = Field(
         default=None,
         description="File with the surface elevation (not with finite_difference): `elevation` in m on axes x and "
-        "y (NetCDF, HDF5, .npz). If x and y have the same number of points, an .npz or plain HDF5 file must name the "
-        "order of the dimensions in an entry axes: [y, x]. Above z = 0, the material is evaluated as specified there.",
+        "y (NetCDF, HDF5, .npz), or a grid on longitude and latitude, such as those of GMT. If x and y have the same "
+        "number of points, an .npz or plain HDF5 file must name the order of the dimensions in an entry axes: [y, x]. "
+        "Above z = 0, the material is evaluated as specified there.",
     )
 
     @field_validator("x", "y", "z", mode="after")
@@ -119,7 +121,14 @@ class Domain(DescriptionModel):
     @functools.cached_property
     def surface(self) -> Surface | None:
         """The topography; None for a flat surface."""
-        return None if self.topography is None else reading(read_surface, self.topography, ("topography",))
+        return None if self.topography is None else reading(self._read_surface, self.topography, ("topography",))
+
+    def _read_surface(self, path: Path) -> Surface:
+        """Return the surface in a file, in local coordinates."""
+        surface = read_surface(path)
+        if not isinstance(surface, GeographicSurface):
+            return surface
+        return surface.placed(self.to_geographic, self.x, self.y)
 
     def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return z of the surface, m, at points in m: of the topography, or the top of the box.
@@ -168,6 +177,11 @@ class Domain(DescriptionModel):
         x, y = self._transformer().transform(longitude, latitude)
         if not all(math.isfinite(value) for value in _flat(x) + _flat(y)):
             raise refusal("the point is too far from the origin domain.crs to be projected")
+        return x, y
+
+    def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (x, y) in m of many points given in degrees; infinite for points that the projection cannot reach."""
+        x, y = self._transformer().transform(longitude, latitude)
         return x, y
 
     def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:

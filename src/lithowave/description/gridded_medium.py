@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from lithowave.description.media import DomainExtent, Medium, Sample, value_problem
+from lithowave.description.plausibility import unit_question
 from lithowave.description.quality_values import MODULI, WAVES, InverseQuality, inverse_quality_of, quality_problem
 from lithowave.errors import InputError
 from lithowave.readers.gridded_model import GriddedModel
@@ -37,15 +38,25 @@ class GriddedMedium(Medium):
         model = self.model
 
         def place(index: tuple[int, ...]) -> str:
-            coordinates = zip(model.axes.items(), index, strict=True)
-            return "at " + ", ".join(f"{name} = {axis[i]:z.12g} m" for (name, axis), i in coordinates)
+            return f"at {model.place(index)}"
 
         # Between the points values are as good as at them: vp > sqrt(4/3) vs is kept by linear interpolation.
         problem = value_problem(model.vp, model.vs, model.rho, place)
         if problem is None and model.quality:
             problem = quality_problem(*self._quality, model.vp, model.vs, place)
         if problem:
-            raise InputError("values", problem[0], problem[1], file=model.path)
+            raise InputError("values", problem[0], problem[1], self._suspected_units(), file=model.path)
+
+    def _suspected_units(self) -> str:
+        """Return the unit that explains implausible values, as a question; empty if they are plausible."""
+        for name in ("vp", "vs", "rho"):
+            values = getattr(self.model, name)
+            question = unit_question(name, float(np.nanmedian(values)))
+            if question:
+                stated = f"(units in the file: {self.model.units.get(name, 'none')})"
+                si = "kg/m^3" if name == "rho" else "m/s"
+                return f"The median of {name} is {np.nanmedian(values):.6g} {si} {stated}; {question}"
+        return ""
 
     @property
     def _quality(self) -> tuple[tuple[str, str], np.ndarray, np.ndarray | None]:
@@ -75,6 +86,11 @@ class GriddedMedium(Medium):
         bulk, shear = (array[parts].reshape(-1) for array in self._losses)
         return bulk, shear
 
+    def losses_at(self, points: np.ndarray) -> InverseQuality:
+        """Return 1/Qkappa and 1/Qmu of a model with quality factors at some of its grid points, given by a mask."""
+        assert self._losses is not None
+        return self._losses[0][points], self._losses[1][points]
+
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         arrays = (self.model.vp, self.model.vs, self.model.rho)
         return self._interpolated(arrays, x, y, z)  # type: ignore[return-value]
@@ -83,10 +99,12 @@ class GriddedMedium(Medium):
         self, arrays: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, ...]:
         points = (x, y, z)
-        cells = [_neighbours(p, axis) for p, axis in zip(points, self.model.axes.values(), strict=True)]
+        cells = [trilinear_cells(p, axis) for p, axis in zip(points, self.model.axes.values(), strict=True)]
         shape = np.broadcast_shapes(*(p.shape for p in points))
         order = _product_order(points, len(shape))
-        if order is None:
+        if order is None and z.size == 1:
+            found = tuple(_on_level(values, cells).reshape(shape) for values in arrays)
+        elif order is None:
             found = tuple(_at_points(values, cells) for values in arrays)
         else:
             flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
@@ -130,7 +148,7 @@ class GriddedMedium(Medium):
             if axis[0] > low + tolerance or axis[-1] < high - tolerance:
                 raise InputError(
                     f"material.{self.key}",
-                    f"{self.model.path} covers {name} = {axis[0]:.12g} to {axis[-1]:.12g} m",
+                    f"{self.model.path} covers {name} = {axis[0]:z.12g} to {axis[-1]:z.12g} m",
                     f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
                     _AXIS_HINTS[self.key](name, axis, (low, high)),
                 )
@@ -148,7 +166,7 @@ class GriddedMedium(Medium):
         return tuple(array.reshape(-1) for array in values), place  # type: ignore[return-value]
 
 
-def _neighbours(points: np.ndarray, axis: np.ndarray) -> Cell:
+def trilinear_cells(points: np.ndarray, axis: np.ndarray) -> Cell:
     """Return the axis interval around each point; points beyond the axis are moved to its ends."""
     if axis.size == 1:
         return np.zeros(points.shape, dtype=int), np.zeros(points.shape)
@@ -168,6 +186,18 @@ def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
         )
         result += wx * wy * wz * values[i, j, k]
     return result
+
+
+def _on_level(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
+    """Interpolate at points of one z: first all values along z, then the four corners around each point."""
+    (i, wx), (j, wy), (k, wz) = cells
+    level, part = int(k.reshape(-1)[0]), wz.reshape(-1)[0]
+    above = min(level + 1, values.shape[2] - 1)
+    plane = values[:, :, level] * (1.0 - part) + values[:, :, above] * part
+    beside = [np.minimum(index + 1, count - 1) for index, count in zip((i, j), plane.shape, strict=True)]
+    low = plane[i, j] * (1.0 - wy) + plane[i, beside[1]] * wy
+    high = plane[beside[0], j] * (1.0 - wy) + plane[beside[0], beside[1]] * wy
+    return low * (1.0 - wx) + high * wx
 
 
 def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
@@ -213,5 +243,6 @@ def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
 
 _AXIS_HINTS: Mapping[str, Callable[[str, np.ndarray, tuple[float, float]], str]] = {
     "file": _axis_hint,
+    "dataset": _axis_hint,
     "section": lambda *_: "spacing and origin of the section say where it is",
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lithowave.description.gridded_medium import GriddedMedium
+from lithowave.description.placed_medium import PlacedMedium
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -24,10 +25,34 @@ _ATTENUATION = {"qp", "qs", "qmu", "qkappa", "q_p", "q_s", "q_mu", "q_kappa", "q
 def unused_variables(simulation: Simulation) -> Iterator[str]:
     """Yield a warning for each model or topography file with variables that lithowave does not use."""
     medium, surface = simulation.material.medium, simulation.domain.surface
-    if isinstance(medium, GriddedMedium) and medium.model.unused:
+    if isinstance(medium, (GriddedMedium, PlacedMedium)) and medium.model.unused:
         yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs, rho and quality factors")
     if surface is not None and surface.unused:
         yield _unused("domain.topography", surface.path, surface.unused, "elevation")
+
+
+def model_placement(simulation: Simulation) -> Iterator[str]:
+    """Yield the notes on a model file, and a warning for each side of the domain beyond its model."""
+    medium = simulation.material.medium
+    if not isinstance(medium, (GriddedMedium, PlacedMedium)):
+        return
+    for note in medium.model.notes:
+        yield f"material.file: {medium.model.path}: {note}."
+    if not isinstance(medium, PlacedMedium):
+        return
+    if medium.footprint.depth_below_top > 0.0:
+        yield (
+            f"material.file: the surface at the top of {medium.model.path} is up to "
+            f"{medium.footprint.depth_below_top:.4g} m below the top of the domain; the values between them are those "
+            "at this surface."
+        )
+    units = dict(zip(medium.model.frame.names, medium.model.frame.units, strict=True))
+    for (name, end), distance in medium.footprint.gaps().items():
+        side = {"min": "below its smallest", "max": "above its largest"}[end]
+        yield (
+            f"material.extrapolate: the domain reaches {distance:.4g} {units[name]} beyond {medium.model.path}, {side} "
+            f"{name}; the values there are those of its edge."
+        )
 
 
 def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:

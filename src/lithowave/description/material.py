@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from lithowave.description.anelasticity import Anelasticity, make_anelasticity
@@ -19,12 +26,33 @@ from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.media import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
-from lithowave.description.refusals import refusal
+from lithowave.description.placed_medium import DepthOrigin, ModelOnEarth, PlacedMedium
+from lithowave.description.refusals import refusal, shown
 from lithowave.description.section import Section
 from lithowave.description.units import Length, with_unit
-from lithowave.readers.gridded_model import read_gridded_model
+from lithowave.readers.model_files import Models, read_model
+from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
 
-_KINDS = ("layers", "homogeneous", "file", "section", "groups", "function")
+if TYPE_CHECKING:
+    from lithowave.description.domain import Domain
+
+_KINDS = ("layers", "homogeneous", "file", "section", "groups", "function", "dataset")
+
+_IN_PYTHON = ("function", "dataset")
+"""Forms that a simulation file cannot express."""
+
+
+def _array_model(value: Any) -> Any:
+    """Return the model in a Dataset or a dictionary of arrays."""
+    if value is None or isinstance(value, ArrayModel):
+        return value
+    if not is_dataset(value) and not is_array_mapping(value):
+        raise refusal(
+            f"{shown(value)} is not a gridded model",
+            "expected an xarray Dataset or a dictionary of arrays, with vp, vs and rho on the axes x, y and z or "
+            "depth, or longitude, latitude and depth",
+        )
+    return reading(lambda _: ArrayModel(value), LABEL, ())
 
 
 class _Top(DescriptionModel):
@@ -57,10 +85,21 @@ class Material(DescriptionModel):
     homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
     file: InputFile | None = Field(
         default=None,
-        description="Gridded model (NetCDF, HDF5, .npz): vp, vs, rho on axes x, y, z (or depth); with attenuation also "
+        description="Gridded model (NetCDF, HDF5, .npz, SW4 rfile and sfile, text): vp, vs, rho on axes x, y, z (or "
+        "depth), or longitude, latitude, depth (with domain.crs); with attenuation also "
         "qp and qs, or qkappa and qmu (infinite at elastic points). An .npz or plain "
         "HDF5 file in which two axes have the same number of points must name their order in an entry axes: "
         "[x, y, z].",
+    )
+    depth_origin: DepthOrigin = Field(
+        default="sea_level",
+        description="With file: z of the model is measured from z = 0 (sea_level), or from the surface of the domain "
+        "above each point (surface).",
+    )
+    extrapolate: StrictBool = Field(
+        default=False,
+        description="With file: true accepts a domain that the model does not cover; the values beyond its edges are "
+        "those of the nearest edge.",
     )
     section: Section | None = Field(
         default=None, description="Two-dimensional model from SEG-Y files, constant across the section."
@@ -81,6 +120,22 @@ class Material(DescriptionModel):
         default=None, description="Python only: f(x, y, z) -> (vp, vs, rho) or (vp, vs, rho, qp, qs)."
     )
 
+    dataset: SkipJsonSchema[Annotated[Any, BeforeValidator(_array_model)]] = Field(
+        default=None,
+        description="Python only: a gridded model as an xarray Dataset or a dictionary of arrays; a run stores it in "
+        "its folder.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _arrays_as_dataset(cls, value: Any) -> Any:
+        """Accept a Dataset or a dictionary of arrays as the material itself, and as ``file``."""
+        if is_dataset(value) or is_array_mapping(value):
+            return {"dataset": value}
+        if isinstance(value, Mapping) and (is_dataset(value.get("file")) or is_array_mapping(value.get("file"))):
+            return {"dataset" if key == "file" else key: entry for key, entry in value.items()}
+        return value
+
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         given = [name for name in _KINDS if getattr(self, name) is not None]
@@ -91,8 +146,12 @@ class Material(DescriptionModel):
                 else "no material is given"
             )
             raise refusal(
-                got, "give exactly one of layers, homogeneous, file, section and groups (in Python also function)"
+                got,
+                "give exactly one of layers, homogeneous, file, section and groups (in Python also function, dataset)",
             )
+        for name, default in (("depth_origin", "sea_level"), ("extrapolate", False)):
+            if getattr(self, name) != default and self.file is None and self.dataset is None:
+                raise refusal("applies to gridded models only", "expected the key file", at=(name,))
         if self.groups is not None and not self.groups:
             raise refusal("the list of groups is empty", "at least one is required", at=("groups",))
         if self.layers is not None:
@@ -116,11 +175,19 @@ class Material(DescriptionModel):
 
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None and value is not False}
+        given = {key: value for key, value in handler(self).items() if value is not None and value is not False}
+        if given.get("depth_origin") == "sea_level":
+            del given["depth_origin"]
+        return given
+
+    @property
+    def is_in_file(self) -> bool:
+        """True if a simulation file can express the material, so that other processes can read it."""
+        return self.kind not in _IN_PYTHON
 
     @property
     def kind(self) -> str:
-        """``"layers"``, ``"homogeneous"``, ``"file"``, ``"section"``, ``"groups"`` or ``"function"``."""
+        """``layers``, ``homogeneous``, ``file``, ``section``, ``groups``, ``function`` or ``dataset``."""
         return next(name for name in _KINDS if getattr(self, name) is not None)
 
     @cached_property
@@ -129,7 +196,9 @@ class Material(DescriptionModel):
         if self.function is not None:
             return FunctionMedium(self.function)
         if self.file is not None:
-            return reading(lambda path: GriddedMedium(read_gridded_model(path)), self.file)
+            return reading(lambda path: self._gridded_medium(read_model(path)), self.file)
+        if self.dataset is not None:
+            return reading(lambda _: self._gridded_medium(self.dataset.models), LABEL, ("dataset",))
         if self.section is not None:
             return reading(lambda _: GriddedMedium(self.section.model, "section"), self.section.vp, ("section",))
         parts = list(self.properties.values())
@@ -144,6 +213,31 @@ class Material(DescriptionModel):
         if any(part.is_anisotropic for part in parts):
             stiffness = tuple(aligned_moduli(part.stiffness_matrix()) for part in parts)
         return LayeredMedium(tops, vp, vs, rho, slowest, fastest, stiffness, losses)
+
+    def _gridded_medium(self, models: Models) -> Medium:
+        """Return the medium of a gridded model: complete, or to be placed in a domain by `lithowave.Simulation`."""
+        complete = len(models) == 1 and models[0].frame.kind == "local" and models[0].top is None
+        if complete and self.depth_origin == "sea_level" and not self.extrapolate:
+            return GriddedMedium(models[0], self.kind)
+        return ModelOnEarth(models, self.depth_origin, self.extrapolate, self.kind)
+
+    def in_domain(self, domain: Domain) -> Self:
+        """Return the material with its gridded model placed in a domain; the same material for others.
+
+        Raises
+        ------
+        InputError : the domain has no geographic origin, or the model does not cover it or lacks values in it.
+        """
+        medium = self.medium
+        if isinstance(medium, PlacedMedium) and medium.footprint.domain != domain:  # of another simulation
+            alone = self.model_copy()
+            del alone.__dict__["medium"]
+            return alone.in_domain(domain)
+        if not isinstance(medium, ModelOnEarth):
+            return self
+        placed = self.model_copy()
+        placed.__dict__["medium"] = medium.placed(domain)
+        return placed
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:

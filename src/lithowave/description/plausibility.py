@@ -107,10 +107,11 @@ def _origin(material: Material, name: str) -> str:
     if material.section is not None:
         key = _UNIT_KEYS[_DIMENSIONS[name]]
         return f"{name} of {getattr(material.section, name)} ({key}: {getattr(material.section, key)})"
-    if material.file is None:
+    if material.file is None and material.dataset is None:
         return name
-    units = material.medium.model.units.get(name)
-    return f"{name} of {material.file} ({f'units: {units}' if units else 'without the attribute units'})"
+    model = material.medium.model
+    units = model.units.get(name)
+    return f"{name} of {model.path} ({f'units: {units}' if units else 'without the attribute units'})"
 
 
 def _unit_hint(material: Material, name: str, low: float, high: float) -> str:
@@ -121,6 +122,6 @@ def _unit_hint(material: Material, name: str, low: float, high: float) -> str:
         return ""
     if material.section is not None:
         return f"did you mean {_UNIT_KEYS[dimension]}: {unit}? "
-    if material.file is not None:
+    if material.file is not None or material.dataset is not None:
         return f'Are the numbers in {unit}? Then give {name} the attribute units = "{unit}", or convert it to SI. '
     return f"Does the function return {unit}? It must return {si_unit(dimension)}. "

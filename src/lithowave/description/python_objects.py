@@ -19,12 +19,8 @@ _STATION = (
 _OBJECTS: dict[tuple[str | int, str], str] = {
     ("receivers", "Station"): f"give receivers=[{_STATION}] with the code of the network",
     ("material", "ndarray"): (
-        'write a file, numpy.savez("model.npz", axes=["x", "y", "z"], x=x, y=y, z=z, vp=vp, vs=vs, rho=rho), and give '
-        'material={"file": "model.npz"}'
-    ),
-    ("material", "Dataset"): (
-        'write vp, vs and rho on the axes x, y and z to a file, dataset.to_netcdf("model.nc"), and give '
-        'material={"file": "model.nc"}'
+        'give arrays by name with their axes, material={"x": x, "y": y, "z": z, "vp": vp, "vs": vs, "rho": rho, '
+        '"axes": ["x", "y", "z"]}, or an xarray Dataset'
     ),
     ("material", "function"): 'give material={"function": f} with a function f(x, y, z) that returns vp, vs and rho',
 }

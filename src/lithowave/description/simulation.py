@@ -151,6 +151,8 @@ class Simulation(DescriptionModel):
 
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
+        with suppress(InputError):  # the check of the material reports these
+            self.__dict__["material"] = self.material.in_domain(self.domain)
         self._fill_in((info.context or {}).get("stem", ""))
         problems = find_problems(self) or survey_problems(self)
         if problems:

@@ -50,6 +50,8 @@ material:                                # exactly one of layers, homogeneous, f
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
+  # depth_origin: sea_level              # with file: depth is counted from sea_level (z = 0) | surface
+  # extrapolate: false                   # with file: true: the model need not cover the domain
   # section:                             # SEG-Y files, traces along x, samples down; constant across the section
   #   vp: vp.segy
   #   vs: vs.segy                        # 0 denotes a fluid (discontinuous_galerkin), here and in any material

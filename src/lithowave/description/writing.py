@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from lithowave.errors import InputError
+from lithowave.readers.gridded_model import GriddedModel
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
@@ -27,21 +28,41 @@ class _Dumper(yaml.SafeDumper):
 
 def resolved_yaml(simulation: Simulation) -> str:
     """See :meth:`Simulation.to_yaml`."""
-    if simulation.material.function is not None:
+    material = simulation.material
+    if not material.is_in_file:
+        what = "a Python function" if material.kind == "function" else "arrays in Python"
         raise InputError(
-            "material.function",
-            "a Python function cannot be written to a file",
+            f"material.{material.kind}",
+            f"{what} cannot be written to a simulation file",
             "layers, homogeneous and file can",
         )
     return _yaml(simulation.model_dump(by_alias=True), simulation)
 
 
+MODEL_FILE = "material_model.h5"
+"""Name of the file in a run folder with a gridded model that was given as arrays in Python."""
+
+
+def stored_model(simulation: Simulation) -> GriddedModel | None:
+    """Return the gridded model that a run must write to `MODEL_FILE`, because its description has arrays; else None."""
+    dataset = simulation.material.dataset
+    return None if dataset is None else dataset.models[0]
+
+
 def recorded_yaml(simulation: Simulation) -> str:
-    """Return the YAML of :func:`resolved_yaml`, also for a material that is a Python function: with its name only."""
+    """Return the YAML of :func:`resolved_yaml`, also for materials that only Python can express.
+
+    Instead of a function it contains its name only. Arrays are replaced by the file `MODEL_FILE` next to the YAML file.
+    """
     function = simulation.material.function
-    if function is None:
+    if simulation.material.is_in_file:
         return resolved_yaml(simulation)
     data = simulation.model_dump(by_alias=True)
+    if function is None:
+        dataset = data["material"].pop("dataset")
+        data["material"] = {"file": MODEL_FILE, **data["material"]}
+        del dataset
+        return _yaml(data, simulation)
     data["material"] = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
     note = "# The material was a Python function, which a file cannot hold: this file cannot be run.\n"
     return note + _yaml(data, simulation)

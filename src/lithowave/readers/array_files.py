@@ -30,12 +30,16 @@ DAMAGE = (
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
+    MemoryError,
 )
 """Exceptions that the readers of these formats raise for damaged files."""
 
 _DEFAULT_FILL = 9.9692e36
 """Slightly less than the value that NetCDF stores for missing floating-point values."""
 
+
+_LARGEST_COMPRESSION = 1100
+"""Deflate, the usual compression of these formats, makes data at most 1032 times smaller."""
 
 AXES = "axes"
 """Entry of ``.npz`` and HDF5 files with the names of the dimensions, for example ``["x", "y", "z"]``."""
@@ -77,8 +81,22 @@ class ArrayEntry:
         return values
 
 
+class ArrayFile(dict[str, ArrayEntry]):
+    """The arrays of a file by name, and the attributes of the file itself and of its groups."""
+
+    def __init__(
+        self,
+        entries: Mapping[str, ArrayEntry],
+        attributes: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(entries)
+        self.attributes: Mapping[str, Any] = attributes or {}
+        self.groups: Mapping[str, Mapping[str, Any]] = groups or {}
+
+
 @contextmanager
-def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, ArrayEntry]]:
+def open_arrays(path: Path, what: str = "gridded model") -> Iterator[ArrayFile]:
     """Open the arrays of a file by name; in HDF5 and NetCDF-4, arrays in groups have names such as ``group/vp``.
 
     Parameters
@@ -94,13 +112,13 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[dict[str, A
         with path.open("rb") as file:
             head = file.read(8)
         with _opener(head, path, what)(path) as entries:
-            yield _with_axes(entries, path)
+            yield ArrayFile(name_dimensions(entries, path), entries.attributes, entries.groups)
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
 
 
-def _with_axes(entries: dict[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
+def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[str, ArrayEntry]:
     """Return the entries with the dimensions that the entry `AXES` names, if the file has such an entry."""
     named = entries.get(AXES)
     if named is None or named.dimensions:
@@ -183,19 +201,33 @@ def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
 
 
 @contextmanager
-def _open_hdf5(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+def _open_hdf5(path: Path) -> Iterator[ArrayFile]:
     import h5py
 
     with h5py.File(path, "r") as file:
         datasets = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
         datasets |= {item.name.strip("/"): item for item in _nested_datasets(file) if item not in datasets.values()}
-        yield {
+        limit = _LARGEST_COMPRESSION * path.stat().st_size
+        entries = {
             name: ArrayEntry(
-                item.shape, _hdf5_dimensions(item), lambda item=item: item[()], _hdf5_attributes(item)
+                item.shape, _hdf5_dimensions(item), lambda item=item: _read_hdf5(item, limit), _hdf5_attributes(item)
             )
             for name, item in datasets.items()
             if not _is_bare_dimension(item)
         }
+        groups: dict[str, Mapping[str, Any]] = {}
+        file.visititems(
+            lambda name, item: groups.update({name: _hdf5_attributes(item)}) if isinstance(item, h5py.Group) else None
+        )
+        yield ArrayFile(entries, _hdf5_attributes(file), groups)
+
+
+def _read_hdf5(dataset: Any, limit: int) -> np.ndarray:
+    """Return the values of a dataset; ValueError for more bytes than the limit, which the file cannot hold."""
+    size = dataset.size * dataset.dtype.itemsize
+    if size > limit:
+        raise ValueError(f"it declares {size} bytes, more than the file can contain")
+    return dataset[()]
 
 
 def _nested_datasets(file: Any) -> list[Any]:
@@ -208,6 +240,7 @@ def _nested_datasets(file: Any) -> list[Any]:
 
 
 def _hdf5_attributes(dataset: Any) -> dict[str, Any]:
+    """Return the attributes of a dataset or a file."""
     skipped = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_Netcdf4Dimid", "_Netcdf4Coordinates"}
     return {name: _plain(dataset.attrs[name]) for name in dataset.attrs if name not in skipped}
 
@@ -228,26 +261,28 @@ def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def _open_classic_netcdf(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
     from lithowave.readers.classic_netcdf import read_classic_netcdf
 
-    yield {
+    found = read_classic_netcdf(path)
+    entries = {
         name: ArrayEntry(
             item.shape,
             item.dimensions,
             item.load,
             {key: _plain(value) for key, value in item.attributes.items()},
         )
-        for name, item in read_classic_netcdf(path).items()
+        for name, item in found.items()
     }
+    yield ArrayFile(entries, {key: _plain(value) for key, value in found.attributes.items()})
 
 
 @contextmanager
-def _open_npz(path: Path) -> Iterator[dict[str, ArrayEntry]]:
+def _open_npz(path: Path) -> Iterator[ArrayFile]:
     # The file is opened here because NumPy does not close a damaged file.
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
-    yield {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
+    yield ArrayFile({name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()})
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ reads zeros past the end of a truncated file; this reader compares every array w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,14 @@ class ClassicVariable:
     shape: tuple[int, ...]
     attributes: dict[str, Any]
     load: Callable[[], np.ndarray]
+
+
+class ClassicFile(dict[str, ClassicVariable]):
+    """The variables of a file by name, and the attributes of the file itself."""
+
+    def __init__(self, variables: Mapping[str, ClassicVariable], attributes: Mapping[str, Any]) -> None:
+        super().__init__(variables)
+        self.attributes = attributes
 
 
 class _Header:
@@ -102,7 +110,7 @@ class _Header:
         return name, dimensions, attributes, element, self.integer(self.offset_bytes)
 
 
-def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
+def read_classic_netcdf(path: Path) -> ClassicFile:
     """Return the variables of a file by name; their values are read by ``load``.
 
     Raises
@@ -116,7 +124,7 @@ def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
     header = _Header(data)
     records = header.count()
     dimensions = header.list_of(_DIMENSIONS, lambda: (header.name(), header.count()))
-    header.list_of(_ATTRIBUTES, header.attribute)
+    of_file = dict(header.list_of(_ATTRIBUTES, header.attribute))
     entries = header.list_of(_VARIABLES, header.variable)
     for name, indices, *_ in entries:
         if any(index >= len(dimensions) for index in indices):
@@ -146,7 +154,7 @@ def read_classic_netcdf(path: Path) -> dict[str, ClassicVariable]:
 
         return ClassicVariable(tuple(dimensions[index][0] for index in indices), shape, attributes, load)
 
-    return {name: variable(*rest) for name, *rest in entries}
+    return ClassicFile({name: variable(*rest) for name, *rest in entries}, of_file)
 
 
 def _record_stride(entries: list[Any], dimensions: list[tuple[str, int]], unlimited: int) -> int:

@@ -10,14 +10,16 @@ attributes override them. ``depth`` and an axis with ``positive: down`` become z
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.model_frames import LOCAL, Frame
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, Exponents, si_factor
 
 _PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
@@ -33,12 +35,16 @@ _GEOGRAPHIC = {"lon", "longitude", "lat", "latitude"}
 
 @dataclass(frozen=True, eq=False)
 class GriddedModel:
-    """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m).
+    """vp, vs (m/s) and rho (kg/m^3) of shape (nx, ny, nz) on ascending axes x, y, z (m), the coordinates of `frame`.
 
     The model is constant along an axis of one point; axes in files have two points or more.
 
     Attributes
     ----------
+    frame : the coordinates of the first two axes, which need not be those of the domain.
+    top, bottom : z (m) of the ends of the model, (nx, ny); the axis z then runs from 0 at the bottom to 1 at the top.
+        None: the axis z is in m.
+    notes : remarks of the reader for the user, one sentence each.
     quality : (nx, ny, nz) quality factors by name, ``qp`` and ``qs`` or ``qkappa`` and ``qmu``; empty without them.
     units : unit of each variable as the file states it; variables without one are missing.
     unused : names of the other variables of the file.
@@ -54,11 +60,35 @@ class GriddedModel:
     quality: Mapping[str, np.ndarray] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    frame: Frame = LOCAL
+    top: np.ndarray | None = None
+    bottom: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
         """Axes by name."""
         return {"x": self.x, "y": self.y, "z": self.z}
+
+    @property
+    def properties(self) -> dict[str, np.ndarray]:
+        """All arrays of values by name."""
+        return {"vp": self.vp, "vs": self.vs, "rho": self.rho, **self.quality}
+
+    def with_values(self, values: Mapping[str, np.ndarray], **changes: Any) -> GriddedModel:
+        """Return the model with other arrays of values, by the names of `properties`, and other entries."""
+        quality = {name: values[name] for name in self.quality}
+        return replace(self, vp=values["vp"], vs=values["vs"], rho=values["rho"], quality=quality, **changes)
+
+    def place(self, index: Sequence[int]) -> str:
+        """Return the position of a point of the grid as text."""
+        values = [float(axis[i]) for axis, i in zip(self.axes.values(), index, strict=True)]
+        if self.top is not None and self.bottom is not None:
+            low, high = (float(surface[index[0], index[1]]) for surface in (self.bottom, self.top))
+            values[2] = low + values[2] * (high - low)
+        digits = {"m": 12, "degrees": 8}
+        named = zip(self.frame.names, values, self.frame.units, strict=True)
+        return ", ".join(f"{name} = {value:z.{digits[unit]}g} {unit}" for name, value, unit in named)
 
 
 def read_gridded_model(path: str | Path) -> GriddedModel:
@@ -72,27 +102,32 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
     """
     path = Path(path)
     with open_arrays(path) as entries:
-        by_name = {name.lower(): entry for name, entry in entries.items()}
-        _refuse_geographic(by_name, path)
-        missing = [name for name in _PROPERTIES if name not in by_name]
-        if missing:
-            there = f"it has: {', '.join(entries) or 'nothing'}"
-            raise InputError(
-                missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
-            )
-        for name in _PROPERTIES:
-            _require_dimensions(by_name[name], name, path)
-        vertical = _vertical_axis(by_name, path)
-        axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
-        arrays = {name: _read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
-        quality = {name: _read_property(by_name[name], name, axes, path) for name in _quality_names(by_name, path)}
-        _require_shear_quality(quality, arrays["vs"], path)
-        units = {name: text for name in _PROPERTIES if (text := _units(by_name[name]))}
-        unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
+        return local_model(entries, path)
+
+
+def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
+    """Return the model on the axes x, y and z or depth in the arrays of a file; errors as `read_gridded_model`."""
+    by_name = {name.lower(): entry for name, entry in entries.items()}
+    _refuse_geographic(by_name, path)
+    missing = [name for name in _PROPERTIES if name not in by_name]
+    if missing:
+        there = f"it has: {', '.join(entries) or 'nothing'}"
+        raise InputError(
+            missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
+        )
+    for name in _PROPERTIES:
+        _require_dimensions(by_name[name], name, path)
+    vertical = _vertical_axis(by_name, path)
+    axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
+    arrays = {name: read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
+    quality = {name: read_property(by_name[name], name, axes, path) for name in quality_names(by_name, path)}
+    require_shear_quality(quality, arrays["vs"], path)
+    units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
+    unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
     return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused)
 
 
-def _quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:
+def quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:
     """Return the names of the quality factors in a file, of waves or of moduli."""
     given = [tuple(name for name in pair if name in entries) for pair in _QUALITY]
     if all(given):
@@ -100,7 +135,7 @@ def _quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, 
         raise InputError(given[1][0], got, "give either qp and qs, or qkappa and qmu", file=path)
     names = given[0] or given[1]
     for name in names:
-        if (units := _units(entries[name])).lower() not in _PLAIN_UNITS:
+        if (units := stated_units(entries[name])).lower() not in _PLAIN_UNITS:
             raise InputError(name, f"has the units {units!r}", "a quality factor has no unit", file=path)
     for bulk, shear in _QUALITY:
         if names == (shear,):
@@ -108,7 +143,7 @@ def _quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, 
     return names
 
 
-def _require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray, path: Path) -> None:
+def require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray, path: Path) -> None:
     for bulk, shear in _QUALITY:
         if bulk in quality and shear not in quality and (vs > 0.0).any():
             allowed = "solids have both; fluids (vs = 0) have the first one only"
@@ -119,7 +154,7 @@ def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
     used = {
         name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()
     }
-    degrees = {name for name in ("x", "y") if name in entries and "degree" in _units(entries[name]).lower()}
+    degrees = {name for name in ("x", "y") if name in entries and "degree" in stated_units(entries[name]).lower()}
     named = _GEOGRAPHIC & (used or set(entries))
     for name in sorted(named | degrees):
         raise InputError(
@@ -158,19 +193,19 @@ def _vertical_axis(entries: Mapping[str, ArrayEntry], path: Path) -> str:
     return found[0]
 
 
-def _units(entry: ArrayEntry) -> str:
+def stated_units(entry: ArrayEntry) -> str:
     return str(entry.attributes.get("units", "")).strip()
 
 
-def _factor(entry: ArrayEntry, name: str, exponents: Exponents, path: Path) -> float:
-    text = _units(entry)
+def unit_factor(entry: ArrayEntry, name: str, exponents: Exponents, path: Path) -> float:
+    text = stated_units(entry)
     factor = si_factor(text, exponents) if text else 1.0
     if factor is None:
         raise InputError(name, f"has the units {text!r}", f"expected {_EXAMPLES[exponents]}", file=path)
     return factor
 
 
-def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
+def stored_values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
     try:
         return entry.values()
     except DAMAGE as error:
@@ -188,7 +223,7 @@ def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.n
         raise InputError(
             name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path
         )
-    values = _values(entry, name, path).astype(np.float64) * _factor(entry, name, LENGTH, path)
+    values = stored_values(entry, name, path).astype(np.float64) * unit_factor(entry, name, LENGTH, path)
     if not np.isfinite(values).all():
         raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
     steps = np.diff(values)
@@ -214,11 +249,11 @@ def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -
     return positive == "down" or (name == "depth" and not positive)
 
 
-def _read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+def read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
     """Return the values in SI with axes in the order of ``axes``."""
     dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
-    values = _values(entry, name, path)
-    factor = _factor(entry, name, _PROPERTIES[name], path) if name in _PROPERTIES else 1.0
+    values = stored_values(entry, name, path)
+    factor = unit_factor(entry, name, _PROPERTIES[name], path) if name in _PROPERTIES else 1.0
     if factor != 1.0:
         values *= values.dtype.type(factor)
     return values.transpose([dimensions.index(axis) for axis in axes])
@@ -234,11 +269,7 @@ def _ascending(
     for name in arrays:
         lacking = np.isnan(getattr(model, name))
         if lacking.any():
-            first = np.unravel_index(int(lacking.argmax()), lacking.shape)
-            place = ", ".join(
-                f"{label} = {axis[i]:.12g} m"
-                for (label, axis), i in zip(model.axes.items(), first, strict=True)
-            )
+            place = model.place(np.unravel_index(int(lacking.argmax()), lacking.shape))
             count = f"{int(lacking.sum())} of {lacking.size} points"
             raise InputError(name, f"has no value at {place} ({count})", "every point needs one", file=path)
     return model

@@ -3,13 +3,14 @@
 The file contains ``elevation`` (m, positive upwards) and its ascending axes ``x`` (East) and ``y`` (North) in m. The
 dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do
 with an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, so x and y must
-have different numbers of points. The default unit is the meter; ``units`` attributes override it.
+have different numbers of points. The default unit is the meter; ``units`` attributes override it. Grids of GMT, and
+grids on longitude and latitude, are read by `gmt_grid`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,16 @@ from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.gmt_grid import Grid, find_grid
+from lithowave.readers.missing_values import nearest_complete
 from lithowave.readers.units import LENGTH, si_factor
 
 _WHAT = "surface"
 _NAMES = ("x", "y", "elevation")
 _SHAPE = ("y", "x")
+ToGeographic = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+_POINTS = 1025
+"""Largest number of points along each axis at which the range of a surface on longitude and latitude is determined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +93,111 @@ class Surface:
         return float(found.min()), float(found.max())
 
 
+@dataclass(frozen=True, eq=False)
+class GeographicSurface(Surface):
+    """A surface whose axes x and y are longitude and latitude in degrees.
+
+    Its elevations may be missing (NaN) outside the domain. It has values at local coordinates after `placed`.
+
+    Attributes
+    ----------
+    to_geographic : function of (x, y) in m that returns longitude and latitude in degrees; None before `placed`.
+    center : longitude in degrees around which longitudes are counted.
+    """
+
+    to_geographic: ToGeographic | None = None
+    center: float = 0.0
+
+    def placed(
+        self, to_geographic: ToGeographic, x: tuple[float, float], y: tuple[float, float]
+    ) -> GeographicSurface:
+        """Return the surface for a rectangle of local coordinates with these ends, m.
+
+        Raises
+        ------
+        InputError : the grid does not cover the rectangle, or has points without a value in it.
+        """
+        middle = np.array([0.5 * sum(x)]), np.array([0.5 * sum(y)])
+        center = float(np.asarray(to_geographic(*middle)[0])[0])
+        surface = replace(self._around(center), to_geographic=to_geographic, center=center)
+        longitude, latitude = surface._coordinates(np.linspace(*x, 65), np.linspace(*y, 65)[:, None])
+        parts = []
+        for name, axis, points in (("longitude", surface.x, longitude), ("latitude", surface.y, latitude)):
+            low, high = float(points.min()), float(points.max())
+            tolerance = 1e-6 * (high - low)
+            if axis[0] > low + tolerance or axis[-1] < high - tolerance:
+                raise InputError(
+                    name,
+                    f"the grid covers {name} = {axis[0]:.8g} to {axis[-1]:.8g} degrees",
+                    f"it must cover the domain, {low:.8g} to {high:.8g} degrees",
+                    file=self.path,
+                )
+            # The cubic through a point depends on two grid points on each side.
+            first = max(int(np.searchsorted(axis, low, side="right")) - 2, 0)
+            parts.append(slice(first, int(np.searchsorted(axis, high, side="left")) + 2))
+        return surface._complete(parts[0], parts[1])
+
+    def _around(self, center: float) -> GeographicSurface:
+        """Return the surface with longitudes near a longitude; a full circle is opened on the opposite side."""
+        step, span = float(np.diff(self.x).max()), float(self.x[-1] - self.x[0])
+        if span < 360.0 - 1.5 * step:
+            middle = 0.5 * float(self.x[0] + self.x[-1])
+            return replace(self, x=self.x + 360.0 * np.round((center - middle) / 360.0))
+        turned = center + (self.x - center + 180.0) % 360.0 - 180.0
+        order = np.argsort(turned, kind="stable")
+        order = order[np.append(True, np.diff(turned[order]) > 1e-6)]
+        ends = (turned[order][-1:] - 360.0, turned[order], turned[order][:1] + 360.0)
+        order = np.concatenate([order[-1:], order, order[:1]])
+        return replace(self, x=np.concatenate(ends), elevation=self.elevation[:, order])
+
+    def _complete(self, columns: slice, rows: slice) -> GeographicSurface:
+        """Return the surface without missing values: outside a part of the grid, those of points near them."""
+        lacking = np.isnan(self.elevation)
+        if lacking[rows, columns].any():
+            j, i = np.argwhere(lacking[rows, columns])[0] + [rows.start, columns.start]
+            place = f"longitude = {self.x[i]:.8g} degrees, latitude = {self.y[j]:.8g} degrees"
+            count = int(lacking[rows, columns].sum())
+            got = f"has no value at {place}, in or next to the domain ({count} such points)"
+            raise InputError("elevation", got, "every point in the domain needs one", file=self.path)
+        if not lacking.any():
+            return self
+        return replace(self, elevation=self.elevation[nearest_complete(lacking)])
+
+    def _coordinates(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return longitude and latitude of points in m, of their broadcast shape."""
+        if self.to_geographic is None:
+            raise InputError(
+                "elevation",
+                "the surface is on longitudes and latitudes",
+                "the domain needs a geographic origin",
+                "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0",
+                file=self.path,
+            )
+        shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+        points = (np.array(np.broadcast_to(np.asarray(each, dtype=float), shape), ndmin=1) for each in (x, y))
+        longitude, latitude = (np.asarray(each).reshape(shape) for each in self.to_geographic(*points))
+        return self.center + (longitude - self.center + 180.0) % 360.0 - 180.0, latitude
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """Return the elevation in m at points in m: an array of the broadcast shape of x and y."""
+        return super().__call__(*self._coordinates(x, y))
+
+    @property
+    def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The whole plane: `placed` compares the grid with the domain."""
+        return (-np.inf, np.inf), (-np.inf, np.inf)
+
+    def range_in(self, x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
+        """Return the lowest and highest elevation in a rectangle with these ends (m), at two points per grid cell."""
+        longitude, latitude = self._coordinates(np.array(x), np.array(y))
+        counts = [
+            int(np.clip(2 * np.ptp(np.searchsorted(axis, points)) + 1, 65, _POINTS))
+            for axis, points in ((self.x, longitude), (self.y, latitude))
+        ]
+        heights = self(np.linspace(*x, counts[0]), np.linspace(*y, counts[1])[:, None])
+        return float(heights.min()), float(heights.max())
+
+
 def cubic_weights(points: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the index of the first of up to four axis points of a cubic, and their weights, for an ascending axis.
 
@@ -128,16 +239,19 @@ def _slope_weights(axis: np.ndarray, width: int) -> np.ndarray:
 
 
 def read_surface(path: str | Path) -> Surface:
-    """Read a surface.
+    """Read a surface; on longitude and latitude, it is a `GeographicSurface`, which must be placed in a domain.
 
     Raises
     ------
     InputError
-        with the file and the variable: missing variables, unknown units, axes in degrees or not ascending, an
-        inconsistent shape, points without a value, a damaged file.
+        with the file and the variable: missing variables, unknown units or axes, axes that are not ascending, an
+        inconsistent shape, points without a value (in a `GeographicSurface` they may be missing), a damaged file.
     """
     path = Path(path)
     with open_arrays(path, _WHAT) as entries:
+        grid = find_grid(entries, path)
+        if grid is not None:
+            return _surface_of(grid, path)
         by_name = {name.lower(): entry for name, entry in entries.items()}
         for name in _NAMES:
             if name not in by_name:
@@ -192,10 +306,21 @@ def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Pat
         )
     values = _values(entry, "elevation", path)
     heights = values.transpose([dimensions.index(name) for name in _SHAPE])
+    _require_complete(heights, axes, path)
+    return np.ascontiguousarray(heights)
+
+
+def _surface_of(grid: Grid, path: Path) -> Surface:
+    if grid.is_geographic:
+        return GeographicSurface(path, grid.first, grid.second, grid.elevation, grid.unused)
+    _require_complete(grid.elevation, {"x": grid.first, "y": grid.second}, path)
+    return Surface(path, grid.first, grid.second, grid.elevation, grid.unused)
+
+
+def _require_complete(heights: np.ndarray, axes: Mapping[str, np.ndarray], path: Path) -> None:
     lacking = ~np.isfinite(heights)
     if lacking.any():
         j, i = np.unravel_index(int(lacking.argmax()), heights.shape)
         place = f"x = {axes['x'][i]:z.12g} m, y = {axes['y'][j]:z.12g} m"
         got = f"has no value at {place} ({int(lacking.sum())} of {lacking.size} points)"
         raise InputError("elevation", got, "every point needs one", file=path)
-    return np.ascontiguousarray(heights)

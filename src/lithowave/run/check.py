@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
 from lithowave.backends.cpu import usable_cores
 from lithowave.backends.interface import Backend
+from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.output.hdf5 import readable_size
@@ -54,6 +55,7 @@ class CheckReport:
     partition : the partition among several MPI ranks, if requested; the memory and time of the other attributes are
         those of a run on one rank.
     ranks_per_machine : number of these ranks that fit on this machine; None without a partition.
+    model, model_lines : ranges of the material model and its coverage of the domain, as `plan` and `plan_lines`.
     """
 
     title: str
@@ -75,6 +77,8 @@ class CheckReport:
     problems: list[str]
     partition: ScalingEstimate | None = None
     ranks_per_machine: int | None = None
+    model: dict[str, Any] = field(default_factory=dict)
+    model_lines: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def runnable(self) -> bool:
@@ -98,11 +102,11 @@ class CheckReport:
     def as_dict(self) -> dict[str, Any]:
         """Return all entries as plain values for JSON."""
         entries = asdict(self) | {rate_key(self.unit): self.rate, "runnable": self.runnable}
-        return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "rate")}
+        return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "model_lines", "rate")}
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (name, text) of each entry, in printing order."""
-        rows = [*self.plan_lines, *self._sizes()]
+        rows = [*self.plan_lines, *self.model_lines, *self._sizes()]
         if self.loop_s is not None:
             speed = rate_text(self.rate, self.unit)
             rows.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
@@ -194,6 +198,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems.append(str(error))
     loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
     warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    report = model_report(simulation)
     fitting = None
     if partition is not None:
         fitting = int(free // partition.memory_bytes)
@@ -225,6 +230,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems=problems,
         partition=partition,
         ranks_per_machine=fitting,
+        model=report.as_dict(),
+        model_lines=report.lines(),
     )
 
 

@@ -12,12 +12,13 @@ from typing import Any
 from lithowave.backends import make_backend
 from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
-from lithowave.description.writing import recorded_yaml
+from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
 from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.hdf5 import require_space
+from lithowave.output.model_writing import write_gridded_model
 from lithowave.output.peak_motion import PeakMotion, load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
@@ -173,9 +174,12 @@ def run_simulation(
         require_space(path, output_bytes(simulation, plan.schedule, points))
     summary = plan_summary(simulation, plan)
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
+        model = stored_model(simulation)
+        if model is not None and ranks.is_root:
+            write_gridded_model(path / MODEL_FILE, model)
         ranks.barrier()  # on all ranks, the folder exists from here on
         restartable = simulation.material.function is None
-        inputs = simulation.input_files()
+        inputs = simulation.input_files() + ([] if model is None else [(path / MODEL_FILE).resolve()])
         folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
         if users:
             folder.write_report(callbacks=[user.name for user in users])

@@ -1,0 +1,118 @@
+"""Sections through the material model of a simulation, as the methods evaluate it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.output.figures.style import FAINT, INK, PEAK_COLORS, colormap, new_figure, save, styled
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+POINTS = 201
+"""Points along each axis of a section."""
+
+_LABELS = {"vp": "vp (km/s)", "vs": "vs (km/s)", "rho": "density (g/cm³)"}
+
+
+def model_sections(simulation: Simulation) -> dict[str, dict[str, np.ndarray]]:
+    """Return values on three sections: ``surface`` (x, y), ``west_east`` (x, z) and ``south_north`` (y, z).
+
+    Each has the axes ``a`` and ``b`` (m), and ``vp``, ``vs`` and ``rho`` in SI of shape (b, a). The vertical sections
+    are through the middle of the domain; NaN is above the surface. The map is that of the values at the surface.
+
+    Raises
+    ------
+    InputError : the material is given by groups of a mesh, which have no positions.
+    """
+    domain = simulation.domain
+    if simulation.material.groups is not None:
+        raise InputError("material.groups", "groups have no positions without the mesh", "expected another material")
+    x, y = (np.linspace(*domain.bounds[axis], POINTS) for axis in "xy")
+    z = np.linspace(*domain.ground.z, POINTS)
+    middle = domain.center
+    height = domain.surface_height(x, y[:, None])
+    sections = {"surface": _section(simulation, x, y, (x[None, :], y[:, None], height))}
+    for name, along, points in (
+        ("west_east", x, (x[None, :], np.full((1, 1), middle[1]), z[:, None])),
+        ("south_north", y, (np.full((1, 1), middle[0]), y[None, :], z[:, None])),
+    ):
+        section = _section(simulation, along, z, points)
+        above = z[:, None] > domain.surface_height(points[0], points[1]) + 1e-9 * (z[-1] - z[0])
+        for key in _LABELS:
+            section[key] = np.where(above, np.nan, section[key])
+        sections[name] = section
+    return sections
+
+
+def _section(
+    simulation: Simulation, a: np.ndarray, b: np.ndarray, points: tuple[np.ndarray, ...]
+) -> dict[str, np.ndarray]:
+    shape = np.broadcast_shapes(*(each.shape for each in points))
+    values = (np.broadcast_to(each, shape) for each in simulation.material.sample(*points))
+    return {"a": a, "b": b, **dict(zip(_LABELS, values, strict=True))}
+
+
+def model_figure(simulation: Simulation, path: str | Path) -> Path:
+    """Draw vp, vs and density at the surface and on two vertical sections through the middle, and return the file.
+
+    Raises
+    ------
+    InputError : as `model_sections`. OutputError : the file cannot be written.
+    """
+    sections = model_sections(simulation)
+    with styled():
+        figure = new_figure(11.0, 9.0, layout="constrained")
+        axes = figure.subplots(3, 3)
+        colors = colormap("model", PEAK_COLORS)
+        for column, (key, label) in enumerate(_LABELS.items()):
+            finite = np.concatenate([each[key][np.isfinite(each[key])] for each in sections.values()]) / 1e3
+            limits = _limits(float(finite.min()), float(finite.max()))
+            for row, (name, section) in enumerate(sections.items()):
+                image = _draw(axes[row, column], section, key, limits, colors)
+                _mark(axes[row, column], simulation, name)
+                _label(axes[row, column], name, label if row == 0 else "", column == 0)
+            figure.colorbar(image, ax=list(axes[:, column]), location="bottom", label=label, shrink=0.9)
+        figure.suptitle(simulation.title or "Material model", x=0.01, ha="left", weight="bold")
+        return save(figure, path)
+
+
+def _limits(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a color scale, which are apart also for constant values."""
+    margin = 0.0 if high - low > 1e-6 * abs(high) else 0.01 * abs(high) + 1e-9
+    return low - margin, high + margin
+
+
+def _draw(axis: Any, section: dict[str, np.ndarray], key: str, limits: tuple[float, float], colors: Any) -> Any:
+    a, b = section["a"] / 1e3, section["b"] / 1e3
+    image = axis.pcolormesh(
+        a, b, section[key] / 1e3, shading="nearest", cmap=colors, vmin=limits[0], vmax=limits[1], rasterized=True
+    )
+    axis.set_facecolor(FAINT)  # above a topography
+    axis.set_xlim(a[0], a[-1])
+    axis.set_ylim(b[0], b[-1])
+    return image
+
+
+def _mark(axis: Any, simulation: Simulation, name: str) -> None:
+    """Mark sources and receivers on the map."""
+    if name != "surface":
+        return
+    axis.set_aspect("equal")
+    receivers = np.array([each.position for each in simulation.receiver_list()]).reshape(-1, 3) / 1e3
+    sources = np.array([each.position for each in simulation.point_sources()]).reshape(-1, 3) / 1e3
+    axis.plot(receivers[:, 0], receivers[:, 1], "v", ms=4, mfc="none", mec=INK, mew=0.7)
+    axis.plot(sources[:, 0], sources[:, 1], "*", ms=7, mfc="white", mec=INK, mew=0.7)
+
+
+def _label(axis: Any, name: str, title: str, first: bool) -> None:
+    across, along = {"surface": "xy", "west_east": "xz", "south_north": "yz"}[name]
+    axis.set_xlabel(f"{across} (km)")
+    if first:
+        where = {"surface": "at the surface", "west_east": "west to east", "south_north": "south to north"}[name]
+        axis.set_ylabel(f"{where}\n{along} (km)")
+    axis.set_title(title)

@@ -1,0 +1,332 @@
+"""Gridded models on longitude, latitude and depth, such as those of the EarthScope Earth Model Collaboration (EMC).
+
+Axes are identified by their names and the attributes ``standard_name``, ``units``, ``axis`` and ``positive``, never by
+their order. Depth without a unit or direction takes them from the file attributes ``geospatial_vertical_units`` and
+``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) remain NaN: whether the
+domain contains any is known only when the model is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lithowave.errors import InputError
+from lithowave.readers.array_files import ArrayEntry, ArrayFile, unused_names
+from lithowave.readers.gridded_model import (
+    GriddedModel,
+    quality_names,
+    read_property,
+    require_shear_quality,
+    stated_units,
+    stored_values,
+)
+from lithowave.readers.model_frames import GEOGRAPHIC
+from lithowave.readers.units import LENGTH, si_factor
+
+_AXIS_NAMES = {
+    "longitude": {"longitude", "lon", "long", "lons"},
+    "latitude": {"latitude", "lat", "lats"},
+    "z": {"depth", "z", "elevation", "altitude", "height"},
+}
+_STANDARD_NAMES = {
+    "longitude": "longitude", "latitude": "latitude", "depth": "z", "altitude": "z", "height": "z",
+    "height_above_mean_sea_level": "z", "depth_below_geoid": "z",
+}  # fmt: skip
+_DEGREES = {
+    "longitude": {"degrees_east", "degree_east", "degreee", "degreese", "degrees_e", "degree_e"},
+    "latitude": {"degrees_north", "degree_north", "degreen", "degreesn", "degrees_n", "degree_n"},
+}
+_PLAIN_DEGREES = {"degrees", "degree", "deg"}
+_MAP_NAMES = {"projection_x_coordinate", "projection_y_coordinate"}
+_PROPERTIES = ("vp", "vs", "rho")
+_ALIASES = {"rho": ("density",)}
+_DEEPEST = 6_400_000.0
+_REMEDIES = {
+    "vp": "compute vp, for example from vs by an empirical relation, and add it to the file",
+    "vs": "compute vs, for example from vp by an empirical relation, and add it to the file",
+    "rho": "compute rho, for example from vp by an empirical relation such as Gardner's, and add it to the file",
+}
+
+
+def axis_roles(entries: Mapping[str, ArrayEntry], path: Path) -> dict[str, str]:
+    """Return for each of ``longitude``, ``latitude`` and ``z`` the name of the dimension of the variables of the model.
+
+    Raises
+    ------
+    InputError : name and attributes of an axis contradict each other, or two dimensions have the same role.
+    """
+    by_name = {name.lower(): entry for name, entry in entries.items()}
+    found: dict[str, str] = {}
+    for name in _candidates(entries):
+        role = axis_role(name, by_name.get(name), path)
+        if role and role in found:
+            raise InputError(name, f"is a second axis of {role}, in addition to {found[role]}", file=path)
+        if role:
+            found[role] = name
+    return found
+
+
+def is_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> bool:
+    """True if the variables of a file are on longitude or latitude.
+
+    Raises
+    ------
+    InputError : the variables are on the axes of a map projection, which lithowave does not place.
+    """
+    roles = axis_roles(entries, path)
+    if "longitude" in roles or "latitude" in roles:
+        return True
+    _refuse_map_axes(entries, path)
+    return False
+
+
+def read_geographic_model(entries: ArrayFile, path: Path) -> GriddedModel:
+    """Return a model on longitude, latitude and z with the values of a file in SI; NaN at points without a value.
+
+    Raises
+    ------
+    InputError
+        with the file and the variable: missing variables or axes, perturbations instead of absolute values, unknown
+        units or directions, inconsistent shapes, axes that are not monotonic, a damaged file.
+    """
+    by_name = {name.lower(): entry for name, entry in entries.items()}
+    properties = _property_entries(by_name, path)
+    roles = axis_roles(entries, path)
+    if missing := [role for role in ("longitude", "latitude", "z") if role not in roles]:
+        wanted = {"z": "a vertical axis such as depth"}.get(missing[0], f"an axis of {missing[0]}")
+        has = ", ".join(_candidates(entries))
+        raise InputError("vp", f"has no {missing[0]}", f"expected {wanted}; it has {has}", file=path)
+    notes: list[str] = []
+    axes = {roles[role]: _read_axis(by_name, role, roles[role], entries.attributes, path) for role in _AXIS_NAMES}
+    arrays = {name: read_property(entry, name, axes, path) for name, entry in properties.items()}
+    factors = quality_names(by_name, path)
+    quality = {name: read_property(by_name[name], name, axes, path) for name in factors}
+    require_shear_quality(quality, arrays["vs"], path)
+    notes += _stated_extent(entries.attributes, roles, axes)
+    flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
+    longitude, latitude, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
+    used = [*properties.values(), *(by_name[name] for name in (*roles.values(), *factors))]
+    return GriddedModel(
+        path, longitude, latitude, z, *(arrays[name][flips] for name in _PROPERTIES),
+        quality={name: values[flips] for name, values in quality.items()},
+        units={name: text for name, entry in properties.items() if (text := stated_units(entry))},
+        unused=unused_names(entries, used), frame=GEOGRAPHIC, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _candidates(entries: Mapping[str, ArrayEntry]) -> list[str]:
+    """Return the names of the axes: the dimensions of the first property, else all names of one-dimensional arrays."""
+    by_name = {name.lower(): entry for name, entry in entries.items()}
+    given = [by_name[name] for name in (*_PROPERTIES, "density") if name in by_name]
+    given += [entry for entry in entries.values() if len(entry.shape) == 3]
+    for entry in given:
+        if entry.dimensions:
+            return [name.lower() for name in entry.dimensions]
+    return [name for name, entry in by_name.items() if len(entry.shape) == 1]
+
+
+def axis_role(name: str, entry: ArrayEntry | None, path: Path) -> str:
+    """Return the role of an axis; empty if it is not known."""
+    by_name = next((role for role, names in _AXIS_NAMES.items() if name in names), "")
+    if entry is None:
+        return by_name
+    units = stated_units(entry).lower().replace(" ", "_")
+    standard = _STANDARD_NAMES.get(str(entry.attributes.get("standard_name", "")).strip().lower(), "")
+    by_units = next((role for role, spellings in _DEGREES.items() if units in spellings), "")
+    if not by_units and units in _PLAIN_DEGREES and name in ("x", "y"):
+        by_units = {"x": "longitude", "y": "latitude"}[name]
+    stated = {role for role in (by_name, standard, by_units) if role}
+    if len(stated) > 1:
+        details = f"standard_name = {entry.attributes.get('standard_name', '')!r}, units = {stated_units(entry)!r}"
+        raise InputError(name, f"name and attributes contradict each other ({details})", file=path)
+    return stated.pop() if stated else ""
+
+
+def _refuse_map_axes(entries: Mapping[str, ArrayEntry], path: Path) -> None:
+    """Refuse axes x and y on a map that is not that of the domain, such as UTM."""
+    attributes = getattr(entries, "attributes", {})
+    zone = next((name for name in attributes if name.lower() in ("utm_zone", "grid_mapping_name")), None)
+    for name, entry in entries.items():
+        short, standard = name.lower(), str(entry.attributes.get("standard_name", "")).lower()
+        two_dimensional = short in ("longitude", "latitude", "lon", "lat") and len(entry.shape) == 2
+        if not two_dimensional and standard not in _MAP_NAMES and "grid_mapping" not in entry.attributes:
+            continue
+        reason = "there are longitudes and latitudes of each point" if two_dimensional else "it states a map projection"
+        raise InputError(
+            name,
+            f"the axes x and y are those of a map, not of the domain: {reason}",
+            "expected the axes longitude, latitude and depth, or x and y in the local coordinates of the domain",
+            "use the version of the model on longitude and latitude, or resample it",
+            file=path,
+        )
+    if zone is not None:
+        raise InputError(
+            zone,
+            f"the axes are those of a map, {attributes[zone]!r}, not of the domain",
+            "expected the axes longitude, latitude and depth, or x and y in the local coordinates of the domain",
+            "use the version of the model on longitude and latitude, or resample it",
+            file=path,
+        )
+
+
+def _property_entries(by_name: Mapping[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
+    """Return the variables of vp, vs and rho, absolute values all three."""
+    found: dict[str, ArrayEntry] = {}
+    for name in _PROPERTIES:
+        there = [label for label in (name, *_ALIASES.get(name, ())) if label in by_name]
+        if len(there) > 1:
+            raise InputError(name, f"has two variables, {' and '.join(there)}", "expected one of them", file=path)
+        if there:
+            found[name] = by_name[there[0]]
+    for name in _PROPERTIES:
+        if name in found:
+            units = stated_units(found[name]).lower()
+            if units in ("%", "percent", "per cent"):
+                raise _perturbation(name, f"the units {stated_units(found[name])!r}", path)
+            continue
+        related = [label for label in by_name if name in label or label == f"d{name[-1]}"]
+        perturbed = [label for label in related if _is_perturbation(label, name)]
+        if perturbed:
+            raise _perturbation(perturbed[0], f"{name} is missing, and {perturbed[0]} is a perturbation", path)
+        horizontal = [label for label in (f"{name}v", f"{name}h") if label in by_name]
+        if horizontal:
+            raise InputError(
+                name,
+                f"the variable is missing; {' and '.join(horizontal)} are those of a radially anisotropic model",
+                "expected isotropic vp, vs and rho",
+                f"add an isotropic {name}, for example the Voigt average, to the file",
+                file=path,
+            )
+        there_are = ", ".join(label for label, entry in by_name.items() if len(entry.shape) == 3) or "none"
+        raise InputError(
+            name,
+            "the variable is missing",
+            f"expected vp, vs and rho; three-dimensional variables in the file: {there_are}",
+            _REMEDIES[name],
+            file=path,
+        )
+    return found
+
+
+def _is_perturbation(label: str, name: str) -> bool:
+    return "pert" in label or "anom" in label or label in (f"d{name}", f"dln{name}", f"dlog{name}", f"{name}_ptb")
+
+
+def _perturbation(name: str, got: str, path: Path) -> InputError:
+    return InputError(
+        name,
+        f"contains relative values, not absolute ones: {got}",
+        "expected absolute values",
+        "add the reference model to the perturbation, and store the result",
+        file=path,
+    )
+
+
+def _read_axis(
+    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: Mapping[str, Any], path: Path
+) -> np.ndarray:
+    """Return coordinates in the order of the file: degrees, or z in m."""
+    if name not in by_name:
+        raise InputError(name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path)
+    entry = by_name[name]
+    if len(entry.shape) != 1 or entry.shape[0] < 2:
+        raise InputError(name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path)
+    values = stored_values(entry, name, path).astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+    if role == "longitude":
+        values = _unwrapped(values)
+    steps = np.diff(values)
+    if not ((steps > 0).all() or (steps < 0).all()):
+        at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
+        raise InputError(name, f"the coordinates are not monotonic: {values[at]:.12g} at index {at}", file=path)
+    if role == "z":
+        return _heights(entry, name, values, attributes, path)
+    units = stated_units(entry).lower().replace(" ", "_")
+    if units and units not in _DEGREES[role] | _PLAIN_DEGREES:
+        raise InputError(name, f"has the units {stated_units(entry)!r}", "expected degrees", file=path)
+    low, high = (-90.0, 90.0) if role == "latitude" else (-360.0, 540.0)
+    if values.min() < low or values.max() > high or values.max() - values.min() > 360.0 + 1e-6:
+        got = f"runs from {values.min():.12g} to {values.max():.12g} degrees"
+        raise InputError(name, got, f"a {role} is within {low:g} to {high:g}, over at most 360 degrees", file=path)
+    return values
+
+
+def _unwrapped(longitude: np.ndarray) -> np.ndarray:
+    """Return longitudes without the jump at 180 or 360 degrees, if there is exactly one."""
+    steps = np.diff(longitude)
+    jumps = np.flatnonzero(np.abs(steps) > 180.0)
+    if jumps.size != 1 or (steps > 0).all() or (steps < 0).all():
+        return longitude
+    unwrapped = longitude.copy()
+    unwrapped[jumps[0] + 1 :] -= 360.0 * np.sign(steps[jumps[0]])
+    return unwrapped
+
+
+def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: Mapping[str, Any], path: Path) -> np.ndarray:
+    """Return z in m from a vertical axis."""
+    units = stated_units(entry) or str(attributes.get("geospatial_vertical_units", "")).strip()
+    if not units:
+        hint = f'give {name} the attribute units = "km" or "m"'
+        raise InputError(
+            name, "has no units", "the unit of depth in models of the Earth may be m or km", hint, file=path
+        )
+    factor = si_factor(units, LENGTH)
+    if factor is None:
+        raise InputError(name, f"has the units {units!r}", "expected a length such as m or km", file=path)
+    z = values * factor
+    z = -z + 0.0 if _points_down(entry, name, z, attributes, path) else z
+    if np.abs(z).max() > _DEEPEST:
+        got = f"reaches {values[np.abs(values).argmax()]:.12g} {units}, more than the radius of the Earth"
+        hint = "Is the axis in m?" if factor > 1.0 and np.abs(values).max() <= _DEEPEST else ""
+        raise InputError(name, got, "", hint, file=path)
+    return z
+
+
+def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: Mapping[str, Any], path: Path) -> bool:
+    stated = entry.attributes.get("positive") or attributes.get("geospatial_vertical_positive") or ""
+    positive = str(stated).strip().lower()
+    if positive not in ("", "up", "down"):
+        raise InputError(name, f"has the attribute positive = {stated!r}", "expected up or down", file=path)
+    if positive:
+        return positive == "down"
+    standard = str(entry.attributes.get("standard_name", "")).lower()
+    if name == "depth" or standard.startswith("depth"):
+        if (z < 0).any() and not (z > 0).any():
+            got = "has negative depths only, and does not state the positive direction"
+            raise InputError(name, got, "expected the attribute positive = down (or up, for heights)", file=path)
+        return True
+    if name in ("elevation", "altitude", "height") or standard.startswith(("altitude", "height")):
+        return False
+    raise InputError(
+        name, "does not state its positive direction", "expected the attribute positive = down or up", file=path
+    )
+
+
+def _stated_extent(
+    attributes: Mapping[str, Any], roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
+) -> list[str]:
+    """Return notes on file attributes that state another extent than the axes."""
+    notes = []
+    for role, short in (("longitude", "lon"), ("latitude", "lat")):
+        axis = axes[roles[role]]
+        for end, actual in (("min", float(axis.min())), ("max", float(axis.max()))):
+            key = f"geospatial_{short}_{end}"
+            try:
+                stated = float(attributes[key])
+            except (KeyError, TypeError, ValueError):
+                continue
+            tolerance = float(np.abs(np.diff(axis)).max())
+            difference = stated - actual
+            if role == "longitude":
+                difference = (difference + 180.0) % 360.0 - 180.0
+            if abs(difference) > tolerance:
+                notes.append(
+                    f"the attribute {key} = {stated:g} of the file contradicts the axis {roles[role]}, which ends at "
+                    f"{actual:g} degrees; the axis is used"
+                )
+    return notes
