@@ -27,24 +27,32 @@ class _Dumper(yaml.SafeDumper):
 
 def resolved_yaml(simulation: Simulation) -> str:
     """See :meth:`Simulation.to_yaml`."""
-    if simulation.material.function is not None:
+    key = simulation.material.python_key
+    if key:
         raise InputError(
-            "material.function",
+            key,
             "a Python function cannot be written to a file",
-            "layers, homogeneous and file can",
+            "layers, homogeneous and file can; the top of a layer can be a file",
         )
     return _yaml(simulation.model_dump(by_alias=True), simulation)
 
 
 def recorded_yaml(simulation: Simulation) -> str:
-    """Return the YAML of :func:`resolved_yaml`, also for a material that is a Python function: with its name only."""
-    function = simulation.material.function
-    if function is None:
+    """Return the YAML of :func:`resolved_yaml`, with names in place of Python functions."""
+    material = simulation.material
+    if not material.python_key:
         return resolved_yaml(simulation)
     data = simulation.model_dump(by_alias=True)
-    data["material"] = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
-    note = "# The material was a Python function, which a file cannot hold: this file cannot be run.\n"
+    if material.function is not None:
+        data["material"] = {"function": _name(material.function)}
+    for layer in data["material"].get("layers", []):
+        layer["top"] = _name(layer["top"]) if callable(layer["top"]) else layer["top"]
+    note = "# The material contained a Python function, which a file cannot hold: this file cannot be run.\n"
     return note + _yaml(data, simulation)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def _yaml(data: dict[str, Any], simulation: Simulation) -> str:

@@ -185,9 +185,10 @@ def survey_fingerprint(description: str) -> str:
 
 
 def _description(simulation: Simulation) -> str:
-    if simulation.material.kind == "function":
+    key = simulation.material.python_key
+    if key:
         raise InputError(
-            "material.function",
+            key,
             "shots of a survey run in separate processes, to which a Python function cannot be passed",
             "allowed: layers, homogeneous and file",
             "or run the shots sequentially: for shot in simulation.shots(): shot.run()",

@@ -12,7 +12,7 @@ from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_thicknesses
-from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.cell_layers import FLATTEST, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
@@ -29,12 +29,11 @@ SURFACE_ERROR = 0.02  # minimum distance of the elements from the topography in 
 SURFACE_FACTOR = 2.0  # error of seismograms near the worst location over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
-SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
 
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
-    found = flat_elements(simulation)
+    found = layer_warnings(simulation)
     if plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
     if simulation.domain.surface is not None:
@@ -44,10 +43,11 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
-    if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
+    found, material, ranks = layer_warnings(simulation), simulation.material, plan.ranks
+    if is_sampled(simulation):
         ends = plan.mesh_ends
-        contrasts = vertex_contrasts(NearestMedium.inside(simulation, ends) if ends else material.medium, plan.mesh)
+        medium = NearestMedium.inside(simulation, ends) if ends else material.medium
+        contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
         found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
     if simulation.domain.surface is not None:
         found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)
@@ -77,16 +77,25 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
     ]
 
 
-def flat_elements(simulation: Simulation) -> list[str]:
-    """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
+def layer_warnings(simulation: Simulation) -> list[str]:
+    """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
     if simulation.solver.mesh is not None or simulation.material.layers is None:
         return []
-    tops, slowest = element_layers(simulation)
-    sizes = dict(zip(tops[1:], (element_size(simulation, speed) for speed in slowest[1:]), strict=True))
-    first = element_size(simulation, slowest[0])
-    found = []
+    return flat_elements(simulation) + [
+        f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
+        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have both media. The error of waves "
+        "through it is of first order in the element size. To follow it, give the layer a minimum thickness; smaller "
+        "elements reduce the error."
+        for one in cell_layers(simulation).unfollowed
+    ]
+
+
+def flat_elements(simulation: Simulation) -> list[str]:
+    """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
+    cells, found = cell_layers(simulation), []
+    sizes = dict(zip(cells.materials, cells.sizes, strict=True))
     for index, thickness in layer_thicknesses(simulation):
-        size = sizes.get(simulation.material.layers[index].top, first)
+        size = sizes.get(index, 0.0 if simulation.material.bounded else cells.sizes[0])
         if thickness < FLAT * size:
             found.append(
                 f"material.layers[{index}]: {thickness:g} m thick, less than the elements there ({size:.4g} m). The "
@@ -135,16 +144,17 @@ def point_contrasts(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def vertex_contrasts(medium: Any, mesh: Any) -> np.ndarray:
+def vertex_contrasts(medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()) -> np.ndarray:
     """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
-    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp."""
+    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp. layers : see
+    `cell_layers.own_layers`."""
     found = np.zeros(mesh.element_count)
     for first in range(0, len(found), PART):
         some = slice(first, first + PART)
         vertices = mesh.element_vertices(some)
         center = vertices.mean(axis=1, keepdims=True)
         places = np.concatenate([vertices + 1e-6 * (center - vertices), center], axis=1)
-        vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0))
+        vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0), *(layer[some, None] for layer in layers))
         speed = np.where((vs == 0.0).all(axis=1, keepdims=True), vp, vs)
         found[some] = 1.0 - speed.min(axis=1) / speed.max(axis=1)
     return found
