@@ -37,6 +37,9 @@ KEPT_BYTES = 1 << 30
 TINY = 1e-9
 """Thickness over the depth of the domain below which a layer is absent."""
 
+SHORTEST = 1e-6
+"""Height of intervals, m, in which means are taken, at least."""
+
 _BESIDE = 0.25  # distance of the columns of an average from the middle of its cell, in cells
 
 
@@ -123,8 +126,8 @@ class BoundedLayers(Medium):
     losses: np.ndarray
     speeds: np.ndarray
     anisotropic: np.ndarray
-    _known: OrderedDict[tuple, np.ndarray] = field(default_factory=OrderedDict, repr=False)
-    _profiles: dict[tuple, LayerProfile] = field(default_factory=dict, repr=False)
+    _known: OrderedDict[tuple[Any, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
+    _profiles: dict[tuple[Any, ...], LayerProfile] = field(default_factory=dict, repr=False)
 
     @property
     def count(self) -> int:
@@ -134,7 +137,7 @@ class BoundedLayers(Medium):
     @cached_property
     def varying(self) -> np.ndarray:
         """True for each layer (layers,) with gradients."""
-        return self.slopes.any(axis=1)
+        return np.asarray(self.slopes.any(axis=1))
 
     def height(self, index: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return z, m, of the top of a layer as it is described."""
@@ -208,8 +211,8 @@ class BoundedLayers(Medium):
         found = np.moveaxis(self.losses[layer], -1, 0).copy()
         here = (self.varying & self.losses.any(axis=1))[layer]
         if here.any():
-            at = (np.broadcast_to(points, layer.shape)[here] for points in (x, y, z))
-            found[:, here] = _losses(self._values(*at, layer[here]))
+            px, py, pz = (np.broadcast_to(points, layer.shape)[here] for points in (x, y, z))
+            found[:, here] = _losses(self._values(px, py, pz, layer[here]))
         return found[0], found[1]
 
     def sample_all(
@@ -239,9 +242,9 @@ class BoundedLayers(Medium):
             layer = np.full(z.shape, index)
             values = self._values(x, y, z, layer, slice(3))
             if moduli is None:
-                kappa, mu, rho = elastic_moduli(*values)
+                kappa, mu, rho = elastic_moduli(values[0], values[1], values[2])
             else:
-                kappa, mu, rho = moduli(*values, self._inverse_quality(x, y, z, layer))
+                kappa, mu, rho = moduli(values[0], values[1], values[2], self._inverse_quality(x, y, z, layer))
             with np.errstate(divide="ignore"):  # water: no rigidity, and none of the whole cell
                 shear = np.where(share > 0.0, share / mu, 0.0)
             means += np.stack(np.broadcast_arrays(share / kappa, shear, share * rho, share / (kappa + 4.0 / 3.0 * mu)))
@@ -258,13 +261,14 @@ class BoundedLayers(Medium):
             for a in (-1, 1)
             for b in (-1, 1)
         ]
-        softness, shear_softness, rho, _ = sum(parts) / len(parts)
+        softness, shear_softness, rho, _ = np.mean(parts, axis=0)
         return 1.0 / softness, 1.0 / shear_softness, rho
 
     def interval_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, height: float, moduli: Moduli | None = None
     ) -> Sample:
         """Return the isotropic medium of the same vertical compliances and mass in intervals of a height around z."""
+        height = max(height, SHORTEST)  # above the uppermost node there is nothing
         ends = z - 0.5 * height, z + 0.5 * height
         _, shear_softness, rho, softness = self.vertical_means(x, y, *ends, moduli)
         mu = 1.0 / shear_softness
@@ -332,10 +336,10 @@ class BoundedLayers(Medium):
 
             if not self.varying[index]:
                 continue
-            problem = value_problem(*values[:3], place)
+            vp, vs, rho, qp, qs = values
+            problem = value_problem(vp, vs, rho, place)
             if problem is None and self.losses[index].any():
-                quality = values[4] if self.losses[index, 1] > 0.0 else None
-                problem = quality_problem(WAVES, values[3], quality, *values[:2], place)
+                problem = quality_problem(WAVES, qp, qs if self.losses[index, 1] > 0.0 else None, vp, vs, place)
             if problem:
                 hint = "gradients apply down to the next layer or the bottom of the domain: divide the layer"
                 raise InputError(f"material.layers[{index}].gradient", *problem, hint)
@@ -356,6 +360,26 @@ class BoundedLayers(Medium):
             "it must reach the top of the domain everywhere",
             "`top` is z of the layer's top, and layers are listed from the top down",
         )
+
+    def lines(self, box: DomainExtent) -> list[tuple[str, str]]:
+        """Return (name, text) of the lines that `check` prints: thickness and velocities of each layer in a domain."""
+        rows = []
+        for one in self.ranges(box):
+            name = f"layers[{one.index}]"
+            if one.depths is None:
+                rows.append((name, "absent in the domain"))
+                continue
+            where = f"{one.thinnest:.4g} to {one.thickest:.4g} m thick"
+            if one.absent:
+                where = f"up to {one.thickest:.4g} m thick, absent in {one.absent:.0%} of the area"
+            depths = np.array(one.depths if self.varying[one.index] else (0.0, 0.0))
+            values = self._values_at_depths(one.index, depths)
+            texts = [
+                f"{key} {low:.5g}" + (f" to {high:.5g}" if low != high else "") + f" {unit}"
+                for key, (low, high), unit in zip(("vp", "vs", "rho"), values, ("m/s", "m/s", "kg/m^3"), strict=False)
+            ]
+            rows.append((name, f"{where}; {', '.join(texts)}"))
+        return rows
 
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         """Return the values at `DEPTHS` depths between the least and the largest one in the domain of each layer."""

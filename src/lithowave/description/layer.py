@@ -22,7 +22,7 @@ class _LayerTop:
     """Annotation of a boundary: a z, m, the name of a file with a surface, or a function z(x, y)."""
 
     @staticmethod
-    def parse(value: Any, info: ValidationInfo) -> float | Path | Callable:
+    def parse(value: Any, info: ValidationInfo) -> float | Path | Callable[..., Any]:
         """Return the z in m, the path of an existing file, or the function."""
         if callable(value):
             return value
@@ -68,7 +68,7 @@ class Gradient(DescriptionModel):
 class _Top(DescriptionModel):
     """A separate base class, so that the top is the first key of a layer."""
 
-    top: Annotated[float | Path | Callable, _LayerTop()] = Field(
+    top: Annotated[float | Path | Callable[..., Any], _LayerTop()] = Field(
         description="Top of the layer; points on it belong to this layer. z in m, or the name of a file with a surface "
         "(as domain.topography, must cover the domain); in Python also a function z(x, y) of arrays in m."
     )

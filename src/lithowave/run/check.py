@@ -24,7 +24,7 @@ from lithowave.run.memory import (
     memory_needed,
     require_mesh_memory,
 )
-from lithowave.run.plan_summary import plan_anelasticity, plan_summary
+from lithowave.run.plan_summary import layer_lines, plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.solvers import load_method
@@ -198,7 +198,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     return CheckReport(
         title=simulation.title,
         plan=plan_summary(simulation, plan),
-        plan_lines=plan.lines() + ([] if anelasticity is None else anelasticity.lines()),
+        plan_lines=plan.lines() + layer_lines(simulation) + ([] if anelasticity is None else anelasticity.lines()),
         backend=backend.name,
         device=backend.device,
         threads=backend.facts().get("threads"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.solvers.interface import Plan
 
 if TYPE_CHECKING:
@@ -18,6 +19,21 @@ def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None
 
 
 def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
-    """Return the summary of the plan, with the entry ``attenuation`` if the material has quality factors."""
-    anelasticity = plan_anelasticity(simulation, plan)
-    return plan.summary() | ({} if anelasticity is None else {"attenuation": anelasticity.summary()})
+    """Return the summary of the plan, with the entry ``attenuation`` if the material has quality factors.
+
+    For layers with surfaces or gradients, the entry ``material_layers`` has their thickness.
+    """
+    anelasticity, medium = plan_anelasticity(simulation, plan), simulation.material.medium
+    found = plan.summary() | ({} if anelasticity is None else {"attenuation": anelasticity.summary()})
+    if isinstance(medium, BoundedLayers):
+        found["material_layers"] = [
+            {"thickness_m": [one.thinnest, one.thickest], "absent_fraction": one.absent}
+            for one in medium.ranges(simulation.domain)
+        ]
+    return found
+
+
+def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
+    """Return (name, text) of the lines about layers with surfaces or gradients that `check` prints."""
+    medium = simulation.material.medium
+    return medium.lines(simulation.domain) if isinstance(medium, BoundedLayers) else []
