@@ -82,7 +82,7 @@ def test_flat_tops_as_functions_give_the_medium_of_flat_layers():
 
 
 def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_flat_layers():
-    """Vertical compliances and mass are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
+    """Vertical compliances are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
     flat = Material(layers=[{"top": 0, **SOFT}, {"top": -460, **ROCK}]).medium
     same = two_layers(lambda x, y: -460.0).medium
     x, y, spacing = np.array([0.0, 100.0]), np.array([50.0]), 100.0
@@ -92,7 +92,8 @@ def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_f
             below, above = (slab_between(medium, x, y, low + a, low + a + spacing, spacing) for a in (-spacing, 0.0))
             pairs.append((at_node(below, above, spacing), between_nodes(above)))
         for one, other in zip(*pairs, strict=True):
-            assert np.abs(one / other - 1.0).max() < 0.016
+            error = np.abs(one / other - 1.0).max(axis=(1, 2))
+            assert error.max() < 0.03 and max(error[2], error[6], error[7]) < 1e-6
 
 
 def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):
