@@ -43,7 +43,8 @@ class _LayerTop:
         return core_schema.with_info_plain_validator_function(self.parse)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["-1 km", "basement.nc"]}], "x-unit": "m"}
+        level = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["-1 km"]}], "x-unit": "m"}
+        return {"anyOf": [level, {"type": "string", "format": "path"}]}
 
 
 class Gradient(DescriptionModel):
@@ -70,15 +71,16 @@ class _Top(DescriptionModel):
 
     top: Annotated[float | Path | Callable[..., Any], _LayerTop()] = Field(
         description="Top of the layer; points on it belong to this layer. z in m, or the name of a file with a surface "
-        "(as domain.topography, must cover the domain); in Python also a function z(x, y) of arrays in m."
+        "that covers the domain (variables as in domain.topography); in Python also a function z(x, y) of arrays in m."
     )
 
 
 class Layer(ElasticProperties, _Top):
     """A layer, which extends from its top to the top of the next layer; the last layer has no bottom.
 
-    The top may be a surface. Where it rises above the top of a layer before, the layer before ends there: of two layers
-    at the same point, the one that is listed first prevails, and a layer may be absent in parts of the domain.
+    The top may be a surface. Where surfaces cross, the layer that is listed first prevails: a layer begins at the
+    lowest of its own top and the tops of the layers listed before it, except the first one, which has no upper end. A
+    layer may therefore be absent in parts of the domain.
     """
 
     gradient: Gradient | None = Field(
