@@ -23,7 +23,7 @@ def turning_time(source: np.ndarray, receiver: np.ndarray, speed: float, gradien
 def test_travel_times_in_a_gradient_are_those_of_circular_rays() -> None:
     """Peaks of the displacement of P waves from an explosion, in a layer with vp = 1600 + 1.2 d."""
     source = np.array([-700.0, 20.0, -250.0])
-    places = np.array([[600.0, 30.0, -230.0], [500.0, -200.0, -700.0], [-150.0, 10.0, -900.0]])
+    places = np.array([[600.0, 30.0, -230.0], [500.0, -200.0, -700.0], [600.0, -150.0, -900.0]])
     simulation = lw.Simulation(
         domain={"x": [-900, 800], "y": [-400, 400], "z": [-1100, 0]},
         boundaries={"top": "absorbing"},
@@ -53,7 +53,56 @@ def test_travel_times_in_a_gradient_are_those_of_circular_rays() -> None:
         left, middle, right = pulse[at - 1 : at + 2]
         peak = time[at] + 0.5 * (left - right) / (left - 2.0 * middle + right) * time[1]
         expected = turning_time(source, place, 1600.0, 1.2)
-        assert expected < 0.97 * np.linalg.norm(place - source) / 1900.0
-        errors.append((peak - 0.5 * time[1] * 0 - DELAY) / expected - 1.0)
+        errors.append((peak - DELAY) / expected - 1.0)
+    straight = np.linalg.norm(places[0] - source) / (1600.0 + 1.2 * 240.0)
+    assert turning_time(source, places[0], 1600.0, 1.2) < 0.975 * straight  # the ray turns below
     print(errors)
-    assert np.abs(errors).max() < 0.01
+    assert np.abs(errors).max() < 0.004
+
+
+METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
+
+
+def basement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The floor of a basin, m, between 300 and 550 m deep, with slopes of up to 9 degrees."""
+    return -300.0 - 250.0 * np.exp(-((x / 1300.0) ** 2) - (y / 1100.0) ** 2)
+
+
+def basin(method: str) -> lw.Simulation:
+    """A source in the basement below sediments; finite differences cut cells at the basement, elements follow it."""
+    return lw.Simulation(
+        domain={"x": [-1600, 1600], "y": [-1600, 1600], "z": [-1600, 0]},
+        material={
+            "layers": [
+                {"top": 0, "vp": 2000, "vs": 1000, "rho": 2000},
+                {"top": basement, "vp": 3400, "vs": 1900, "rho": 2400},
+            ]
+        },
+        sources=[
+            {
+                "position": [-300, 200, -1150],
+                "moment_tensor": {"xx": 1e15, "yy": -5e14, "zz": 3e14, "xz": 8e14, "xy": 4e14},
+                "time_function": {"gaussian": {"sigma": 0.2, "delay": 0.8}},
+            }
+        ],
+        receivers=[
+            {"name": f"R{n}", "position": [x, y, 0]}
+            for n, (x, y) in enumerate([(600, 300), (-1000, -800), (1200, -900), (0, 0)])
+        ],
+        duration=3.0,
+        solver={"method": method, "max_frequency": 1.6},
+        compute={"backend": "cpu"},
+        output={"sampling_interval": 0.02},
+    )
+
+
+@pytest.mark.slow
+def test_three_methods_agree_in_a_basin() -> None:
+    """Velocities at the surface of a basin differ by less than 3% from method to method, at default resolution."""
+    traces = {method: velocities(basin(method))[1] for method in METHODS}
+    differences = {
+        f"{one} - {other}": relative_l2(traces[one], traces[other]) for one, other in combinations(METHODS, 2)
+    }
+    record("basin", largest=max(differences.values()), relative_l2=differences)
+    print(differences)
+    assert max(differences.values()) <= 0.03
