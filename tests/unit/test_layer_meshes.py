@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from fake_ranks import on_ranks
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
 from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import build_local_mesh
 from lithowave.solvers.elements.cell_layers import cell_layers, layer_code, layers_of
 from lithowave.solvers.elements.model_warnings import (
     faces_of_hexahedra,
@@ -112,6 +114,41 @@ def test_elements_have_the_medium_of_their_own_layer(method):
         at_points = method == "spectral_element"  # tetrahedra have the values of their centers, nearly
         assert slowest[upper].min() == pytest.approx(1000.0, abs=0.01 if at_points else 0.3 * 120.0)
         assert fastest[upper].max() == pytest.approx(2000.0 + 0.6 * 700.0, abs=2.0 if at_points else 0.6 * 120.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_attenuation_is_that_of_the_layer(method):
+    """1/Qmu of sediments with a gradient of 50 + 0.05 d, and of a basement with 200."""
+    soft, rock = {**SOFT, "qp": 120, "qs": 50, "gradient": {**GRADIENT, "qs": 0.05}}, {**ROCK, "qp": 400, "qs": 200}
+    model = METHODS[method].make_model(simulation(method, {"top": 0, **soft}, {"top": basement, **rock}))
+    losses = model.materials.losses.inverse[1] if method == "spectral_element" else model.materials.inverse_quality[:, 1]
+    upper = model.mesh.materials == 0
+    assert losses[~upper] == pytest.approx(1.0 / 200.0, rel=1e-6)
+    assert losses[upper].max() <= 1.0 / 50.0 * (1 + 1e-6) and losses[upper].min() >= 1.0 / 85.0 * (1 - 1e-6)
+
+
+def single_cluster(model):
+    return np.zeros(len(model.materials.rho), int)
+
+
+@pytest.mark.parametrize("top", [basement, outcrop])
+def test_ranks_make_the_parts_of_the_mesh(top):
+    """Of two ranks: all elements, with their materials."""
+    for gradient in (None, GRADIENT):
+        whole = hexahedra.make_model(two_layers("spectral_element", top, gradient))
+        made = two_layers("spectral_element", top, gradient)
+        parts = on_ranks(2, lambda ranks, made=made: hexahedra.make_model(made, ranks))
+        assert sum(part.mesh.element_count for part in parts) == whole.mesh.element_count
+        assert {part.materials.varying for part in parts} == {whole.materials.varying}
+        made = two_layers("discontinuous_galerkin", top, gradient)
+        whole = tetrahedra.make_model(made)
+        parts = on_ranks(2, lambda ranks, made=made: build_local_mesh(made, ranks, single_cluster, "cpu"))
+        for found, expected in (
+            (sum(part.mesh.volumes().sum() for part in parts), whole.mesh.volumes().sum()),
+            (sum((part.materials.rho[: part.mesh.element_count] * part.mesh.volumes()).sum() for part in parts),
+             (whole.materials.rho * whole.mesh.volumes()).sum()),
+        ):  # fmt: skip
+            assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_elements_follow_the_topography_and_the_basement(tmp_path):

@@ -56,7 +56,6 @@ def test_travel_times_in_a_gradient_are_those_of_circular_rays() -> None:
         errors.append((peak - DELAY) / expected - 1.0)
     straight = np.linalg.norm(places[0] - source) / (1600.0 + 1.2 * 240.0)
     assert turning_time(source, places[0], 1600.0, 1.2) < 0.975 * straight  # the ray turns below
-    print(errors)
     assert np.abs(errors).max() < 0.004
 
 
@@ -98,11 +97,10 @@ def basin(method: str) -> lw.Simulation:
 
 @pytest.mark.slow
 def test_three_methods_agree_in_a_basin() -> None:
-    """Velocities at the surface of a basin differ by less than 3% from method to method, at default resolution."""
+    """Velocities at the surface of a basin differ by less than 2.5% from method to method, at default resolution."""
     traces = {method: velocities(basin(method))[1] for method in METHODS}
     differences = {
         f"{one} - {other}": relative_l2(traces[one], traces[other]) for one, other in combinations(METHODS, 2)
     }
     record("basin", largest=max(differences.values()), relative_l2=differences)
-    print(differences)
-    assert max(differences.values()) <= 0.03
+    assert max(differences.values()) <= 0.025
