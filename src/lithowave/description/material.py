@@ -280,7 +280,8 @@ class Material(DescriptionModel):
         """Return the files that the material refers to."""
         if self.section is not None:
             return self.section.input_files()
-        return [] if self.file is None else [self.file]
+        tops = [layer.top for layer in self.layers or () if isinstance(layer.top, Path)]
+        return tops if self.file is None else [self.file]
 
 
 def _arrays(values: Sample) -> Sample:
