@@ -369,7 +369,8 @@ class BoundedLayers(Medium):
             if one.depths is None:
                 rows.append((name, "absent in the domain"))
                 continue
-            where = f"{one.thinnest:.4g} to {one.thickest:.4g} m thick"
+            ends = dict.fromkeys((f"{one.thinnest:.4g}", f"{one.thickest:.4g}"))
+            where = f"{' to '.join(ends)} m thick"
             if one.absent:
                 where = f"up to {one.thickest:.4g} m thick, absent in {one.absent:.0%} of the area"
             depths = np.array(one.depths if self.varying[one.index] else (0.0, 0.0))

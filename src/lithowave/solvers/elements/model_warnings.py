@@ -123,7 +123,7 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
     if contrast <= CONTRAST:
         return []
     count, total = (sum(part[column] for part in parts) for column in (2, 3))
-    layers = "" if simulation.solver.mesh else "material.layers, "
+    layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
     return [
         f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
