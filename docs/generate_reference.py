@@ -78,7 +78,10 @@ DESCRIPTIONS = {
         "area; for a force, it is the amplitude by which the force is multiplied."
     ),
 }
-DIMENSIONS = ("length", "time", "frequency", "speed", "density", "pressure", "force", "moment", "angle")
+DIMENSIONS = (
+    "length", "time", "frequency", "speed", "density", "pressure", "force", "moment", "angle", "speed_gradient",
+    "density_gradient", "inverse_length",
+)  # fmt: skip
 NUMBER_WORDS = {2: "two", 3: "three"}
 
 
@@ -94,7 +97,7 @@ def simulation_page() -> str:
 def _units_table() -> str:
     lines = ["| quantity | units |", "| --- | --- |"]
     for dimension in DIMENSIONS:
-        lines.append(f"| {dimension} | {', '.join(f'`{unit}`' for unit in unit_names(dimension))} |")
+        lines.append(f"| {dimension.replace('_', ' ')} | {', '.join(f'`{unit}`' for unit in unit_names(dimension))} |")
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ import pytest
 import lithowave as lw
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.run.check import check_simulation
-from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.cell_layers import cell_layers
 from water_waves import explosion_velocities
 
 pytest.importorskip("segyio")
@@ -92,9 +92,9 @@ def test_the_description_reads_the_section(script, files):
 def test_the_built_mesh(files):
     """Planes of its vertices lie at the sea floor, and there are about 380,000 elements."""
     simulation = lw.Simulation.from_file(FILE, files)
-    tops, speeds = element_layers(simulation)
-    sizes = [(element_size(simulation, speed),) * 2 for speed in speeds]
-    mesh = layered_box(simulation.domain.x, simulation.domain.y, [*tops, simulation.domain.z[0]], sizes)
+    cells = cell_layers(simulation)
+    sizes = [(size, size) for size in cells.sizes]
+    mesh = layered_box(simulation.domain.x, simulation.domain.y, [*cells.tops, cells.bottom], sizes)
     assert np.abs(mesh.vertices[:, 2] + 450).min() < 2
     assert 12 * mesh.element_count == pytest.approx(380_000, rel=0.03)
 

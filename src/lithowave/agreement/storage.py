@@ -22,8 +22,8 @@ OTHER = "other"  # state of a folder with another run
 def difference_from(run: PlannedRun) -> str:
     """Return how the run in the folder differs from the planned run; an empty text if it is the planned run."""
     report = read_report(run.directory)
-    if not run.simulation.material.is_in_file:
-        return "the material is given by Python objects, which cannot be compared"
+    if run.simulation.material.python_key:
+        return "the material contains Python objects, which cannot be compared"
     stored = (run.directory / DESCRIPTION).read_text(encoding="utf-8")
     if fingerprint(stored) != fingerprint(recorded_yaml(run.simulation)):
         return "with another description"

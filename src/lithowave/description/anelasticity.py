@@ -51,8 +51,9 @@ class Anelasticity:
         """
         source = self.source
         changes: dict[str, Any] = {"attenuation": None}
+        varying = not source.properties or any(layer.varies for layer in source.layers or ())
         for key in ("homogeneous", "layers", "groups"):
-            given = getattr(source, key)
+            given = None if varying else getattr(source, key)
             if isinstance(given, ElasticProperties):
                 changes[key] = self._unrelaxed(given)
             elif isinstance(given, list):
@@ -61,7 +62,7 @@ class Anelasticity:
                 changes[key] = {name: self._unrelaxed(part) for name, part in given.items()}
         unrelaxed = source.model_copy(update=changes)
         unrelaxed.__dict__.pop("medium", None)
-        if not source.properties:
+        if varying:
             unrelaxed.__dict__["medium"] = UnrelaxedMedium(source.medium, self.body, self.reference_frequency)
         return unrelaxed
 

@@ -42,7 +42,8 @@ class DescriptionModel(BaseModel):
         return value
 
 
-def _existing_file(value: Any, info: ValidationInfo) -> Path:
+def existing_file(value: Any, info: ValidationInfo) -> Path:
+    """Return the absolute path of an existing file; a relative name starts in the folder of the description."""
     if not isinstance(value, (str, Path)) or not str(value).strip():
         raise refusal(f"{shown(value)} is not a file name", "expected the name of a file, as text")
     directory = Path((info.context or {}).get("directory", "."))
@@ -56,7 +57,7 @@ def _existing_file(value: Any, info: ValidationInfo) -> Path:
     return path
 
 
-InputFile = Annotated[Path, BeforeValidator(_existing_file)]
+InputFile = Annotated[Path, BeforeValidator(existing_file)]
 """An existing file; a relative name starts in the folder of the description (``context["directory"]``)."""
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.placed_medium import PlacedMedium
+from lithowave.readers.surfaces import Surface
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -23,10 +25,13 @@ _ATTENUATION = {"qp", "qs", "qmu", "qkappa", "q_p", "q_s", "q_mu", "q_kappa", "q
 
 
 def unused_variables(simulation: Simulation) -> Iterator[str]:
-    """Yield a warning for each model or topography file with variables that lithowave does not use."""
+    """Yield a warning for each model, topography or surface file with variables that lithowave does not use."""
     medium, surface = simulation.material.medium, simulation.domain.surface
     if isinstance(medium, (GriddedMedium, PlacedMedium)) and medium.model.unused:
         yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs, rho and quality factors")
+    for index, top in enumerate(medium.tops if isinstance(medium, BoundedLayers) else ()):
+        if isinstance(top, Surface) and top.unused:
+            yield _unused(f"material.layers[{index}].top", top.path, top.unused, "elevation")
     if surface is not None and surface.unused:
         yield _unused("domain.topography", surface.path, surface.unused, "elevation")
 

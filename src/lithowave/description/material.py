@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -23,15 +24,18 @@ from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.attenuation import Attenuation
 from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.gridded_medium import GriddedMedium
+from lithowave.description.layer import Gradient, Layer
 from lithowave.description.media import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
 from lithowave.description.placed_medium import DepthOrigin, ModelOnEarth, PlacedMedium
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.section import Section
-from lithowave.description.units import Length, with_unit
+from lithowave.description.units import with_unit
 from lithowave.readers.model_files import Models, read_model
 from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
+from lithowave.readers.surfaces import GeographicSurface, read_surface
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
@@ -55,16 +59,6 @@ def _array_model(value: Any) -> Any:
     return reading(lambda _: ArrayModel(value), LABEL, ())
 
 
-class _Top(DescriptionModel):
-    """A separate base class, so that the top is the first key of a layer."""
-
-    top: Length = Field(description="z of the top of the layer, m; a point at this depth belongs to this layer.")
-
-
-class Layer(ElasticProperties, _Top):
-    """A flat layer, which extends from its top to the top of the next layer; the last layer has no bottom."""
-
-
 class Material(DescriptionModel):
     """The material in exactly one form: layers, homogeneous, gridded model, section, groups, or function.
 
@@ -80,7 +74,9 @@ class Material(DescriptionModel):
     """
 
     layers: list[Layer] | None = Field(
-        default=None, description="Flat layers, from the top down; the first one must reach the top of the domain."
+        default=None,
+        description="Layers, from the top down, flat or bounded by surfaces; the first one must reach the top of the "
+        "domain.",
     )
     homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
     file: InputFile | None = Field(
@@ -164,6 +160,8 @@ class Material(DescriptionModel):
         if not layers:
             raise refusal("the list of layers is empty", "at least one is required", at=("layers",))
         for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
+            if not (isinstance(lower.top, float) and isinstance(upper.top, float)):
+                continue  # surfaces may cross
             if lower.top >= upper.top:
                 raise refusal(
                     f"{with_unit(lower.top, 'length')} is not below the top of the layer before, "
@@ -179,11 +177,6 @@ class Material(DescriptionModel):
         if given.get("depth_origin") == "sea_level":
             del given["depth_origin"]
         return given
-
-    @property
-    def is_in_file(self) -> bool:
-        """True if a simulation file can express the material, so that other processes can read it."""
-        return self.kind not in _IN_PYTHON
 
     @property
     def kind(self) -> str:
@@ -208,6 +201,8 @@ class Material(DescriptionModel):
         losses = tuple(part.inverse_quality for part in parts) if any(part.has_attenuation for part in parts) else None
         if self.groups is not None:
             return GroupedMedium(tuple(self.groups), slowest, fastest, rho, losses)
+        if self.bounded:
+            return self._bounded_layers()
         tops = tuple(part.top if isinstance(part, Layer) else np.inf for part in parts)
         stiffness = None
         if any(part.is_anisotropic for part in parts):
@@ -229,6 +224,10 @@ class Material(DescriptionModel):
         InputError : the domain has no geographic origin, or the model does not cover it or lacks values in it.
         """
         medium = self.medium
+        if isinstance(medium, BoundedLayers) and any(isinstance(top, GeographicSurface) for top in medium.tops):
+            placed = self.model_copy()
+            placed.__dict__["medium"] = self._layers_placed(domain)
+            return placed
         if isinstance(medium, PlacedMedium) and medium.footprint.domain != domain:  # of another simulation
             alone = self.model_copy()
             del alone.__dict__["medium"]
@@ -238,6 +237,49 @@ class Material(DescriptionModel):
         placed = self.model_copy()
         placed.__dict__["medium"] = medium.placed(domain)
         return placed
+
+    def _layers_placed(self, domain: Domain) -> BoundedLayers:
+        """Return the layers with surfaces on longitude and latitude placed in a domain."""
+        found = self._bounded_layers()
+        tops = list(found.tops)
+        for index, top in enumerate(tops):
+            if isinstance(top, GeographicSurface):
+                place = partial(top.placed, domain.to_geographic, domain.x, domain.y)
+                tops[index] = reading(lambda _, place=place: place(), top.path, ("material", "layers", index, "top"))
+        return replace(found, tops=tuple(tops))
+
+    @property
+    def bounded(self) -> bool:
+        """True for layers of which some are bounded by surfaces, or have gradients."""
+        return any(not isinstance(layer.top, float) or layer.varies for layer in self.layers or ())
+
+    @property
+    def python_key(self) -> str:
+        """The key of a Python function or of arrays in the material, which a simulation file cannot express; empty if
+        there are none."""
+        if self.kind in _IN_PYTHON:
+            return f"material.{self.kind}"
+        tops = (index for index, layer in enumerate(self.layers or ()) if callable(layer.top))
+        return next((f"material.layers[{index}].top" for index in tops), "")
+
+    def _bounded_layers(self) -> BoundedLayers:
+        layers = self.layers or []
+        tops = []
+        for index, layer in enumerate(layers):
+            if isinstance(layer.top, Path):
+                tops.append(reading(read_surface, layer.top, ("layers", index, "top")))
+            else:
+                tops.append(FunctionTop(layer.top, index) if callable(layer.top) else layer.top)
+        gradients = [layer.gradient or Gradient() for layer in layers]
+        return BoundedLayers(
+            tuple(tops),
+            np.array([[getattr(layer, name) for name in PROPERTIES] for layer in layers], float),
+            np.array([[getattr(one, name) for name in PROPERTIES] for one in gradients]),
+            np.array([one.level for one in gradients], float),
+            np.array([layer.inverse_quality for layer in layers]),
+            np.array([(0.0 if one.is_fluid else one.speed_range[0], one.speed_range[1]) for one in layers]),
+            np.array([layer.is_anisotropic for layer in layers]),
+        )
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
@@ -264,8 +306,8 @@ class Material(DescriptionModel):
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
         """Return (vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
 
-        Layers: the value at a layer's top is that of the layer below it; above the first top it is the first
-        layer. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid. Of an anisotropic
+        Layers: the value at a layer's top is that of the layer below it; above the first top it is that at this
+        top. Gridded models: trilinear, and constant beyond their edges. vs is 0 in a fluid. Of an anisotropic
         medium vp and vs are what :class:`ElasticProperties` has under these names.
 
         Raises
@@ -290,9 +332,9 @@ class Material(DescriptionModel):
         that side around each point: the arithmetic mean of rho, the harmonic means of kappa and mu (Moczo et
         al. 2002, BSSA 92(8), 3042-3066), so that waves meet a boundary between grid points where
         it is. The part of a cube above ``z_ceiling`` (the free surface) or below ``z_floor`` is left out;
-        around points beyond them it is the cube around the nearest point within. Exact for layers; by 2 x 2 x
-        2 Gauss points for gridded models and functions, which takes them as smooth within a cube. A cube with
-        any fluid in it has mu = 0.
+        around points beyond them it is the cube around the nearest point within. Exact for flat layers; for
+        layers with surfaces or gradients exact along z, in 2 x 2 columns; by 2 x 2 x 2 Gauss points for gridded
+        models and functions, which takes them as smooth within a cube. A cube with any fluid in it has mu = 0.
         """
         points = _points(x, y, z)
         if spacing is None:
@@ -308,8 +350,9 @@ class Material(DescriptionModel):
 
         Keys ``vp_min``, ``vp_max``, ``vs_min``, ``vs_max``, ``rho_min``, ``rho_max``, and ``slowest``, the slowest
         wave: vs, or vp in a fluid, for which ``vs_min`` is 0. Of an anisotropic medium vp and vs are the fastest and
-        the slowest phase speed. Layers are cut to the domain; all groups count; of a gridded model the points in and
-        next to the domain count; a function is tried on a regular grid of points, so that its extremes may be missed.
+        the slowest phase speed. Layers are cut to the domain, surfaces at sampled columns; all groups count; of a
+        gridded model the points in and next to the domain count; a function is tried on a regular grid of points, so
+        that its extremes may be missed.
         """
         return {name: value for name, (value, _) in self._extremes(domain).items()}
 
@@ -342,7 +385,8 @@ class Material(DescriptionModel):
         """Return the files that the material refers to."""
         if self.section is not None:
             return self.section.input_files()
-        return [] if self.file is None else [self.file]
+        tops = [layer.top for layer in self.layers or () if isinstance(layer.top, Path)]
+        return tops if self.file is None else [self.file]
 
 
 def _arrays(values: Sample) -> Sample:

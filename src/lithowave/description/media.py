@@ -1,4 +1,6 @@
-"""Media as functions of position: layers, groups of a mesh, a Python function (`gridded_medium`: gridded values).
+"""Media as functions of position: flat layers, groups of a mesh, a Python function.
+
+Other modules have gridded values (`gridded_medium`) and layers bounded by surfaces (`bounded_layers`).
 
 All answer the same questions, for points given by arrays that broadcast against each other (for one
 plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results of the broadcast shape.
@@ -97,6 +99,10 @@ class Medium(ABC):
                 shear_softness += 0.125 / mu
             density += 0.125 * rho
         return 1.0 / softness, 1.0 / shear_softness, density
+
+    def interval_moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, height: float) -> Sample:
+        """Return the moduli that represent intervals along z of a small height around points: those at the points."""
+        return self.moduli(x, y, z)
 
 
 @dataclass(frozen=True)

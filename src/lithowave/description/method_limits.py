@@ -134,6 +134,7 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
     """Return all features in the description that the method does not support."""
     for feature in FEATURES:
         yield from feature.problems(simulation)
+    yield from _anisotropy_in_bounded_layers(simulation)
     if simulation.material.groups is not None and simulation.solver.mesh is None:
         yield Problem(
             ("material", "groups"),
@@ -147,6 +148,24 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
             "solver.mesh and a topography are both given",
             "the mesh has its own surface",
         )
+
+
+def _anisotropy_in_bounded_layers(simulation: Simulation) -> Iterator[Problem]:
+    """Yield a problem for each anisotropic layer of a model that the method samples as an isotropic medium."""
+    material, method = simulation.material, simulation.solver.method
+    if not material.bounded:
+        return
+    varies = any(layer.varies for layer in material.layers or ())
+    if method in _ELEMENT_METHODS and not varies:
+        return
+    for path, properties in material.properties.items():
+        if properties.is_anisotropic:
+            if varies:
+                got, hint = "is anisotropic, and the material has a gradient", "divide the gradient into layers"
+            else:
+                got = f"is anisotropic, and {method} samples layers with surfaces as isotropic media"
+                hint = supporting_methods(_ELEMENT_METHODS)
+            yield Problem(("material", *path), got, "allowed here: isotropic layers", hint)
 
 
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:

@@ -31,7 +31,7 @@ def implausible_values(simulation: Simulation) -> Iterator[Problem]:
         return
     for path, properties in material.properties.items():
         yield from _property_problems(("material", *path), properties)
-    if not material.properties:
+    if not material.properties or any(layer.varies for layer in material.layers or ()):
         yield from _sampled_problems(simulation)
 
 

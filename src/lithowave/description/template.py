@@ -48,6 +48,10 @@ material:                                # exactly one of layers, homogeneous, f
   layers:                                # from the top down; `top` is z of the top of the layer
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
+  #   - {{top: basement.nc, vp: 4500, vs: 2600, rho: 2600}}      # a surface: elevation in m on x and y
+  #   - {{top: 0, vp: 1800, vs: 700, rho: 2000, gradient: {{vp: "0.6 1/s", vs: 0.4}}}}
+  #                                      # increase per meter of depth, also rho: 0.1, qp: 0.1, qs: 0.05; depth
+  #                                      # is measured from the top of the layer, or from a level: 0
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
   # depth_origin: sea_level              # with file: depth is counted from sea_level (z = 0) | surface

@@ -32,11 +32,20 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "force": ("N", "kN", "MN", "GN", "dyn"),
     "moment": ("N m", "kN m", "MN m", "GN m", "dyn cm"),
     "angle": ("deg", "rad"),
+    "speed_gradient": ("1/s", "m/s/m", "km/s/km"),
+    "density_gradient": ("kg/m^4", "g/cm^3/km"),
+    "inverse_length": ("1/m", "1/km"),
     "number": (),
 }
 """Units in which each quantity may be written; the first is the SI unit, which is that of plain numbers."""
 
-_ARTICLES: Mapping[str, str] = {"angle": "an angle", "number": "a plain number"}
+_ARTICLES: Mapping[str, str] = {
+    "angle": "an angle",
+    "number": "a plain number",
+    "speed_gradient": "a velocity gradient",
+    "density_gradient": "a density gradient",
+    "inverse_length": "an inverse length",
+}
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
@@ -71,7 +80,7 @@ def parse_quantity(value: Any, dimension: str) -> float:
     ----------
     value : a real number (taken as SI) or text such as ``"15 km"`` or ``"1e18"``.
     dimension : ``length``, ``time``, ``frequency``, ``speed``, ``density``, ``pressure``, ``force``,
-        ``moment``, ``angle`` (degrees) or ``number``.
+        ``moment``, ``angle`` (degrees), ``speed_gradient``, ``density_gradient``, ``inverse_length`` or ``number``.
 
     Raises
     ------
@@ -110,7 +119,7 @@ def _parse_text(text: str, dimension: str) -> float:
 
 
 def _unit_refusal(text: str, unit: str, dimension: str) -> ValueError:
-    if not re.fullmatch(r"[^\d_,'\"]+(?:\^?3)?|1/s", unit):
+    if not re.fullmatch(r"[^\d_,'\"]+(?:\^?[34])?|1/[a-z]+", unit):
         return refusal(f"{shown(text)} is not a number", _expectation(dimension))
     spelling = _normal_spelling(unit)
     for other, factors in _FACTORS.items():
@@ -296,6 +305,10 @@ PositiveDensity = Annotated[float, Quantity("density", gt=0)]
 PositiveMoment = Annotated[float, Quantity("moment", gt=0)]
 NonNegativeDuration = Annotated[float, Quantity("time", ge=0)]
 NonNegativeSpeed = Annotated[float, Quantity("speed", ge=0)]
+
+SpeedGradient = Annotated[float, Quantity("speed_gradient")]
+DensityGradient = Annotated[float, Quantity("density_gradient")]
+InverseLength = Annotated[float, Quantity("inverse_length")]
 
 Longitude = Annotated[float, Quantity("angle", ge=-360, le=360)]
 Latitude = Annotated[float, Quantity("angle", ge=-90, le=90)]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.media import DomainExtent, Medium, Sample
+from lithowave.description.quality_values import InverseQuality
 from lithowave.rheology.body import RelaxationBody
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
 
 @dataclass(frozen=True, eq=False)
 class UnrelaxedMedium(Medium):
-    """The unrelaxed moduli, and the wave velocities of infinite frequency, of a gridded model or a function.
+    """The unrelaxed moduli, and the wave velocities of infinite frequency, of a medium that varies with position.
 
     Attributes
     ----------
@@ -23,16 +26,33 @@ class UnrelaxedMedium(Medium):
     reference_frequency : Hz.
     """
 
-    medium: Medium
+    medium: Any
     body: RelaxationBody
     reference_frequency: float
 
-    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
-        return speeds(*self.moduli(x, y, z))
+    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
+        """Return vp, vs and rho at points. within : see `BoundedLayers.layer_of`."""
+        (vp, vs, rho), losses = self.medium.sample_all(x, y, z, *within)
+        return speeds(*self._unrelaxed(vp, vs, rho, losses))
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         (vp, vs, rho), losses = self.medium.sample_all(x, y, z)
+        return self._unrelaxed(vp, vs, rho, losses)
+
+    def _unrelaxed(self, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, losses: InverseQuality) -> Sample:
         return *unrelaxed_moduli(vp, vs, rho, losses, self.body, self.reference_frequency), rho
+
+    def average_moduli(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]
+    ) -> Sample:
+        if isinstance(self.medium, BoundedLayers):
+            return self.medium.average_moduli(x, y, z, spacing, z_limits, self._unrelaxed)
+        return super().average_moduli(x, y, z, spacing, z_limits)
+
+    def interval_moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, height: float) -> Sample:
+        if isinstance(self.medium, BoundedLayers):
+            return self.medium.interval_moduli(x, y, z, height, self._unrelaxed)
+        return super().interval_moduli(x, y, z, height)
 
     def validate_domain(self, box: DomainExtent) -> None:
         self.medium.validate_domain(box)

@@ -28,13 +28,13 @@ class _Dumper(yaml.SafeDumper):
 
 def resolved_yaml(simulation: Simulation) -> str:
     """See :meth:`Simulation.to_yaml`."""
-    material = simulation.material
-    if not material.is_in_file:
-        what = "a Python function" if material.kind == "function" else "arrays in Python"
+    key = simulation.material.python_key
+    if key:
+        what = "arrays in Python" if simulation.material.kind == "dataset" else "a Python function"
         raise InputError(
-            f"material.{material.kind}",
+            key,
             f"{what} cannot be written to a simulation file",
-            "layers, homogeneous and file can",
+            "layers, homogeneous and file can; the top of a layer can be a file",
         )
     return _yaml(simulation.model_dump(by_alias=True), simulation)
 
@@ -54,18 +54,24 @@ def recorded_yaml(simulation: Simulation) -> str:
 
     Instead of a function it contains its name only. Arrays are replaced by the file `MODEL_FILE` next to the YAML file.
     """
-    function = simulation.material.function
-    if simulation.material.is_in_file:
+    material = simulation.material
+    if not material.python_key:
         return resolved_yaml(simulation)
     data = simulation.model_dump(by_alias=True)
-    if function is None:
-        dataset = data["material"].pop("dataset")
+    if material.kind == "dataset":
+        del data["material"]["dataset"]
         data["material"] = {"file": MODEL_FILE, **data["material"]}
-        del dataset
         return _yaml(data, simulation)
-    data["material"] = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
-    note = "# The material was a Python function, which a file cannot hold: this file cannot be run.\n"
+    if material.function is not None:
+        data["material"] = {"function": _name(material.function)}
+    for layer in data["material"].get("layers", []):
+        layer["top"] = _name(layer["top"]) if callable(layer["top"]) else layer["top"]
+    note = "# The material contained a Python function, which a file cannot hold: this file cannot be run.\n"
     return note + _yaml(data, simulation)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def _yaml(data: dict[str, Any], simulation: Simulation) -> str:

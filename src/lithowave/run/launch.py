@@ -178,7 +178,7 @@ def run_simulation(
         if model is not None and ranks.is_root:
             write_gridded_model(path / MODEL_FILE, model)
         ranks.barrier()  # on all ranks, the folder exists from here on
-        restartable = simulation.material.function is None
+        restartable = not simulation.material.python_key or model is not None
         inputs = simulation.input_files() + ([] if model is None else [(path / MODEL_FILE).resolve()])
         folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
         if users:
@@ -224,8 +224,8 @@ def restart_run(
         description = (path / DESCRIPTION).read_text(encoding="utf-8")
         if not folder.report.get("restartable", True):
             raise InputError(
-                str(path), "the material of this run is a Python function", "allowed for restarts: materials in a file",
-                "run the simulation again",
+                str(path), "the material of this run contains a Python function",
+                "allowed for restarts: materials in a file", "run the simulation again",
             )
         simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
         changes = {"compute.backend": backend, "compute.threads": threads}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.run.source_summary import source_summary
 from lithowave.solvers.interface import Plan
 
@@ -20,7 +21,23 @@ def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None
 
 def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
     """Return the summary of the plan, with the entries ``sources``, and ``attenuation`` if the material has quality
-    factors."""
-    anelasticity = plan_anelasticity(simulation, plan)
-    more = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
-    return plan.summary() | {"sources": source_summary(simulation)} | more
+    factors.
+
+    For layers with surfaces or gradients, the entry ``material_layers`` has their thickness.
+    """
+    anelasticity, medium = plan_anelasticity(simulation, plan), simulation.material.medium
+    found = plan.summary() | {"sources": source_summary(simulation)}
+    if anelasticity is not None:
+        found["attenuation"] = anelasticity.summary()
+    if isinstance(medium, BoundedLayers):
+        found["material_layers"] = [
+            {"thickness_m": [one.thinnest, one.thickest], "absent_fraction": one.absent}
+            for one in medium.ranges(simulation.domain)
+        ]
+    return found
+
+
+def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
+    """Return (name, text) of the lines about layers with surfaces or gradients that `check` prints."""
+    medium = simulation.material.medium
+    return medium.lines(simulation.domain) if isinstance(medium, BoundedLayers) else []

@@ -185,10 +185,11 @@ def survey_fingerprint(description: str) -> str:
 
 
 def _description(simulation: Simulation) -> str:
-    if not simulation.material.is_in_file:
-        what = "a Python function" if simulation.material.kind == "function" else "arrays in Python"
+    key = simulation.material.python_key
+    if key:
+        what = "arrays in Python" if simulation.material.kind == "dataset" else "a Python function"
         raise InputError(
-            f"material.{simulation.material.kind}",
+            key,
             f"shots of a survey run in separate processes, to which {what} cannot be passed",
             "allowed: layers, homogeneous and file",
             "or run the shots sequentially: for shot in simulation.shots(): shot.run()",

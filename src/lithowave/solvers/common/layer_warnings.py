@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lithowave.description.anisotropy import backward_waves
+from lithowave.description.bounded_layers import BoundedLayers
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -70,8 +71,16 @@ def backward_media(simulation: Simulation, axes: Sequence[int]) -> Iterator[Back
 
 
 def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
-    """Yield the index and the smallest thickness, m, of each layer in the domain that has a lower end there."""
-    domain = simulation.domain
+    """Yield the index and the smallest thickness, m, of each layer in the domain that has a lower end there.
+
+    Of a layer that pinches out it is the largest thickness.
+    """
+    domain, medium = simulation.domain, simulation.material.medium
+    if simulation.material.layers is not None and isinstance(medium, BoundedLayers):
+        for one in medium.ranges(domain)[:-1]:
+            if one.depths is not None:
+                yield one.index, one.thickest if one.absent else one.thinnest
+        return
     top = domain.z[1] if domain.surface is None else domain.surface.low
     layers = simulation.material.layers or []
     for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):

@@ -23,6 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.meshing import (
     built_box,
     made_of,
     make_model,
+    on_surfaces,
     refined_at_sources,
     split_box,
     usual_size,
@@ -67,7 +68,9 @@ def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, d
     box = built_box(simulation)
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
     mesh = collective_call(ranks, lambda: split_box(simulation, box, columns))
-    model = _made_of(simulation, refined_at_sources(mesh, simulation, ranks), box, ranks)
+    refined = refined_at_sources(mesh, simulation, box, ranks)
+    mesh = collective_call(ranks, lambda: on_surfaces(simulation, refined, box))
+    model = _made_of(simulation, mesh, box, ranks)
     rank = partition_elements(model, clusters(model), ranks.size, device, ranks)
     return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
 

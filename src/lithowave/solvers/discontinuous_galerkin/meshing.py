@@ -34,13 +34,15 @@ from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
 from lithowave.solvers.discontinuous_galerkin.relaxation import average_quality
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.elements.element_description import (
+from lithowave.solvers.elements.cell_layers import (
+    CellLayers,
     cell_layers,
     element_properties,
-    kinds_of_faces,
-    raised_to,
-    with_layer_indices,
+    is_sampled,
+    own_layers,
+    with_materials,
 )
+from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
 from lithowave.solvers.elements.spread_sources import highest_frequency, of_all_ranks, recorded_distances
@@ -101,7 +103,8 @@ def make_model(simulation: Simulation) -> MeshedModel:
     if simulation.solver.mesh is not None:
         return _imported(simulation)
     box = built_box(simulation)
-    return made_of(simulation, refined_at_sources(split_box(simulation, box), simulation), box)
+    mesh = refined_at_sources(split_box(simulation, box), simulation, box)
+    return made_of(simulation, on_surfaces(simulation, mesh, box), box)
 
 
 def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> MeshedModel:
@@ -133,31 +136,35 @@ def _imported(simulation: Simulation) -> MeshedModel:
 
 @dataclass(frozen=True)
 class BuiltBox:
-    """Plan of a generated mesh: columns and slabs of cubes; tops of the layers of material, m, from above; edge of the
-    cubes, m; absorbing layer."""
+    """Plan of a generated mesh: columns and slabs of cubes, layers of cubes, material of each layer of the plan, and
+    absorbing layer."""
 
     plan: BoxPlan
-    tops: list[float]
-    element_size: float
+    cells: CellLayers
+    materials: list[int]
     layer: AbsorbingLayer | None
+
+    @property
+    def element_size(self) -> float:
+        """Edge of the cubes along the surface, m."""
+        return self.cells.sizes[0]
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
     """Return the cubes of a domain and its absorbing layer."""
     domain = simulation.domain
-    tops, edges = cell_layers(simulation)
-    top = domain.z[1] if domain.surface is None else domain.surface.high
-    sizes = list(zip(edges, edges, strict=True))
-    plan = plan_box(domain.x, domain.y, [top, *tops[1:], domain.z[0]], sizes)
+    cells = cell_layers(simulation)
+    edges, materials = cells.sizes, cells.materials
+    plan = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(edges, edges, strict=True)))
     faces = layer_faces(simulation)
     if not faces:
-        return BuiltBox(plan, tops, edges[0], None)
+        return BuiltBox(plan, cells, materials, None)
     matched = is_matched(simulation)
-    cells = simulation.boundaries.layer.elements or CELLS[matched]
-    plan, thickness = with_layer(plan, faces, cells, GROWTH[matched], max(edges))
-    tops = [tops[0]] * ("z_max" in faces) + tops + [tops[-1]] * ("z_min" in faces)
+    across = simulation.boundaries.layer.elements or CELLS[matched]
+    plan, thickness = with_layer(plan, faces, across, GROWTH[matched], max(edges))
+    materials = materials[:1] * ("z_max" in faces) + materials + materials[-1:] * ("z_min" in faces)
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness, simulation.resolved_frequency or 0.0)
-    return BuiltBox(plan, tops, edges[0], layer)
+    return BuiltBox(plan, cells, materials, layer)
 
 
 def is_matched(simulation: Simulation) -> bool:
@@ -191,21 +198,40 @@ def layer_axes(simulation: Simulation) -> list[int]:
 
 
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
-    """Return the cubes split into tetrahedra: all of them, or those in some columns."""
-    domain, material = simulation.domain, simulation.material
+    """Return the cubes split into tetrahedra, all of them, or those in some columns, deformed to a topography.
+
+    In layers bounded by surfaces, the mesh has flat levels before `on_surfaces`.
+    """
+    domain = simulation.domain
     cubes = box.plan.build(None if columns is None else widened(columns, box.plan.units))
     own = None if columns is None else within(box.plan, columns, cubes)
-    if material.kind not in ("homogeneous", "layers"):
-        cubes = replace(cubes, materials=2 * cubes.materials + fluid_cubes(NearestMedium.of(simulation), cubes))
+    if is_sampled(simulation):
+        fluid = fluid_cubes(simulation, cubes, box)
+        cubes = replace(cubes, materials=2 * cubes.materials + fluid)
     if box.layer is not None:  # No element crosses the plane in which the layer begins.
-        zones = box.layer.zones(cubes.element_nodes()[:, :8].mean(axis=1))
+        ends = (domain.x, domain.y, (box.cells.bottom, box.cells.tops[0]))
+        zones = replace(box.layer, domain=ends).zones(cubes.element_nodes()[:, :8].mean(axis=1))
         cubes = replace(cubes, materials=8 * cubes.materials + zones)
     mesh = split_hexahedra(cubes, own=own)
     if box.layer is not None:
         mesh = replace(mesh, materials=mesh.materials // 8)
-    if domain.surface is not None:
-        mesh = deformed(mesh, raised_to(nearest_height(domain), *box.plan.interfaces[:2]))
-    return with_layer_indices(simulation, mesh, box.tops)
+    if is_sampled(simulation) and simulation.material.kind == "layers":
+        mesh = replace(mesh, materials=mesh.materials // 2)
+    level_map = box.cells.level_map
+    if level_map is not None and not simulation.material.bounded:
+        mesh = deformed(mesh, replace(level_map, surfaces=[nearest_height(domain)]).displacement)
+    return with_materials(simulation, mesh, box.materials)
+
+
+def on_surfaces(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> TetrahedralMesh:
+    """Return a refined mesh of layers bounded by surfaces, deformed such that its vertices are on them.
+
+    InputError: an element has no volume or is inverted.
+    """
+    level_map = box.cells.level_map
+    if level_map is None or not simulation.material.bounded:
+        return mesh
+    return deformed(mesh, level_map.displacement)
 
 
 def widened(columns: Rectangle, units: tuple[int, int]) -> Rectangle:
@@ -224,7 +250,9 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
     return ((centres > low) & (centres < high)).all(axis=1)
 
 
-def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> TetrahedralMesh:
+def refined_at_sources(
+    mesh: TetrahedralMesh, simulation: Simulation, box: BuiltBox, ranks: Ranks = SINGLE_RANK
+) -> TetrahedralMesh:
     """Return the mesh with smaller elements around sources, depending on the distance to receivers.
 
     Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =
@@ -234,6 +262,8 @@ def refined_at_sources(mesh: TetrahedralMesh, simulation: Simulation, ranks: Ran
     positions = simulation.acquisition.source_positions
     if len(positions) and simulation.solver.refine_sources is not False:
         tolerance = SURFACE_TOLERANCE if simulation.domain.surface is not None else TOLERANCE
+        if simulation.material.bounded and box.cells.level_map is not None:
+            positions = box.cells.level_map.flattened(positions)
         size = element_sizes(mesh, positions, tolerance, ranks)
         distance = recorded_distances(simulation, simulation.domain.z[1], size)
         halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
@@ -254,17 +284,24 @@ def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
     return of_all_ranks(found, ranks)
 
 
-def fluid_cubes(medium: Any, cubes: HexahedralMesh) -> np.ndarray:
+def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) -> np.ndarray:
     """True for hexahedra that are mostly fluid: tetrahedra then do not cross a sea floor between two of them."""
+    medium, level_map, layers = NearestMedium.of(simulation), None, ()
+    if simulation.material.kind == "layers":
+        level_map = box.cells.level_map
+        layers = own_layers(simulation, with_materials(simulation, cubes, box.materials))
     line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]
     x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line, indexing="ij"))
     found = np.empty(cubes.element_count, bool)
     for first in range(0, cubes.element_count, PART):
-        corners = cubes.element_nodes(slice(first, first + PART))[:, :8]
+        some = slice(first, first + PART)
+        corners = cubes.element_nodes(some)[:, :8]
         low, high = corners.min(axis=1)[:, None], corners.max(axis=1)[:, None]
-        places = low + np.stack([x, y, z], axis=1) * (high - low)
-        vs = medium.sample(*np.moveaxis(places, -1, 0))[1]
-        found[first : first + PART] = (vs == 0).mean(axis=1) > 0.5
+        places = np.moveaxis(low + np.stack([x, y, z], axis=1) * (high - low), -1, 0)
+        if level_map is not None:
+            places[2] += level_map.displacement(*places)[2]
+        vs = medium.sample(*places, *(layer[some, None] for layer in layers))[1]
+        found[some] = (vs == 0).mean(axis=1) > 0.5
     return found
 
 
@@ -273,13 +310,14 @@ def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterial
     anelasticity, unrelaxed = simulation.anelasticity, simulation
     if anelasticity is not None:
         unrelaxed = simulation.model_copy(update={"material": anelasticity.material})
-    properties = element_properties(unrelaxed, mesh)
+    properties = element_properties(simulation, mesh, unrelaxed)
     if properties is None:
         medium, described = (
             NearestMedium.of(own) if simulation.solver.mesh is None else own.material.medium
             for own in (unrelaxed, simulation)
         )  # fmt: skip
-        found = sampled_materials(medium, mesh, None if anelasticity is None else described)
+        lossy = None if anelasticity is None else described
+        found = sampled_materials(medium, mesh, lossy, own_layers(simulation, mesh))
     else:
         found = constant_materials(*properties)
         if anelasticity is not None:
@@ -315,7 +353,9 @@ def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMate
     return replace(plain, number=rows[number], stiffness=stiffness, slowest=speeds[:, 0], fastest=speeds[:, 1])
 
 
-def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> ElementMaterials:
+def sampled_materials(
+    medium: Any, mesh: TetrahedralMesh, lossy: Any = None, layers: tuple[np.ndarray, ...] = ()
+) -> ElementMaterials:
     r"""Return averages of a medium over the elements.
 
     An element is a fluid if most of it is fluid. Over its fluid or solid fraction, the density and the compliances 1 /
@@ -323,7 +363,7 @@ def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> 
     to the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
 
     medium : object with sample(x, y, z) -> vp, vs, rho. lossy : object with inverse_quality(x, y, z) -> 1/Qkappa,
-    1/Qmu; None without attenuation.
+    1/Qmu; None without attenuation. layers : further arguments of both, (elements,) each: see `cell_layers.own_layers`.
     """
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()
@@ -333,7 +373,8 @@ def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> 
         vertices = mesh.element_vertices(some)
         places = vertices[:, None, 0] + points @ (vertices[:, 1:] - vertices[:, :1])
         x, y, z = np.moveaxis(places, -1, 0)
-        vp, vs, rho = medium.sample(x, y, z)
+        own = [layer[some, None] for layer in layers]
+        vp, vs, rho = medium.sample(x, y, z, *own)
         fluid = (vs == 0) @ weights > 0.5
         alike = np.where((vs == 0) == fluid[:, None], weights, 0.0)
         alike /= alike.sum(axis=1, keepdims=True)
@@ -343,5 +384,5 @@ def sampled_materials(medium: Any, mesh: TetrahedralMesh, lossy: Any = None) -> 
             shear = 1.0 / (alike / np.where(fluid[:, None], 1.0, np.where(alike > 0, rho * vs**2, 1.0))).sum(axis=1)
         found[:, some] = np.sqrt(stiff / density), np.where(fluid, 0.0, np.sqrt(shear / density)), density
         if losses is not None:
-            losses[some] = average_quality(alike, (rho * vp**2, rho * vs**2), lossy.inverse_quality(x, y, z))
+            losses[some] = average_quality(alike, (rho * vp**2, rho * vs**2), lossy.inverse_quality(x, y, z, *own))
     return replace(ElementMaterials.isotropic(*found), inverse_quality=losses)

@@ -69,13 +69,17 @@ class NearestMedium:
         inner = [(low + margin, high - margin) for (low, high), margin in zip(ends, margins, strict=True)]
         return cls(simulation.material.medium, *inner)
 
-    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return vp, vs and rho at points."""
-        return self.medium.sample(*self._inside(x, y, z))
+    def sample(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return vp, vs and rho at points. within : see `BoundedLayers.layer_of`."""
+        return self.medium.sample(*self._inside(x, y, z), *within)
 
-    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return 1/Qkappa and 1/Qmu at points."""
-        return self.medium.inverse_quality(*self._inside(x, y, z))
+    def inverse_quality(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return 1/Qkappa and 1/Qmu at points. within : as in `sample`."""
+        return self.medium.inverse_quality(*self._inside(x, y, z), *within)
 
     def _inside(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         return np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_thicknesses
-from lithowave.solvers.elements.element_description import element_layers, element_size
+from lithowave.solvers.elements.cell_layers import FLATTEST, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
@@ -29,29 +31,29 @@ SURFACE_ERROR = 0.02  # minimum distance of the elements from the topography in 
 SURFACE_FACTOR = 2.0  # error of seismograms near the worst location over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
-SAMPLED = ("file", "section", "function")  # materials that are known by their values at points
 
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
-    found = flat_elements(simulation)
+    found = layer_warnings(simulation)
     if plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
     if simulation.domain.surface is not None:
         found += unresolved_topography(simulation, upper_points_of_hexahedra(plan.mesh), plan.ranks)
-    return found
+    return found + unresolved_interfaces(simulation, plan, faces_of_hexahedra, upper_points_of_hexahedra)
 
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    found, material, ranks = flat_elements(simulation), simulation.material, plan.ranks
-    if material.kind in SAMPLED or (material.kind == "layers" and simulation.solver.mesh is not None):
+    found, material, ranks = layer_warnings(simulation), simulation.material, plan.ranks
+    if is_sampled(simulation):
         ends = plan.mesh_ends
-        contrasts = vertex_contrasts(NearestMedium.inside(simulation, ends) if ends else material.medium, plan.mesh)
+        medium = NearestMedium.inside(simulation, ends) if ends else material.medium
+        contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
         found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
     if simulation.domain.surface is not None:
         found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)
-    return found
+    return found + unresolved_interfaces(simulation, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
 
 
 def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLocations) -> list[str]:
@@ -77,16 +79,25 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
     ]
 
 
-def flat_elements(simulation: Simulation) -> list[str]:
-    """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
+def layer_warnings(simulation: Simulation) -> list[str]:
+    """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
     if simulation.solver.mesh is not None or simulation.material.layers is None:
         return []
-    tops, slowest = element_layers(simulation)
-    sizes = dict(zip(tops[1:], (element_size(simulation, speed) for speed in slowest[1:]), strict=True))
-    first = element_size(simulation, slowest[0])
-    found = []
+    return flat_elements(simulation) + [
+        f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
+        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have both media. The error of waves "
+        "through it is of first order in the element size. To follow it, give the layer a minimum thickness; smaller "
+        "elements reduce the error."
+        for one in cell_layers(simulation).unfollowed
+    ]
+
+
+def flat_elements(simulation: Simulation) -> list[str]:
+    """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
+    cells, found = cell_layers(simulation), []
+    sizes = dict(zip(cells.materials, cells.sizes, strict=True))
     for index, thickness in layer_thicknesses(simulation):
-        size = sizes.get(simulation.material.layers[index].top, first)
+        size = sizes.get(index, 0.0 if simulation.material.bounded else cells.sizes[0])
         if thickness < FLAT * size:
             found.append(
                 f"material.layers[{index}]: {thickness:g} m thick, less than the elements there ({size:.4g} m). The "
@@ -112,7 +123,7 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
     if contrast <= CONTRAST:
         return []
     count, total = (sum(part[column] for part in parts) for column in (2, 3))
-    layers = "" if simulation.solver.mesh else "material.layers, "
+    layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
     return [
         f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
@@ -135,16 +146,17 @@ def point_contrasts(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def vertex_contrasts(medium: Any, mesh: Any) -> np.ndarray:
+def vertex_contrasts(medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()) -> np.ndarray:
     """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
-    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp."""
+    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp. layers : see
+    `cell_layers.own_layers`."""
     found = np.zeros(mesh.element_count)
     for first in range(0, len(found), PART):
         some = slice(first, first + PART)
         vertices = mesh.element_vertices(some)
         center = vertices.mean(axis=1, keepdims=True)
         places = np.concatenate([vertices + 1e-6 * (center - vertices), center], axis=1)
-        vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0))
+        vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0), *(layer[some, None] for layer in layers))
         speed = np.where((vs == 0.0).all(axis=1, keepdims=True), vp, vs)
         found[some] = 1.0 - speed.min(axis=1) / speed.max(axis=1)
     return found
@@ -157,8 +169,44 @@ def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ran
     ----------
     points : positions (n, 3), m, on these faces, of this rank.
     """
-    surface, wavelength = simulation.domain.surface, simulation.shortest_wavelength
-    if surface is None or wavelength is None:
+    surface = simulation.domain.surface
+    if surface is None:
+        return []
+    return _unresolved(simulation, points, surface, "domain.topography", ranks)
+
+
+def unresolved_interfaces(simulation: Simulation, plan: Any, faces_of: Callable, points_of: Callable) -> list[str]:
+    """Return a warning for each surface of a layer from which the faces of elements on it are far (collective call).
+
+    Parameters
+    ----------
+    faces_of : function of a mesh and the layer of each element -> elements and local faces (2, n) below other layers.
+    points_of : function of a mesh and such faces -> positions (m, 3), m.
+    """
+    medium, domain, found = simulation.material.medium, simulation.domain, []
+    layers = own_layers(simulation, plan.mesh)
+    if not layers or not isinstance(medium, BoundedLayers):
+        return []
+    faces = faces_of(plan.mesh, layers[0])
+    for index in range(1, medium.count):
+        if not callable(medium.tops[index]):
+            continue
+        points = points_of(plan.mesh, faces[:, layers[0][faces[0]] == index])
+        (x_low, x_high), (y_low, y_high) = domain.x, domain.y
+        x, y, _ = points.T
+        inside = (x >= x_low) & (x <= x_high) & (y >= y_low) & (y <= y_high)
+
+        def height(x: np.ndarray, y: np.ndarray, index: int = index) -> np.ndarray:
+            return np.asarray(list(medium.boundaries(x, y))[index])
+
+        key = f"material.layers[{index}].top"
+        found += _unresolved(simulation, points[inside], height, key, plan.ranks)
+    return found
+
+
+def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, key: str, ranks: Ranks) -> list[str]:
+    wavelength = simulation.shortest_wavelength
+    if wavelength is None:
         return []
     error = np.abs(points[:, 2] - surface(points[:, 0], points[:, 1]))
     worst = int(error.argmax()) if error.size else 0
@@ -167,11 +215,29 @@ def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ran
     if largest <= SURFACE_ERROR * wavelength:
         return []
     return [
-        f"domain.topography: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at x = "
+        f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at x = "
         f"{round(x, 1):g} m, y = {round(y, 1):g} m), {largest / wavelength:.2g} of the shortest wavelength; estimated "
         f"error of the seismograms near it {min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
         "(solver.points_per_wavelength, spacing), or a smoother surface."
     ]
+
+
+def faces_of_hexahedra(mesh: Any, layer: np.ndarray) -> np.ndarray:
+    """Return elements and local faces (2, n) between an element and one of a layer above; layer : (elements,)."""
+    numbers = number_faces(mesh.elements)[0].ravel()
+    order = np.argsort(numbers, kind="stable")
+    first = np.flatnonzero(numbers[order[1:]] == numbers[order[:-1]])
+    pairs = np.stack([order[first], order[first + 1]])
+    pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+    lower = pairs[0, layer[pairs[0] // 6] > layer[pairs[1] // 6]]
+    return np.stack([lower // 6, lower % 6])
+
+
+def faces_of_tetrahedra(mesh: Any, layer: np.ndarray) -> np.ndarray:
+    """Return elements and local faces (2, n) between an element and one of a layer above; layer : (elements,)."""
+    across = mesh.neighbors // 4
+    there = (mesh.neighbors >= 0) & (across < len(layer))  # without those of other ranks
+    return np.stack(np.nonzero(there & (layer[:, None] > layer[np.where(there, across, 0)])))
 
 
 def _upper_faces(mesh: Any) -> np.ndarray:
@@ -179,10 +245,11 @@ def _upper_faces(mesh: Any) -> np.ndarray:
     return mesh.boundaries.get("z_max", np.zeros((0, 2), np.int64)).T
 
 
-def upper_points_of_hexahedra(mesh: Any) -> np.ndarray:
-    """Return positions (n, 3), m, on the faces of hexahedra that form the upper side of a generated mesh."""
+def upper_points_of_hexahedra(mesh: Any, faces: np.ndarray | None = None) -> np.ndarray:
+    """Return positions (n, 3), m, on faces of hexahedra: those that form the upper side of a generated mesh, or the
+    given elements and local faces (2, n)."""
     line = np.linspace(-1.0, 1.0, FACE_POINTS)
-    elements, local = _upper_faces(mesh)
+    elements, local = _upper_faces(mesh) if faces is None else faces
     found = [np.zeros((0, 3))]
     for face in np.unique(local):
         axis, end = divmod(int(face), 2)
@@ -192,9 +259,9 @@ def upper_points_of_hexahedra(mesh: Any) -> np.ndarray:
     return np.concatenate(found)
 
 
-def upper_points_of_tetrahedra(mesh: Any) -> np.ndarray:
-    """Return positions (n, 3), m, on the faces of tetrahedra that form the upper side of a generated mesh."""
-    elements, local = _upper_faces(mesh)
+def upper_points_of_tetrahedra(mesh: Any, faces: np.ndarray | None = None) -> np.ndarray:
+    """Return positions (n, 3), m, on faces of tetrahedra; faces : as in `upper_points_of_hexahedra`."""
+    elements, local = _upper_faces(mesh) if faces is None else faces
     corners = mesh.vertices[mesh.elements[elements[:, None], FACES[local]]]
     steps = np.arange(FACE_POINTS) / (FACE_POINTS - 1)
     weights = [(a, b, 1.0 - a - b) for a in steps for b in steps if a + b <= 1.0 + 1e-9]

@@ -307,7 +307,7 @@ def slab_between(
 ) -> Slab:
     """Return the medium between two levels z = low and high at nodes x, (columns,), and y, (rows,).
 
-    Layers are exact, and the same at all nodes. Gridded media and functions are sampled at `LEVELS` levels.
+    Flat layers are exact, and the same at all nodes. Other media are sampled in `LEVELS` intervals.
     """
     if isinstance(medium, LayeredMedium):
         ends = np.clip(np.array((np.inf, *medium.tops[1:], -np.inf))[::-1], low, high)
@@ -318,7 +318,7 @@ def slab_between(
     for number in range(LEVELS):
         for rows in range(0, y.size, ROWS_AT_ONCE):
             part = slice(rows, rows + ROWS_AT_ONCE)
-            values = medium.moduli(x, y[part, None], np.asarray(low + (number + 0.5) * step))
+            values = medium.interval_moduli(x, y[part, None], np.asarray(low + (number + 0.5) * step), step)
             samples[number, :, part] = values
     return Slab(samples, np.full(LEVELS, step))
 

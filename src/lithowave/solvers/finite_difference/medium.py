@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lithowave.description.media import LayeredMedium
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference.effective_medium import (
     Slab,
@@ -143,7 +144,7 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields)
     """Yield the material of each plane, the halo included; absorbing layers and the halo have the value of the nearest
     point of the domain."""
     x, y, z = (grid.coordinates(axis, halo) for axis in range(3))
-    uniform = simulation.material.kind in ("layers", "homogeneous")
+    uniform = isinstance(simulation.material.medium, LayeredMedium)
     averages = PlaneAverages(simulation, grid.spacing, law, *((x[:1], y[:1, None]) if uniform else (x, y[:, None])))
     last = far_end(grid, halo, 2) - 1  # the plane above this one, and this one's half nodes, are outside
     made: Planes = {}

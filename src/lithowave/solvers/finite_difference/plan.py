@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lithowave.description.anelasticity import Anelasticity
+from lithowave.description.media import LayeredMedium
 from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
 from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
@@ -309,7 +310,7 @@ def plan(
     )
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     law, reason = choose_law(elastic, grid)
-    layered = simulation.material.kind in ("layers", "homogeneous")
+    layered = isinstance(simulation.material.medium, LayeredMedium)
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.solvers.common.memory_estimate import MemoryEstimate, file_elements
+from lithowave.solvers.elements.cell_layers import is_sampled
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.memory import COMPONENTS, lean_bytes
@@ -27,8 +28,8 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     solver = simulation.solver
     box = built_box(simulation) if solver.mesh is None else None
     count = file_elements(solver.mesh, FILE_BYTES) if box is None else box.plan.element_count
-    curved = solver.mesh is None and simulation.domain.surface is not None
-    varying = simulation.material.kind not in ("homogeneous", "layers", "groups")
+    curved = box is not None and box.cells.level_map is not None
+    varying = is_sampled(simulation)
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)
     if simulation.anelasticity is not None:
         carriers = len(carrier_sets(solver.degree)) if solver.memory_variables == "full" else 1

@@ -150,13 +150,14 @@ def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | Non
 
 
 def sampled_materials(
-    medium: Any, positions: Any, elements: int, points: int, dtype: Any, body: Any = None, lossy: Any = None
-) -> ElementMaterials:
+    medium: Any, positions: Any, elements: int, points: int, dtype: Any, body: Any = None, lossy: Any = None,
+    layers: tuple[np.ndarray, ...] = (),
+) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element.
 
     medium : object with sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j,
     i, 3), m. body, lossy : relaxation mechanisms, and object with inverse_quality(x, y, z) -> 1/Qkappa, 1/Qmu; None
-    without attenuation.
+    without attenuation. layers : further arguments of both, (elements,) each: see `cell_layers.own_layers`.
     """
     values = np.empty((3, elements, points, points, points), dtype)
     losses = None if body is None else Losses(body, np.empty((2, *values.shape[1:]), dtype))
@@ -164,11 +165,12 @@ def sampled_materials(
     for first in range(0, elements, 4096):
         some = slice(first, first + 4096)
         x, y, z = np.moveaxis(positions(some), -1, 0)
-        vp, vs, rho = medium.sample(x, y, z)
+        own = [layer[some, None, None, None] for layer in layers]
+        vp, vs, rho = medium.sample(x, y, z, *own)
         mu = rho * vs**2
         values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
         if losses is not None:
-            losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z)
+            losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z, *own)
         fastest, slowest = max(fastest, float(vp.max())), min(slowest, float(vs.min()))
     return ElementMaterials(
         np.zeros(elements, np.int64), np.zeros((1, 6, 6)), np.zeros(1), np.zeros(1, bool), np.array([fastest]),

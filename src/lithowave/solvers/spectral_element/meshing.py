@@ -16,14 +16,14 @@ from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.elements.element_description import (
+from lithowave.solvers.elements.cell_layers import (
+    CellLayers,
     cell_layers,
     element_properties,
-    group_materials,
-    kinds_of_faces,
-    raised_to,
-    with_layer_indices,
+    own_layers,
+    with_materials,
 )
+from lithowave.solvers.elements.element_description import group_materials, kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.spread_sources import highest_frequency
 from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
@@ -132,12 +132,18 @@ def _of_whole(materials: ElementMaterials, ranks: Ranks) -> ElementMaterials:
 
 @dataclass(frozen=True)
 class BuiltBox:
-    """Plan of a generated mesh: columns and slabs, tops of the layers and of the surface, m, absorbing layer."""
+    """Plan of a generated mesh: columns and slabs, absorbing layer, layers of cells, and material of each layer of the
+    plan."""
 
     plan: BoxPlan
-    tops: list[float]
     layer: AbsorbingLayer
-    element_size: float
+    cells: CellLayers
+    materials: list[int]
+
+    @property
+    def element_size(self) -> float:
+        """Edge of the elements along the surface, m."""
+        return self.cells.sizes[0]
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
@@ -146,10 +152,10 @@ def built_box(simulation: Simulation) -> BuiltBox:
     A layer along x or y has a multiple of the columns that stay together: at least two of the widest elements below.
     """
     domain = simulation.domain
-    tops, edges = cell_layers(simulation)
-    interfaces = [domain.z[1] if domain.surface is None else domain.surface.high, *tops[1:], domain.z[0]]
-    even = plan_box(domain.x, domain.y, interfaces, list(zip(edges, edges, strict=True)))
-    box = refined_at_sources(even, simulation, tops, edges)
+    cells = cell_layers(simulation)
+    edges, materials = cells.sizes, cells.materials
+    even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(edges, edges, strict=True)))
+    box = refined_at_sources(even, simulation, cells)
     requested = simulation.boundaries.resolved_absorption()
     count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
@@ -165,9 +171,9 @@ def built_box(simulation: Simulation) -> BuiltBox:
         thickness |= {f"{axis}_{side}": float(ends.max(initial=0.0)) for side, ends in zip(SIDES, steps, strict=True)}
     for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
         if _absorbs(simulation, face) and count:
-            box, tops, thickness[face] = _with_slabs(box, tops, face, layer_steps(size, count))
+            box, materials, thickness[face] = _with_slabs(box, materials, face, layer_steps(size, count))
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
-    return BuiltBox(box, tops, layer, edges[0])
+    return BuiltBox(box, layer, cells, materials)
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:
@@ -175,17 +181,19 @@ def _absorbs(simulation: Simulation, face: str) -> bool:
 
 
 def _with_slabs(
-    box: BoxPlan, tops: list[float], face: str, steps: np.ndarray
-) -> tuple[BoxPlan, list[float], float]:
-    """Return the plan with a layer above or below whose elements end at some distances, m, the tops of all layers of
-    cells, and the thickness of this one."""
+    box: BoxPlan, materials: list[int], face: str, steps: np.ndarray
+) -> tuple[BoxPlan, list[int], float]:
+    """Return the plan with a layer above or below whose elements end at some distances, m, the materials of all layers
+    of cells, and the thickness of this one."""
     slabs, total = [[Slab("even", float(size)) for size in np.diff(steps, prepend=0.0)]], float(steps[-1])
     if face == "z_min":
         low = box.interfaces[-1]
-        return replace(box, interfaces=[*box.interfaces, low - total], slabs=box.slabs + slabs), [*tops, low], total
+        box = replace(box, interfaces=[*box.interfaces, low - total], slabs=box.slabs + slabs)
+        return box, [*materials, materials[-1]], total
     high = box.interfaces[0] + total
     slabs[0].reverse()
-    return replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs), [high, *tops], total
+    box = replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs)
+    return box, [materials[0], *materials], total
 
 
 def make_layer(
@@ -211,13 +219,12 @@ def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectang
 
 
 def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
-    """Return the mesh, or its part in a window of columns, stretched to the topography."""
-    domain = simulation.domain
+    """Return the mesh, or its part in a window of columns, stretched to the topography and the interfaces."""
     mesh = built.plan.build(window).local()
-    if domain.surface is not None:
-        # Elements of 27 nodes follow the topography to third order; straight ones have corners above the surface.
-        mesh = curved(mesh, raised_to(domain.surface_height, *built.plan.interfaces[:2]))
-    return with_layer_indices(simulation, mesh, built.tops)
+    if built.cells.level_map is not None:
+        # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
+        mesh = curved(mesh, built.cells.level_map.displacement)
+    return with_materials(simulation, mesh, built.materials)
 
 
 def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
@@ -252,7 +259,9 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
     """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)
     if properties is not None:
-        return _constant_materials(simulation, properties[1], lambda own: element_properties(own, mesh)[0])
+        return _constant_materials(
+            simulation, properties[1], lambda own: element_properties(simulation, mesh, own)[0]
+        )
     degree = simulation.solver.degree
 
     def positions(some: slice) -> np.ndarray:
@@ -262,12 +271,17 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
         centre = nodes.mean(axis=1)[:, None, None, None]
         return places + 1e-6 * (centre - places)
 
+    layers = own_layers(simulation, mesh)
+
     def medium(own: Simulation) -> Any:
+        if layers:
+            return NearestMedium.of(own)
         return own.material.medium if ends is None else NearestMedium.inside(own, ends)
 
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
     count = mesh.element_count, degree + 1
     if simulation.anelasticity is None:
-        return sampled_materials(medium(simulation), positions, *count, dtype)
+        return sampled_materials(medium(simulation), positions, *count, dtype, layers=layers)
     body = simulation.anelasticity.body
-    return sampled_materials(medium(_unrelaxed(simulation)), positions, *count, dtype, body, medium(simulation))
+    media = medium(_unrelaxed(simulation)), medium(simulation)
+    return sampled_materials(media[0], positions, *count, dtype, body, media[1], layers)

@@ -17,29 +17,27 @@ from lithowave.solvers.elements.spread_sources import recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.elements.cell_layers import CellLayers
 
 WANTED = 1.45  # minimum distance to receivers, over the size of the elements, without refinement
 MOST_PARTS = 3  # child elements along each axis
 LARGEST_GROWTH = 6.0  # of the number of elements
 
 
-def refined_at_sources(plan: BoxPlan, simulation: Simulation, tops: list[float], sizes: list[float]) -> BoxPlan:
+def refined_at_sources(plan: BoxPlan, simulation: Simulation, cells: CellLayers) -> BoxPlan:
     """Return the plan of a mesh with smaller elements around sources near receivers.
 
     Sources and receivers closer to each other than `spread_sources.UNRESOLVED` elements are ignored. If the number of
     elements would grow by more than `LARGEST_GROWTH`, they are split into fewer children, or not at all.
-
-    Parameters
-    ----------
-    tops, sizes : values of the layers of elements, m.
     """
     sources = simulation.acquisition.source_positions
     if not len(sources) or simulation.solver.refine_sources is False:
         return plan
-    size = np.array(sizes)[np.searchsorted(-np.array(tops), -sources[:, 2], side="right").clip(1) - 1]
+    places = sources if cells.level_map is None else cells.level_map.flattened(sources)
+    size = np.array(cells.sizes)[np.searchsorted(-np.array(cells.tops), -places[:, 2], side="right").clip(1) - 1]
     distance = recorded_distances(simulation, simulation.domain.z[1], size)
     near = distance < WANTED * size
-    sources, size, distance = _into_box(plan, simulation, sources[near]), size[near], distance[near]
+    sources, size, distance = places[near], size[near], distance[near]
     reach = np.maximum(distance, 0.5 * size)
     for most in range(MOST_PARTS, 1, -1):
         parts = np.minimum(most, np.ceil(WANTED * size / distance - 1e-9)).astype(int)
@@ -51,17 +49,6 @@ def refined_at_sources(plan: BoxPlan, simulation: Simulation, tops: list[float],
 
 def _count(plan: BoxPlan) -> int:
     return (len(plan.x) - 1) * (len(plan.y) - 1) * sum(map(len, plan.slabs))
-
-
-def _into_box(plan: BoxPlan, simulation: Simulation, sources: np.ndarray) -> np.ndarray:
-    """Return positions (n, 3) before the mesh is stretched to the topography."""
-    surface, found = simulation.domain.surface, sources.copy()
-    if surface is not None:
-        top, below = plan.interfaces[:2]
-        ground = surface(sources[:, 0], sources[:, 1])
-        above = sources[:, 2] > below
-        found[above, 2] = below + ((sources[:, 2] - below) * (top - below) / (ground - below))[above]
-    return found
 
 
 def _refined(plan: BoxPlan, sources: np.ndarray, reach: np.ndarray, parts: np.ndarray) -> BoxPlan:

@@ -1,0 +1,322 @@
+"""Layers of cells of generated meshes: their sizes, their materials, and the surfaces that bound them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.errors import InputError
+from lithowave.mesh.level_map import LevelMap
+from lithowave.solvers.elements.element_description import element_size, group_materials
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
+ALIKE = 1.9  # ratio of speeds of slabs that have the same elements; elements are doubled from 2 on
+FLATTEST = 0.1  # height over width of elements, below which an interface is not followed
+PART = 4096
+
+
+@dataclass(frozen=True)
+class Unfollowed:
+    """An interface that the elements do not follow: the top of a layer of the material, and why."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class CellLayers:
+    """Layers of cells of a generated mesh from the top, at flat levels, before the mesh is deformed.
+
+    Attributes
+    ----------
+    tops : z, m, of the level of each top. bottom : that of the last layer.
+    slowest : velocity of the slowest wave, m/s. sizes : edges of the cells, m.
+    materials : code of the layers of the material in each, see `layer_code`.
+    level_map : map of the levels to the surfaces; None if all are flat.
+    unfollowed : interfaces inside the layers of cells.
+    """
+
+    tops: list[float]
+    bottom: float
+    slowest: list[float]
+    sizes: list[float]
+    materials: list[int]
+    level_map: LevelMap | None = None
+    unfollowed: tuple[Unfollowed, ...] = ()
+
+
+def cell_layers(simulation: Simulation) -> CellLayers:
+    """Return the layers of cells of a generated mesh.
+
+    InputError: flat layers cross the topography.
+    """
+    medium = simulation.material.medium
+    if simulation.material.bounded and isinstance(medium, BoundedLayers):
+        return _bounded(simulation, medium)
+    tops, slowest, materials = _flat_layers(simulation)
+    bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
+    level_map = None
+    if simulation.domain.surface is not None:
+        level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [surface])
+    sizes = [element_size(simulation, speed) for speed in slowest]
+    return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
+
+
+def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list[int]]:
+    """Return tops, m, slowest wave velocity, m/s, and material of flat layers of elements."""
+    domain, material = simulation.domain, simulation.material
+    low, high = domain.z
+    if material.kind == "homogeneous":
+        return [high if domain.surface is None else domain.surface.high], [material.homogeneous.speed_range[0]], [0]
+    if material.kind != "layers":
+        tops, speeds = _slabs(simulation)
+        return tops, speeds, list(range(len(tops)))
+    inside = [one for one in material.layers if one.top > low]
+    tops = [one.top for one in inside]
+    # A layer that ends above the surface everywhere has no elements.
+    ground = high if domain.surface is None else domain.surface.high
+    first = max((n for n, top in enumerate(tops) if top >= ground), default=0)
+    if domain.surface is not None:
+        _refuse_outcrops(tops, first, domain.surface.low)
+    speeds = [one.speed_range[0] for one in inside[first:]]
+    return [ground, *tops[first + 1 :]], speeds, list(range(first, len(tops)))
+
+
+def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
+    """Require that layers below index `first` are below the lowest point of the topography."""
+    for number in range(first + 1, len(tops)):
+        if tops[number] >= lowest:
+            raise InputError(
+                f"material.layers[{number}].top",
+                f"{tops[number]:zg} m crosses the topography, which has a minimum of {lowest:zg} m",
+                "allowed: layer tops below the surface everywhere, since element faces follow them",
+                "use material.file for a model of any shape",
+            )
+
+
+def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
+    """Return equal slabs of the depth, with neighbors of similar wave velocity merged."""
+    domain = simulation.domain
+    low, high = domain.z
+    ground = high if domain.surface is None else domain.surface.high
+    start = high if domain.surface is None else domain.surface.low
+    edges = np.linspace(start, low, SLABS + 1)
+    edges[0] = high
+    tops, speeds = [], []
+    for above, below in zip(edges[:-1], edges[1:], strict=True):
+        box = domain.model_copy(update={"z": (float(below), float(above))})
+        _join(tops, speeds, float(above), simulation.material.extremes(box)["slowest"])
+    return [ground, *tops[1:]], speeds
+
+
+def _join(tops: list[float], speeds: list[float], top: float, speed: float) -> None:
+    """Add a slab, or merge it with the last one."""
+    if speeds and speed < ALIKE * speeds[-1]:
+        speeds[-1] = min(speeds[-1], speed)
+    else:
+        tops.append(top)
+        speeds.append(speed)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Layers of the material, first to last, between two followed boundaries: z, m, (rows, columns)."""
+
+    first: int
+    last: int
+    top: np.ndarray
+    bottom: np.ndarray
+
+    @property
+    def thickness(self) -> np.ndarray:
+        return self.top - self.bottom
+
+
+def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
+    """Return the layers of cells of layers bounded by surfaces; those with gradients are divided by velocity."""
+    domain = simulation.domain
+    groups, unfollowed = _groups(simulation, medium)
+    if unfollowed and medium.anisotropic.any():
+        raise InputError(
+            f"material.layers[{unfollowed[0].index}].top",
+            f"the elements cannot follow this surface: {unfollowed[0].reason}; anisotropic layers require that they do",
+            "allowed: layers that do not pinch out", "use isotropic layers, or give the layer a minimum thickness",
+        )  # fmt: skip
+    bottom = domain.z[0]
+    heights = [float(one.thickness.max()) for one in groups]
+    levels = [bottom + sum(heights[number:]) for number in range(len(groups))]
+    tops, slowest, materials = [], [], []
+    for group, level, height in zip(groups, levels, heights, strict=True):
+        edges, speeds = _parts(medium, domain, group)
+        tops += [level - edge * height for edge in edges]
+        slowest += speeds
+        materials += [layer_code(group.first, group.last, medium.count)] * len(edges)
+    surfaces = [_surface(simulation, medium, one.first if number else -1) for number, one in enumerate(groups)]
+    moved = any(float(np.ptp(one.top)) > 0.0 for one in groups)
+    level_map = LevelMap([*levels, bottom], surfaces) if moved else None
+    sizes = [element_size(simulation, speed) for speed in slowest]
+    return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed))
+
+
+def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group], list[Unfollowed]]:
+    """Return the layers between boundaries that elements follow, and the tops of layers that they do not follow."""
+    domain = simulation.domain
+    profile = medium.profile(domain)
+    ends, none = profile.z, 1e-9 * (domain.z[1] - domain.z[0])
+    bottom = ends[-1]
+    groups: list[_Group] = []
+    unfollowed: list[Unfollowed] = []
+    first, top = 0, ends[0]
+    for index in range(1, medium.count):
+        here = ends[index]
+        if (top - here <= none).all():  # nothing of the layers above
+            first = index
+            continue
+        if (here - bottom <= none).all():  # this layer and the next ones are below the domain
+            break
+        reason = _too_thin(simulation, medium, profile, top - here, (first, index - 1))
+        reason = reason or _too_thin(simulation, medium, profile, here - bottom, (index, index))
+        if reason:
+            unfollowed.append(Unfollowed(index, reason))
+            continue
+        groups.append(_Group(first, index - 1, top, here))
+        first, top = index, here
+    last = max(one.index for one in medium.ranges(domain) if one.depths is not None)
+    return [*groups, _Group(first, max(last, first), top, bottom)], unfollowed
+
+
+def _too_thin(
+    simulation: Simulation, medium: BoundedLayers, profile: Any, thickness: np.ndarray, layers: tuple[int, int]
+) -> str:
+    """Return why layers are too thin for elements; empty if they are not."""
+    slowest = min(_slowest(medium, simulation.domain, index) for index in range(layers[0], layers[1] + 1))
+    size = min(element_size(simulation, slowest), float(thickness.max()))
+    rows = np.ceil(float(thickness.max()) / size - 1e-6)
+    if thickness.min() >= FLATTEST * size * rows:
+        return ""
+    x, y = profile.place(thickness)
+    names = " to ".join(f"layers[{index}]" for index in sorted(set(layers)))
+    thinnest, thickest = max(float(thickness.min()), 0.0), float(thickness.max())
+    return f"{names}: {thinnest:.4g} m thick at x = {x:zg} m, y = {y:zg} m, and up to {thickest:.4g} m"
+
+
+def _slowest(medium: BoundedLayers, domain: Any, index: int) -> float:
+    """Return the velocity of the slowest wave in a layer of the material, m/s; infinite if it is absent."""
+    depths = medium.ranges(domain)[index].depths
+    return np.inf if depths is None else float(medium.slowest_at(index, np.array(depths)).min())
+
+
+def _parts(medium: BoundedLayers, domain: Any, group: _Group) -> tuple[list[float], list[float]]:
+    """Return the upper ends of parts of a group, as fractions of its thickness, and the slowest wave in each, m/s."""
+    if group.first == group.last and not medium.varying[group.first]:
+        return [0.0], [_slowest(medium, domain, group.first)]
+    profile, edges, speeds = medium.profile(domain), [], []
+    for number in range(SLABS):
+        high = group.top - number / SLABS * group.thickness
+        low = group.top - (number + 1) / SLABS * group.thickness
+        _join(edges, speeds, number / SLABS, min(_speeds_between(medium, profile, group, low, high)))
+    return edges, speeds
+
+
+def _speeds_between(
+    medium: BoundedLayers, profile: Any, group: _Group, low: np.ndarray, high: np.ndarray
+) -> Iterator[float]:
+    """Yield the slowest velocity, m/s, of each layer of a group between two surfaces."""
+    for index in range(group.first, group.last + 1):
+        upper, lower = np.minimum(high, profile.z[index]), np.maximum(low, profile.z[index + 1])
+        there = upper > lower
+        if there.any():
+            for z in (upper, lower):
+                depth = np.broadcast_to(medium.depth(index, profile.x, profile.y, z), there.shape)
+                yield float(medium.slowest_at(index, depth[there]).min())
+
+
+def _surface(simulation: Simulation, medium: BoundedLayers, index: int) -> Callable[..., np.ndarray]:
+    """Return z(x, y), m, at which a layer begins (-1: of the ground); outside the domain that of the nearest point."""
+    domain = simulation.domain
+
+    def height(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = np.clip(x, *domain.x), np.clip(y, *domain.y)
+        ground = domain.surface_height(x, y)
+        if index < 0:
+            return ground
+        begin = list(medium.boundaries(x, y))[index]
+        return np.clip(begin, domain.z[0], np.maximum(ground, domain.z[0]))
+
+    return height
+
+
+def layer_code(first: int, last: int, count: int) -> int:
+    """Return the code of the layers first to last of `count` layers: of a single layer, its index."""
+    return first + (last - first) * count
+
+
+def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the last layer of codes."""
+    first = codes % count
+    return first, first + codes // count
+
+
+def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
+    """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
+    if simulation.material.kind != "layers":
+        return mesh
+    return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
+
+
+def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
+    """Return the first and the last layer (elements,) of the material in each element of a generated mesh.
+
+    Empty for media that are evaluated by position only, among them layers in an imported mesh.
+    """
+    medium = simulation.material.medium
+    if simulation.solver.mesh is not None or not isinstance(medium, BoundedLayers):
+        return ()
+    return layers_of(mesh.materials, medium.count)
+
+
+def is_sampled(simulation: Simulation) -> bool:
+    """Return whether the elements have values sampled at points, instead of one medium each.
+
+    InputError: anisotropic layers cross an imported mesh.
+    """
+    material = simulation.material
+    if material.kind in ("homogeneous", "groups"):
+        return False
+    if material.kind != "layers":
+        return True
+    if simulation.solver.mesh is None:
+        return any(layer.varies for layer in material.layers) or bool(cell_layers(simulation).unfollowed)
+    if any(getattr(layer, "is_anisotropic", False) for layer in material.layers):
+        raise InputError(
+            "material.layers", "anisotropic layers are not supported in an imported mesh",
+            "set material.groups, with the group names of the mesh",
+        )  # fmt: skip
+    return True
+
+
+def element_properties(
+    simulation: Simulation, mesh: Any, own: Simulation | None = None
+) -> tuple[list[Any], np.ndarray] | None:
+    """Return the materials of the simulation file and the index (elements,) of that of each element; None for a medium
+    that is sampled at points.
+
+    own : the simulation whose materials are returned, such as that with unrelaxed media; default: `simulation`.
+
+    InputError: anisotropic layers cross an imported mesh, or groups of the mesh and of the simulation file differ.
+    """
+    if is_sampled(simulation):
+        return None
+    material = (own or simulation).material
+    if material.kind == "homogeneous":
+        return [material.homogeneous], np.zeros(mesh.element_count, np.int64)
+    if material.kind == "groups":
+        return group_materials(own or simulation, mesh)
+    return list(material.layers), mesh.materials

@@ -1,0 +1,263 @@
+"""Layers bounded by surfaces and layers with gradients: evaluation, extremes, averages, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.material import Material
+from lithowave.errors import InputError
+from lithowave.solvers.finite_difference.effective_medium import at_node, between_nodes, slab_between
+
+DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-2000.0, 0.0))
+SOFT = {"vp": 2000, "vs": 1000, "rho": 2000}
+ROCK = {"vp": 3500, "vs": 2000, "rho": 2500}
+DEEP = {"vp": 5000, "vs": 3000, "rho": 2800}
+
+
+def slope(x, y):
+    return -600.0 + 0.1 * x + 0.2 * y
+
+
+def bowl(x, y):
+    """A basin floor that rises above z = 0 outside an ellipse."""
+    return 100.0 - 700.0 * np.exp(-((x / 900.0) ** 2) - (y / 700.0) ** 2)
+
+
+def two_layers(top, **changes):
+    return Material(layers=[{"top": 0, **SOFT, **changes}, {"top": top, **ROCK}])
+
+
+def file_of(path: Path, function=slope, reach: float = 2100.0) -> str:
+    x, y = np.linspace(-reach, reach, 43), np.linspace(-1100.0, 1100.0, 23)
+    np.savez(path, x=x, y=y, elevation=function(x, y[:, None]), axes=["y", "x"])
+    return str(path)
+
+
+def random_points(count: int = 2000):
+    rng = np.random.default_rng(1)
+    return tuple(rng.uniform(*ends, count) for ends in (DOMAIN.x, DOMAIN.y, DOMAIN.z))
+
+
+def test_a_point_belongs_to_the_layer_below_the_last_surface_above_it(tmp_path):
+    x, y, z = random_points()
+    for top in (slope, file_of(tmp_path / "slope.npz")):
+        vp, vs, rho = two_layers(top).sample(x, y, z)
+        below = z <= slope(x, y)
+        assert (vp == np.where(below, 3500.0, 2000.0)).all()
+        assert (vs == np.where(below, 2000.0, 1000.0)).all() and (rho == np.where(below, 2500.0, 2000.0)).all()
+    at_top = two_layers(slope).sample(200.0, 100.0, slope(200.0, 100.0))
+    assert at_top[0] == 3500.0  # as with flat layers, the top belongs to the layer below it
+
+
+def test_where_surfaces_cross_the_layer_listed_first_prevails():
+    material = Material(layers=[{"top": 0, **SOFT}, {"top": slope, **ROCK}, {"top": -600, **DEEP}])
+    x = np.array([-1000.0, 1000.0])  # slope at -700 and -500 m
+    vs = material.sample(x, 0.0, np.array([[-650.0], [-750.0], [-550.0]]))[1]
+    assert vs.tolist() == [[1000.0, 3000.0], [3000.0, 3000.0], [1000.0, 2000.0]]
+    ranges = material.medium.ranges(DOMAIN)
+    assert ranges[1].absent == pytest.approx(0.5, abs=0.01) and ranges[1].thickest == pytest.approx(400.0)
+    assert ranges[0].thickest == pytest.approx(1000.0) and ranges[2].thinnest == pytest.approx(1000.0)
+
+
+def test_flat_tops_as_functions_give_the_medium_of_flat_layers():
+    flat = Material(layers=[{"top": 0, **SOFT}, {"top": -430, **ROCK}, {"top": -777, **DEEP}])
+    same = Material(
+        layers=[{"top": 0, **SOFT}, {"top": lambda x, y: -430.0, **ROCK}, {"top": lambda x, y: -777.0, **DEEP}]
+    )
+    points = random_points()
+    for one, other in zip(same.sample(*points), flat.sample(*points), strict=True):
+        assert (one == other).all()
+    places = np.linspace(-900, 900, 7), np.linspace(-500, 500, 5)[:, None], np.array(-500.0)
+    for one, other in zip(
+        same.moduli(*places, spacing=150.0, z_ceiling=0.0), flat.moduli(*places, spacing=150.0, z_ceiling=0.0),
+        strict=True,
+    ):  # fmt: skip
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_flat_layers():
+    """Vertical compliances are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
+    flat = Material(layers=[{"top": 0, **SOFT}, {"top": -460, **ROCK}]).medium
+    same = two_layers(lambda x, y: -460.0).medium
+    x, y, spacing = np.array([0.0, 100.0]), np.array([50.0]), 100.0
+    for low in (-600.0, -500.0, -400.0):
+        pairs = []
+        for medium in (same, flat):
+            below, above = (slab_between(medium, x, y, low + a, low + a + spacing, spacing) for a in (-spacing, 0.0))
+            pairs.append((at_node(below, above, spacing), between_nodes(above)))
+        for one, other in zip(*pairs, strict=True):
+            error = np.abs(one / other - 1.0).max(axis=(1, 2))
+            assert error.max() < 0.03 and max(error[2], error[6], error[7]) < 1e-6
+
+
+def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):
+    gradient = {"vp": "0.6 1/s", "vs": "0.3 km/s/km", "rho": "0.0002 g/cm^3/km", "qp": 0.1, "qs": "60 1/km"}
+    material = Material(
+        layers=[
+            {"top": 0, **SOFT},
+            {"top": file_of(tmp_path / "slope.npz"), **ROCK, "qp": 200, "qs": 100, "gradient": gradient},
+        ]
+    )
+    x, y, z = random_points()
+    depth, below = slope(x, y) - z, z <= slope(x, y)
+    vp, vs, rho = material.sample(x, y, z)
+    assert vp[below] == pytest.approx((3500 + 0.6 * depth)[below], rel=1e-12)
+    assert vs[below] == pytest.approx((2000 + 0.3 * depth)[below], rel=1e-12)
+    assert rho[below] == pytest.approx((2500 + 0.0002 * depth)[below], rel=1e-12)
+    assert (vp[~below] == 2000.0).all()
+    bulk, shear = material.medium.inverse_quality(x, y, z)
+    assert shear[below] == pytest.approx(1.0 / (100 + 0.06 * depth)[below], rel=1e-12)
+    assert (shear[~below] == 0.0).all() and (bulk[below] > 0.0).all()
+
+
+def test_the_depth_may_be_counted_from_a_level():
+    layers = [{"top": 0, **SOFT}, {"top": slope, **ROCK, "gradient": {"vp": 0.5, "level": -300}}]
+    x, y, z = random_points()
+    below = z <= slope(x, y)
+    assert Material(layers=layers).sample(x, y, z)[0][below] == pytest.approx((3500 - 0.5 * (z + 300))[below])
+
+
+def test_extremes_include_gradients_and_leave_out_absent_layers():
+    material = Material(
+        layers=[
+            {"top": 0, **SOFT, "gradient": {"vp": 1.0, "vs": 0.5}},
+            {"top": slope, **ROCK, "gradient": {"rho": 0.1, "level": 0}},
+            {"top": -2500, **DEEP},
+        ]
+    )
+    found = material.extremes(DOMAIN)
+    assert found["vp_min"] == 2000.0 and found["vs_min"] == 1000.0
+    assert found["vp_max"] == 3500.0 and found["vs_max"] == 2000.0  # softer at 1000 m: 3000 and 1500 m/s
+    assert found["rho_max"] == pytest.approx(2500 + 0.1 * 2000)
+    assert material.medium.ranges(DOMAIN)[2].depths is None
+    steep = two_layers(slope, gradient={"vp": 2.0})
+    assert steep.extremes(DOMAIN)["vp_max"] == pytest.approx(4000.0)
+    assert steep.extreme_places(DOMAIN)["vp_max"] == "layers[0], depth 1000 m"
+
+
+def test_averages_over_cells_have_the_fractions_of_the_layers():
+    """An inclined plane through a cell, against 40 x 40 x 40 samples."""
+    medium, spacing = two_layers(slope).medium, 100.0
+    x, y, z = np.array([310.0]), np.array([[120.0]]), np.array(-545.0)
+    offsets = (np.arange(40) + 0.5) / 40 * spacing - 0.5 * spacing
+    kappa, mu, rho = medium.moduli(
+        (x + offsets)[:, None, None], (y + offsets).reshape(1, -1, 1), (z + offsets).reshape(1, 1, -1)
+    )
+    found = medium.average_moduli(x, y, z, spacing, (-np.inf, 0.0))
+    exact = 1.0 / (1.0 / kappa).mean(), 1.0 / (1.0 / mu).mean(), rho.mean()
+    for one, other in zip(found, exact, strict=True):
+        assert one.item() == pytest.approx(other, rel=2e-3)
+
+
+def test_attenuation_of_constant_layers_and_of_gradients_has_the_same_unrelaxed_medium():
+    """A gradient of 1e-12 takes the way of media that vary."""
+    quality = {"qp": 100, "qs": 50}
+    constant, varying = (two_layers(slope, **quality, **more) for more in ({}, {"gradient": {"vp": 1e-12}}))
+    points = random_points(200)
+    media = [one.anelasticity(DOMAIN, 2.0).material for one in (constant, varying)]
+    cell = np.array([310.0]), np.array([[120.0]]), np.array(-545.0)
+    for call in (
+        lambda one: one.sample(*points),
+        lambda one: one.moduli(*cell, spacing=100.0),
+        lambda one: one.medium.interval_moduli(*cell, 12.5),
+    ):
+        for one, other in zip(*map(call, media), strict=True):
+            assert one == pytest.approx(other, rel=1e-9)
+    assert media[0].sample(*points)[1].min() > 1000.0
+
+
+@pytest.mark.parametrize(
+    ("layer", "where", "text"),
+    [
+        ({"gradient": {"vp": -0.9}}, "material.layers[0].gradient", "vp^2 must be greater than 4/3 vs^2"),
+        ({"gradient": {"vs": -2.0}}, "material.layers[0].gradient", "at the depth"),
+        ({"gradient": {"rho": -3.0}}, "material.layers[0].gradient", "rho ="),
+        ({"qp": 100, "qs": 50, "gradient": {"qs": -0.2}}, "material.layers[0].gradient", "qs ="),
+        ({"top": lambda x, y: -10.0 + 0.0 * x}, "material.layers[0].top", "it must reach the top of the domain"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_with_their_depth(layer, where, text):
+    material = Material(layers=[{"top": 0, **SOFT, **layer}, {"top": slope, **ROCK}])
+    with pytest.raises(InputError) as caught:
+        material.validate_domain(DOMAIN)
+    assert caught.value.where == where and text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        ({"top": "no_such_file.nc"}, "does not exist"),
+        ({"top": "-1 furlong"}, "furlong"),
+        ({"top": [1, 2]}, "is not the top of a layer"),
+        ({"top": -900, "gradient": {"vp": "1 Hz"}}, "is a frequency"),
+        ({"top": -900, "gradient": {"qp": 1}}, "has no qp"),
+        ({"top": -900, "gradient": {"vp": 1}, "anisotropy": {"epsilon": 0.1}}, "anisotropic"),
+    ],
+)
+def test_layers_that_cannot_be_are_refused(layer, text):
+    with pytest.raises(InputError, match=text) as caught:
+        Material(layers=[{"top": 0, **SOFT}, {**ROCK, **layer}])
+    assert caught.value.where.startswith("material.layers.1") or caught.value.where.startswith("layers[1]")
+
+
+def test_a_file_must_cover_the_domain_and_a_function_must_return_numbers(tmp_path):
+    with pytest.raises(InputError, match="it must cover the domain"):
+        two_layers(file_of(tmp_path / "small.npz", reach=1000.0)).validate_domain(DOMAIN)
+    with pytest.raises(InputError, match=r"layers\[1\].top: z = nan at x = 0"):
+        two_layers(lambda x, y: np.where(np.abs(x) < 1, np.nan, -100.0)).validate_domain(DOMAIN)
+    with pytest.raises(InputError, match="failed for points of shape"):
+        two_layers(lambda x: x).validate_domain(DOMAIN)
+
+
+def simulation(layers, method="finite_difference", **more):
+    return lw.Simulation(
+        domain={"x": [-2000, 2000], "y": [-1000, 1000], "z": [-2000, 0]},
+        material={"layers": layers},
+        sources=[{"position": [0, 0, -900], "force": [0, 0, 1e9], "time_function": {"ricker": {"frequency": 0.4}}}],
+        duration=1.0,
+        solver={"method": method, "max_frequency": 1.0},
+        **more,
+    )
+
+
+def test_the_written_file_reads_back_and_functions_are_named(tmp_path):
+    name = file_of(tmp_path / "slope.npz")
+    layers = [{"top": 0, **SOFT, "gradient": {"vp": 0.5}}, {"top": name, **ROCK}]
+    original = simulation(layers)
+    assert lw.Simulation.from_text(original.to_yaml()) == original
+    assert Path(name) in original.input_files()
+    (tmp_path / "a.yaml").write_text(original.to_yaml().replace(str(tmp_path) + "/", ""))
+    assert lw.Simulation.from_file(tmp_path / "a.yaml").material == original.material
+    with pytest.raises(InputError, match=r"layers\[1\].top: a Python function cannot be written"):
+        simulation([{"top": 0, **SOFT}, {"top": slope, **ROCK}]).to_yaml()
+
+
+def test_variables_of_a_surface_that_are_not_used_are_reported(tmp_path):
+    name = file_of(tmp_path / "slope.npz")
+    with np.load(name) as stored:
+        np.savez(name, **stored, age=np.zeros(3))
+    made = simulation([{"top": 0, **SOFT}, {"top": name, **ROCK}])
+    assert any("material.layers[1].top" in text and "not used: age" in text for text in made.warnings())
+    assert made.material.input_files() == [Path(name)]
+
+
+def test_anisotropy_is_refused_where_layers_are_sampled():
+    layers = [{"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": slope, **ROCK}]
+    with pytest.raises(InputError, match=r"layers\[0\]: is anisotropic, and finite_difference"):
+        simulation(layers)
+    assert simulation(layers, "spectral_element").material.bounded
+
+
+def test_check_lists_the_layers():
+    layers = [{"top": 0, **SOFT, "gradient": {"vp": 0.5}}, {"top": bowl, **ROCK}]
+    medium = simulation(layers).material.medium
+    assert isinstance(medium, BoundedLayers)
+    (name, text), (_, rock) = medium.lines(DOMAIN)
+    assert name == "layers[0]" and text.startswith("up to 600 m thick, absent in ")
+    assert "vp 2000 to 2300 m/s, vs 1000 m/s" in text and rock.startswith("1400 to 2000 m thick; vp 3500 m/s")

@@ -1,0 +1,240 @@
+"""Generated meshes of layers bounded by surfaces: faces on the surfaces, materials, and what cannot be followed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from fake_ranks import on_ranks
+from lithowave.errors import InputError
+from lithowave.mesh.level_map import LevelMap
+from lithowave.parallel.ranks import SINGLE_RANK
+from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra
+from lithowave.solvers.discontinuous_galerkin.mesh_partition import build_local_mesh
+from lithowave.solvers.elements.cell_layers import cell_layers, layer_code, layers_of
+from lithowave.solvers.elements.model_warnings import (
+    faces_of_hexahedra,
+    faces_of_tetrahedra,
+    layer_warnings,
+    unresolved_interfaces,
+    upper_points_of_hexahedra,
+    upper_points_of_tetrahedra,
+)
+from lithowave.solvers.spectral_element import meshing as hexahedra
+
+SOFT = {"vp": 2000, "vs": 1000, "rho": 2000}
+ROCK = {"vp": 3500, "vs": 2000, "rho": 2500}
+METHODS = {"spectral_element": hexahedra, "discontinuous_galerkin": tetrahedra}
+GRADIENT = {"vp": 0.6, "vs": 0.3, "rho": 0.1}
+
+
+def basement(x, y):
+    return -300.0 - 400.0 * np.exp(-(x**2 + y**2) / (2 * 600.0**2))
+
+
+def slope(x, y):
+    return -500.0 + 0.1 * x + 0.05 * y
+
+
+def outcrop(x, y):
+    """A basin whose floor is above the ground away from its middle."""
+    return 200.0 - 900.0 * np.exp(-(x**2 + y**2) / (2 * 600.0**2))
+
+
+def simulation(method, *layers, absorption="layer", topography=None, **solver):
+    return lw.Simulation(
+        domain={"x": [-2000, 2000], "y": [-1600, 1600], "z": [-2000, 0], "topography": topography},
+        boundaries={"absorption": absorption},
+        material={"layers": list(layers)},
+        sources=[{"position": [0, 0, -900], "force": [0, 0, 1e9], "time_function": {"ricker": {"frequency": 0.4}}}],
+        receivers=[{"name": "A", "position": [300, 100, 0]}],
+        duration=1.0,
+        solver={"method": method, "max_frequency": 1.0, **solver},
+    )
+
+
+def two_layers(method, top, gradient=None, **more):
+    return simulation(method, {"top": 0, **SOFT, "gradient": gradient}, {"top": top, **ROCK}, **more)
+
+
+def nearest(surface):
+    """The surface, with that of the nearest point of the domain in the absorbing layer."""
+    return lambda x, y: surface(np.clip(x, -2000, 2000), np.clip(y, -1600, 1600))
+
+
+def nodes_of(mesh):
+    return mesh.element_nodes() if hasattr(mesh, "nodes") else mesh.element_vertices()
+
+
+def speeds_of(model):
+    """The slowest and the fastest wave in each element, m/s."""
+    if hasattr(model.materials, "slowest_in_elements"):
+        return model.materials.slowest_in_elements(), model.materials.fastest_in_elements()
+    return np.sqrt(model.materials.mu / model.materials.rho), model.materials.fastest_speed
+
+
+@pytest.mark.parametrize("gradient", [None, GRADIENT])
+@pytest.mark.parametrize("method", METHODS)
+def test_nodes_lie_on_the_surface_and_no_element_crosses_it(method, gradient):
+    """Also around the source, where elements are smaller, and in the absorbing layer."""
+    mesh = METHODS[method].make_model(two_layers(method, basement, gradient)).mesh
+    nodes = nodes_of(mesh)
+    above = nodes[..., 2] - nearest(basement)(nodes[..., 0], nodes[..., 1])
+    upper, lower = mesh.materials == 0, mesh.materials == 1
+    assert upper.any() and lower.any() and (upper | lower).all()
+    assert above[upper].min() == pytest.approx(0.0, abs=1e-9)
+    assert above[lower].max() == pytest.approx(0.0, abs=1e-9)
+    assert nodes[..., 2].max() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_volumes_of_the_layers_below_an_inclined_plane_are_exact(method):
+    mesh = METHODS[method].make_model(two_layers(method, slope, absorption="stacey")).mesh
+    # Hexahedra with vertical edges and planar faces: the mean of the Jacobian at the corners.
+    volumes = mesh.volumes() if method == "discontinuous_galerkin" else mesh.corner_jacobians().mean(axis=1)
+    area = 4000.0 * 3200.0
+    assert volumes[mesh.materials == 0].sum() == pytest.approx(500.0 * area, rel=1e-12)
+    assert volumes[mesh.materials == 1].sum() == pytest.approx(1500.0 * area, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_elements_have_the_medium_of_their_own_layer(method):
+    """The gradient is sampled in the elements of the first layer only, down to the deepest point of the basement."""
+    for gradient in (None, GRADIENT):
+        model = METHODS[method].make_model(two_layers(method, basement, gradient, refine_sources=False))
+        upper = model.mesh.materials == 0
+        slowest, fastest = speeds_of(model)
+        assert slowest[~upper] == pytest.approx(2000.0, rel=1e-6) and fastest[~upper] == pytest.approx(3500.0, rel=1e-6)
+        if gradient is None:
+            assert slowest[upper] == pytest.approx(1000.0, rel=1e-6)
+            continue
+        at_points = method == "spectral_element"  # tetrahedra have the values of their centers, nearly
+        assert slowest[upper].min() == pytest.approx(1000.0, abs=0.01 if at_points else 0.3 * 120.0)
+        assert fastest[upper].max() == pytest.approx(2000.0 + 0.6 * 700.0, abs=2.0 if at_points else 0.6 * 120.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_attenuation_is_that_of_the_layer(method):
+    """1/Qmu of sediments with a gradient of 50 + 0.05 d, and of a basement with 200."""
+    soft, rock = {**SOFT, "qp": 120, "qs": 50, "gradient": {**GRADIENT, "qs": 0.05}}, {**ROCK, "qp": 400, "qs": 200}
+    model = METHODS[method].make_model(simulation(method, {"top": 0, **soft}, {"top": basement, **rock}))
+    found = model.materials
+    losses = found.losses.inverse[1] if method == "spectral_element" else found.inverse_quality[:, 1]
+    upper = model.mesh.materials == 0
+    assert losses[~upper] == pytest.approx(1.0 / 200.0, rel=1e-6)
+    assert losses[upper].max() <= 1.0 / 50.0 * (1 + 1e-6) and losses[upper].min() >= 1.0 / 85.0 * (1 - 1e-6)
+
+
+def single_cluster(model):
+    return np.zeros(len(model.materials.rho), int)
+
+
+@pytest.mark.parametrize("top", [basement, outcrop])
+def test_ranks_make_the_parts_of_the_mesh(top):
+    """Of two ranks: all elements, with their materials."""
+    for gradient in (None, GRADIENT):
+        whole = hexahedra.make_model(two_layers("spectral_element", top, gradient))
+        made = two_layers("spectral_element", top, gradient)
+        parts = on_ranks(2, lambda ranks, made=made: hexahedra.make_model(made, ranks))
+        assert sum(part.mesh.element_count for part in parts) == whole.mesh.element_count
+        assert {part.materials.varying for part in parts} == {whole.materials.varying}
+        made = two_layers("discontinuous_galerkin", top, gradient)
+        whole = tetrahedra.make_model(made)
+        parts = on_ranks(2, lambda ranks, made=made: build_local_mesh(made, ranks, single_cluster, "cpu"))
+        for found, expected in (
+            (sum(part.mesh.volumes().sum() for part in parts), whole.mesh.volumes().sum()),
+            (sum((part.materials.rho[: part.mesh.element_count] * part.mesh.volumes()).sum() for part in parts),
+             (whole.materials.rho * whole.mesh.volumes()).sum()),
+        ):  # fmt: skip
+            assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_elements_follow_the_topography_and_the_basement(tmp_path):
+    x, y = np.linspace(-2100, 2100, 43), np.linspace(-1700, 1700, 35)
+    hill = 150.0 * np.exp(-((x / 800.0) ** 2) - (y[:, None] / 700.0) ** 2)
+    np.savez(tmp_path / "hill.npz", x=x, y=y, elevation=hill, axes=["y", "x"])
+    for method, meshing in METHODS.items():
+        made = two_layers(method, basement, topography=str(tmp_path / "hill.npz"))
+        mesh = meshing.make_model(made).mesh
+        nodes, ground = nodes_of(mesh), made.domain.surface
+        assert (nodes[..., 2] - nearest(ground)(nodes[..., 0], nodes[..., 1])).max() == pytest.approx(0.0, abs=1e-9)
+        above = nodes[..., 2] - nearest(basement)(nodes[..., 0], nodes[..., 1])
+        assert above[mesh.materials == 0].min() == pytest.approx(0.0, abs=1e-9)
+        assert above[mesh.materials == 1].max() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interface_that_reaches_the_ground_is_not_followed_but_reported(method):
+    made = two_layers(method, outcrop)
+    (warning,) = layer_warnings(made)
+    assert "material.layers[1].top: the elements do not follow this surface" in warning
+    assert "layers[0]: 0 m thick at x = -2000 m, y = -1600 m, and up to 700 m" in warning
+    model = METHODS[method].make_model(made)
+    assert set(model.mesh.materials) == {layer_code(0, 1, 2)}
+    slowest, fastest = speeds_of(model)
+    assert slowest.min() == pytest.approx(1000.0) and fastest.max() == pytest.approx(3500.0)
+
+
+def test_anisotropic_layers_that_pinch_out_are_refused():
+    made = simulation(
+        "spectral_element", {"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": outcrop, **ROCK}
+    )
+    with pytest.raises(InputError, match=r"layers\[1\].top: the elements cannot follow this surface"):
+        cell_layers(made)
+
+
+def test_layers_of_elements_are_divided_by_the_velocity_of_a_gradient():
+    """From 500 m/s at the top to 2500 m/s at the bottom: elements are doubled twice."""
+    one = {"top": 0, "vp": 1200, "vs": 500, "rho": 2000, "gradient": {"vp": 1.5, "vs": 1.0}}
+    cells = cell_layers(simulation("spectral_element", one))
+    assert cells.level_map is None and cells.materials == [0] * len(cells.tops)
+    assert len(cells.tops) == 3 and cells.slowest[0] == pytest.approx(500.0)
+    for top, slowest in zip(cells.tops, cells.slowest, strict=True):
+        assert slowest == pytest.approx(500.0 - top)
+
+
+def test_too_steep_surfaces_are_refused_with_the_place():
+    def cliff(x, y):
+        return -600.0 + 350.0 * np.tanh(x / 20.0) + 0.0 * y
+
+    with pytest.raises(InputError, match=r"without volume or inverted .* corners: \(0, 266.667, -950\)"):
+        tetrahedra.make_model(two_layers("discontinuous_galerkin", cliff))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_surfaces_that_the_elements_do_not_resolve_are_reported(method):
+    """With the distance of the faces from the surface: a plane is exact, a ridge of 200 m is not."""
+    functions = {
+        "spectral_element": (faces_of_hexahedra, upper_points_of_hexahedra),
+        "discontinuous_galerkin": (faces_of_tetrahedra, upper_points_of_tetrahedra),
+    }[method]
+
+    def ridge(x, y):
+        return -500.0 + 200.0 * np.exp(-((x / 150.0) ** 2)) + 0.0 * y
+
+    for surface in (slope, ridge):
+        made = two_layers(method, surface, refine_sources=False)
+        mesh = METHODS[method].make_model(made).mesh
+        found = unresolved_interfaces(made, SimpleNamespace(mesh=mesh, ranks=SINGLE_RANK), *functions)
+        assert len(found) == (surface is ridge)
+    assert "material.layers[1].top: the elements do not resolve it: they differ from it by up to" in found[0]
+
+
+def test_the_map_of_levels_and_its_inverse():
+    made = LevelMap([100.0, -300.0, -1000.0], [lambda x, y: 0.0 * x, slope])
+    rng = np.random.default_rng(2)
+    flat = rng.uniform([-900, -900, -1500], [900, 900, 200], (500, 3))
+    moved = flat.copy()
+    moved[:, 2] += made.displacement(*flat.T)[2]
+    assert made.flattened(moved) == pytest.approx(flat, abs=1e-9)
+    below = flat[:, 2] <= -1000.0
+    assert (moved[below] == flat[below]).all() and moved[:, 2].max() == pytest.approx(flat[:, 2].max() - 100.0)
+
+
+def test_codes_of_layers():
+    assert [layer_code(first, first, 5) for first in range(5)] == list(range(5))
+    codes = np.array([layer_code(1, 3, 5), layer_code(0, 4, 5), 2])
+    assert [part.tolist() for part in layers_of(codes, 5)] == [[1, 0, 2], [3, 4, 2]]
