@@ -48,6 +48,7 @@ _HOMES = {
     "load_peak_motion": "output.peak_motion",
     "compare_runs": "output.compare",
     "plot_run": "output.figures",
+    "write_report": "shots.report",
     "agree": "agreement.running",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",
