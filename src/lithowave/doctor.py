@@ -35,6 +35,7 @@ OPTIONAL = {
     "obspy": ("MiniSEED, SAC, Streams, beach balls, wavelet misfits", "formats"),
     "segyio": ("SEG-Y seismograms and sections", "formats"),
     "meshio": ("meshes from VTU files", "meshes"),
+    "plotly": ("reports", "report"),
     "mpi4py": ("runs on several ranks", "mpi"),
     "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),
     "pymetis": ("partitions of meshes from files", "mpi"),
