@@ -280,7 +280,7 @@ def test_values_become_html_and_json() -> None:
     assert "<td>&lt;x&gt;</td>" in table and '<td class="number">–</td>' in table
 
 
-# ---- in a browser -----------------------------------------------------------------------------------------------------
+# ---- in a browser ----------------------------------------------------------------------------------------------------
 
 
 def axis_range(browser: Browser, plot: str, axis: str = "xaxis") -> list[float]:

@@ -44,7 +44,8 @@ def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
     if direction is None:
         return distance, "Distance from the source"
     along = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]) @ direction
-    return np.where(along < 0, -distance, distance), "Offset"
+    behind = along < -1e-6 * np.abs(along).max()  # not by round-off
+    return np.where(behind, -distance, distance), "Offset"
 
 
 def line_direction(points: np.ndarray, source: np.ndarray) -> np.ndarray | None:

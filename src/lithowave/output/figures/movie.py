@@ -32,7 +32,7 @@ GIF_WAVE_COLORS, GIF_INK_COLORS, COLOR_SHIFT = 200, 40, 3
 DOTS_PER_INCH = 100
 # Percentage of the points outside the source region whose largest motion is below the limit of the color scale; radius
 # of this region as a fraction of the shorter side of the plane; and the power that amplifies weak motion.
-FULL_COLOR, SOURCE_REGION, LIFT = 75.0, 0.12, 0.6
+FULL_COLOR, SOURCE_REGION, LIFT = 90.0, 0.12, 0.6
 AXIS_NAMES = {"x": "x, East (km)", "y": "y, North (km)", "z": "z, Up (km)"}
 COMPONENT_INDEX = {"E": 0, "N": 1, "Z": 2}
 

@@ -16,6 +16,7 @@ from lithowave.output.seismograms import Seismograms
 
 MOST_TRACES = 90
 LABEL_GAP = 0.021
+ROUND_OFF = 1e-5  # relative to the largest component of a receiver: smaller traces are not enlarged
 NORMALISATIONS = {
     "trace": "amplitudes: each trace relative to its own peak",
     "receiver": "amplitudes: each receiver relative to its largest component",
@@ -112,9 +113,12 @@ def recorded_quantity(seismograms: Seismograms, components: str) -> str:
 
 
 def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarray:
-    """Return the traces of one component over its peak or that of all traces (n_receivers, n_components, n_samples)."""
+    """Return the traces of one component over its peak or that of all traces (n_receivers, n_components, n_samples).
+
+    Traces that are round-off of the other components of their receiver are not enlarged to amplitude 1.
+    """
     if normalise == "trace":
-        peaks = np.abs(traces).max(axis=1)
+        peaks = np.maximum(np.abs(traces).max(axis=1), ROUND_OFF * np.abs(data).max(axis=(1, 2)))
     else:
         peaks = np.abs(data).max(axis=(1, 2))
         if normalise == "all":

@@ -69,13 +69,20 @@
     const receiver = Number(byId("receiver").value);
     const names = waves.components;
     const height = 1 / names.length;
+    // The components of motion share one scale, so that round-off of a silent component does not look like a signal.
+    const limits = {};
+    for (const { key, unit, factor } of names) {
+      for (const run of waves.runs) {
+        limits[unit] = Math.max(limits[unit] || 0, 1.1 * factor * peak(samples(run, key, receiver)));
+      }
+    }
     const axes = { xaxis: axis({ title: { text: "Time (s)" }, anchor: `y${names.length > 1 ? names.length : ""}`,
       range: byId("traces").layout ? byId("traces").layout.xaxis.range : undefined }) };
     const data = [], notes = [];
     names.forEach((component, row) => {
       const suffix = row ? String(row + 1) : "";
-      axes[`yaxis${suffix}`] = axis({ domain: [1 - (row + 0.88) * height, 1 - row * height], fixedrange: true,
-        title: { text: component.unit }, nticks: 5 });
+      axes[`yaxis${suffix}`] = axis({ domain: [1 - (row + 0.88) * height, 1 - row * height], nticks: 5,
+        title: { text: component.unit }, range: [-(limits[component.unit] || 1), limits[component.unit] || 1] });
       waves.runs.forEach((run, number) => {
         const values = samples(run, component.key, receiver);
         data.push({ x: waves.times, y: values.map(value => value * component.factor), yaxis: `y${suffix}`,
@@ -106,7 +113,10 @@
     const run = waves.runs[0], places = waves.receivers.map(receiver => receiver.offset);
     const low = Math.min(...places), high = Math.max(...places), span = (high - low) || Math.max(Math.abs(high), 1);
     const rows = waves.receivers.map((_, receiver) => samples(run, name, receiver));
-    const peaks = rows.map(peak), largest = Math.max(...peaks) || 1;
+    const whole = waves.receivers.map((_, receiver) =>
+      name === "P" ? 0 : Math.max(...["E", "N", "Z"].map(key => peak(samples(run, key, receiver)))));
+    const peaks = rows.map((values, receiver) => Math.max(peak(values), 1e-5 * whole[receiver]));  // not round-off
+    const largest = Math.max(...rows.map(peak)) || 1;
     const gain = Number(byId("gain").value) * span / Math.max(rows.length, 6);
     const data = rows.map((values, receiver) => {
       const factor = gain / (common ? largest : peaks[receiver] || 1);

@@ -147,7 +147,8 @@ def _overview(
     rows["Device"] = ", ".join(
         str(part) for part in (
             facts.get("device"), facts.get("backend"), facts.get("precision") and f"{facts['precision']} precision",
-            facts.get("threads") and f"{facts['threads']} threads", f"{facts.get('ranks', 1)} ranks",
+            facts.get("threads") and f"{facts['threads']} threads",
+            facts.get("ranks", 1) > 1 and f"{facts['ranks']} ranks",
         ) if part
     )  # fmt: skip
     return facts_table(rows, "Description")
