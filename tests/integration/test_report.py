@@ -17,8 +17,9 @@ from browser import Browser, find_browser
 from lithowave.errors import OutputError
 from lithowave.output.compare import compare_runs
 from lithowave.output.report import ShotRow, report_run, report_survey
-from lithowave.output.report.model import model_section, spectrum
+from lithowave.output.report.model import model_section
 from lithowave.output.report.page import data_table, number_text, packed, script_json
+from lithowave.output.report.sources import Signal, source_signals, spectrum
 from lithowave.output.report.waves import shown_receivers
 from lithowave.output.seismograms import load_seismograms
 from lithowave.shots.folder import SurveyFolder
@@ -253,11 +254,34 @@ def test_the_section_of_the_model_is_that_of_the_description(run) -> None:
 
 
 def test_the_spectrum_is_that_of_the_time_function(run) -> None:
-    [source] = lw.Simulation.from_file(run / "simulation.yaml").point_sources()
-    frequency, amplitude = spectrum(source, 10.0)
+    [signal] = source_signals(lw.Simulation.from_file(run / "simulation.yaml").point_sources())
+    frequency, amplitude = spectrum(signal, 10.0)
     assert len(frequency) > 50 and frequency[-1] <= 10.0
     exact = np.exp(-0.5 * (2.0 * np.pi * frequency * 0.06) ** 2)
     assert np.abs(amplitude - exact).max() < 1e-4
+
+
+def test_moment_rates_are_summed(run, monkeypatch) -> None:
+    from dataclasses import replace
+
+    from lithowave.output.report import sources as module
+
+    [source] = lw.Simulation.from_file(run / "simulation.yaml").point_sources()
+    many = [replace(source, moment=tuple(k * m for m in source.moment)) for k in (1.0, 2.0, 3.0)]
+    total, *parts = source_signals(many)
+    time = np.linspace(0.0, 0.6, 7)
+    assert (total.label, len(parts)) == ("sum of 3 sources", 3)
+    assert total.history(time) == pytest.approx(6.0 * parts[0].history(time))
+    released = 1e-3 * total.history(np.linspace(-1.0, 2.0, 3001)).sum()
+    assert released == pytest.approx(6.0 * 10 ** (1.5 * 4 + 9.1), rel=1e-4)
+    monkeypatch.setattr(module, "MAX_SUMMED", 2)
+    monkeypatch.setattr(module, "MAX_SOURCES", 2)
+    [estimate] = source_signals(many)
+    assert isinstance(estimate, Signal) and estimate.label == "sum of 3 sources, estimated from 2"
+    assert estimate.history(time) == pytest.approx(6.0 * parts[0].history(time))
+    forces = [replace(source, moment=None, force=(0.0, 3.0, 4.0))] * 3
+    assert [signal.label for signal in source_signals(forces)] == ["source 1", "source 3"]
+    assert source_signals(forces)[0].history(np.array([0.3]))[0] == pytest.approx(5.0)
 
 
 def test_receivers_are_chosen_evenly(run) -> None:

@@ -1,20 +1,18 @@
-"""Plots of the material model and of the source for a report."""
+"""Plots of the material model for a report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lithowave.description.simulation import Simulation
-from lithowave.description.sources import PointSource
 from lithowave.errors import InputError
 from lithowave.output.figures import style
 from lithowave.output.report.page import Page, data_table, packed, paragraph
 
 ACROSS, DOWN, PROFILE = 161, 161, 401
-MAX_POINTS, MAX_SOURCES = 200, 20
+MAX_POINTS = 200
 COLORSCALE = "Viridis"  # legible with all kinds of color vision and in gray
 
 
@@ -130,109 +128,3 @@ def _properties_table(simulation: Simulation) -> str:
     header = ["Part", "Top (m)", "vp (m/s)", "vs (m/s)", "Density (kg/m³)", "Qp", "Qs"]
     used = [n for n in range(len(header)) if any(row[n] is not None for row in rows)]
     return data_table([header[n] for n in used], [[row[n] for n in used] for row in rows], "Material")
-
-
-def add_source(page: Page, simulation: Simulation, picture: str) -> None:
-    """Add the section about the sources: table, mechanism, time functions and their spectra.
-
-    picture : element of the mechanism; may be empty.
-    """
-    sources = simulation.acquisition.sources
-    if not sources:
-        return
-    shown = [sources[index] for index in style.spread(len(sources), MAX_SOURCES)]
-    plots = [picture, _function_plot(page, shown, simulation), _spectrum_plot(page, shown, simulation)]
-    page.add("Source", _source_table(shown, len(sources)), f'<div class="columns">{"".join(plots)}</div>')
-
-
-def _source_table(sources: Sequence[PointSource], count: int) -> str:
-    rows = []
-    for number, source in enumerate(sources, start=1):
-        x, y, z = source.position
-        if source.moment is not None:
-            kind = "moment tensor"
-            strength = ", ".join(f"{value:.3g}" for value in source.moment) + " N m"
-        else:
-            kind = "force"
-            strength = ", ".join(f"{value:.3g}" for value in source.force or ()) + " N"
-        rows.append(
-            [source.name or str(number), kind, x / 1000, y / 1000, z / 1000, strength, source.time_function.kind]
-        )
-    header = ["Source", "Kind", "x (km)", "y (km)", "z (km)", "xx, yy, zz, xy, xz, yz; or E, N, Up", "Time function"]
-    omitted = "" if len(sources) == count else f", {len(sources)} of {count}"
-    return data_table(header, rows, f"Sources{omitted}")
-
-
-def _history(source: PointSource, time: np.ndarray) -> np.ndarray:
-    """Return the moment rate, N m/s, or the force, N."""
-    function = source.time_function
-    if source.moment is None:
-        return float(np.linalg.norm(source.force)) * function.amplitude(time)
-    xx, yy, zz, xy, xz, yz = source.moment
-    scalar = np.sqrt(0.5 * (xx**2 + yy**2 + zz**2) + xy**2 + xz**2 + yz**2)
-    return float(scalar) * function.rate(time)
-
-
-def _window(sources: Sequence[PointSource], simulation: Simulation) -> np.ndarray:
-    """Return times that cover the time functions of all sources, s."""
-    supports = [source.time_function.support() for source in sources]
-    start, end = min(0.0, *(first for first, _ in supports)), max(last for _, last in supports)
-    return np.linspace(start, max(min(1.1 * end, simulation.duration), start + 1e-6), 1201)
-
-
-def _function_plot(page: Page, sources: Sequence[PointSource], simulation: Simulation) -> str:
-    time = _window(sources, simulation)
-    lines = [
-        {"type": "scatter", "mode": "lines", "x": packed(time), "y": packed(_history(source, time)),
-         "name": f"source {number}"}
-        for number, source in enumerate(sources, start=1)
-    ]  # fmt: skip
-    kinds = {"Moment rate (N m/s)" if source.moment is not None else "Force (N)" for source in sources}
-    name = " or ".join(sorted(kinds))
-    layout = {"xaxis": {"title": {"text": "Time (s)"}}, "yaxis": {"title": {"text": name}, "exponentformat": "power"}}
-    return page.add_plot(lines, layout, f"{name} over time.")
-
-
-def spectrum(source: PointSource, highest: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return frequencies (Hz) up to `highest`, and the amplitude spectrum of the time function over its maximum."""
-    start, end = source.time_function.support(1e-6)
-    margin = 0.01 * (end - start)
-    count = int(np.clip(16.0 * highest * (end - start), 2000, 200_000))
-    time = np.linspace(start - margin, end + margin, count)
-    padded = max(4 * count, int(np.ceil(100.0 / (highest * (time[1] - time[0])))))
-    values = np.abs(np.fft.rfft(_history(source, time), padded))
-    frequency = np.fft.rfftfreq(padded, time[1] - time[0])
-    inside = (frequency > 0) & (frequency <= highest)
-    return frequency[inside], values[inside] / (values.max() or 1.0)
-
-
-def _spectrum_plot(page: Page, sources: Sequence[PointSource], simulation: Simulation) -> str:
-    resolved = simulation.resolved_frequency
-    highest = 2.0 * max(resolved or 0.0, *(source.time_function.maximum_frequency() for source in sources))
-    lines = []
-    for number, source in enumerate(sources, start=1):
-        frequency, amplitude = spectrum(source, highest)
-        every = style.spread(len(frequency), 600)
-        lines.append({
-            "type": "scatter", "mode": "lines", "name": f"source {number}",
-            "x": packed(frequency[every]), "y": packed(np.maximum(amplitude[every], 1e-6)),
-        })  # fmt: skip
-    text = "Amplitude spectrum of the time function, relative to its maximum"
-    layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": "Frequency (Hz)"}},
-        "yaxis": {
-            "title": {"text": "Relative amplitude"},
-            "type": "log",
-            "range": [-4, 0.2],
-            "exponentformat": "power",
-        },
-    }
-    if resolved is not None:
-        mark = {"type": "line", "x0": resolved, "x1": resolved, "yref": "paper", "y0": 0, "y1": 1}
-        layout["shapes"] = [mark | {"line": {"color": "#d55e00", "width": 1.5, "dash": "dash"}}]
-        layout["annotations"] = [{
-            "x": resolved, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False,
-            "text": f"resolved to {resolved:.4g} Hz",
-        }]  # fmt: skip
-        text += f"; dashed line: the highest frequency that the grid resolves, {resolved:.4g} Hz"
-    return page.add_plot(lines, layout, text + ".")

@@ -15,7 +15,7 @@ from lithowave.output.figures.description import layers_of, read_description
 from lithowave.output.figures.movie import snapshot_files
 from lithowave.output.figures.source import source_picture
 from lithowave.output.joining import unjoined
-from lithowave.output.report.model import add_model, add_source
+from lithowave.output.report.model import add_model
 from lithowave.output.report.page import (
     FILE_NAME,
     Html,
@@ -27,6 +27,7 @@ from lithowave.output.report.page import (
     require_plotly,
     text,
 )
+from lithowave.output.report.sources import add_source
 from lithowave.output.report.waves import add_seismograms
 from lithowave.output.run_folder import DESCRIPTION, LOG, read_report
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS

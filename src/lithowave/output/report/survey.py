@@ -97,7 +97,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict
     traces.append(_markers([s.position[0] for s in shots], [s.position[1] for s in shots], "Shots", "star", "#d55e00"))
     bounds = domain_of(entries)
     layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": "x, East (km)"}},
+        "xaxis": {"title": {"text": "x, East (km)"}, "constrain": "domain"},
         "yaxis": {"title": {"text": "y, North (km)"}, "scaleanchor": "x"},
         "showlegend": True, "legend": {"orientation": "h", "y": 1.12},
     }  # fmt: skip
