@@ -14,7 +14,7 @@ import pytest
 
 import lithowave as lw
 from browser import Browser, find_browser
-from lithowave.errors import OutputError
+from lithowave.errors import InputError, OutputError
 from lithowave.output.compare import compare_runs
 from lithowave.output.report import ShotRow, report_run, report_survey
 from lithowave.output.report.model import model_section
@@ -23,6 +23,7 @@ from lithowave.output.report.sources import Signal, source_signals, spectrum
 from lithowave.output.report.waves import shown_receivers
 from lithowave.output.seismograms import load_seismograms
 from lithowave.shots.folder import SurveyFolder
+from mpi_runs import on_ranks
 from sample_run import make_run_folder
 from small_run import lithowave, settings, write_small
 from small_survey import survey_text
@@ -191,6 +192,27 @@ def test_runs_that_did_not_finish_have_a_report(run, tmp_path) -> None:
     assert "The report lacks the model and the source" in text and "Wavefield</h2>" not in text
     (folder / "seismograms.h5").unlink()
     assert "Seismograms</h2>" not in report_run(folder).read_text(encoding="utf-8")
+
+
+def test_a_material_without_positions_has_a_table(run, monkeypatch) -> None:
+    """The groups of a mesh: only the mesh knows where they are."""
+    from lithowave.output.report import model
+    from lithowave.output.report.page import Page
+
+    def refuse(simulation):
+        raise InputError("material.groups", "groups have no positions")
+
+    monkeypatch.setattr(model, "model_section", refuse)
+    page = Page("Run", "t", "s")
+    model.add_model(page, lw.Simulation.from_file(run / "simulation.yaml"))
+    [(heading, body)] = page.sections
+    assert heading == "Model" and "<td>layers[1]</td>" in body and page.plots == []
+
+
+@pytest.mark.mpi
+def test_the_first_rank_writes_the_report(tmp_path) -> None:
+    output = on_ranks(2, "run", str(write_small(tmp_path)), "-o", str(tmp_path / "out"), "--report")
+    assert output.count("report:  ") == 1 and (tmp_path / "out" / "report.html").stat().st_size > 1e6
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path) -> None:

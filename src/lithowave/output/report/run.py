@@ -172,6 +172,8 @@ def _plan_rows(plan: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if plan.get(key) is not None:
             rows[name] = f"{plan[key]:,}"
+    if plan.get("element_size_m") is not None:
+        rows["Element size"] = "{:.4g} to {:.4g} m".format(*plan["element_size_m"])
     if plan.get("points_per_wavelength") is not None:
         rows["Points per wavelength"] = f"{plan['points_per_wavelength']:.3g}"
     if plan.get("time_step_s") is not None:
