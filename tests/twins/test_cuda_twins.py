@@ -24,6 +24,7 @@ from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.moments import bricks_of
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -304,6 +305,36 @@ def test_inject(twins: Any) -> None:
     for value, expected in zip(*results, strict=True):
         assert closeness(value, expected) < 1e-6
     assert results[0][-1][0] == 3
+
+
+def test_inject_moments(twins: Any) -> None:
+    """Sources in some of four bricks at the ends of the grid, of which the first one and the last two do not act."""
+    results, generator, count = [], np.random.default_rng(4), 9
+    shape = np.array([33, 8, 10])  # without the halo
+    low = generator.integers(-3, (shape - 4)[:, None], (count, 3, 2))
+    weight, moment = generator.standard_normal((count, 3, 2, 8)), generator.standard_normal((count, 6))
+    inside = low[..., None] + np.arange(8)
+    weight[(inside < 0) | (inside >= shape[:, None, None])] = 0.0
+    amplitude = generator.standard_normal((4, count))
+    amplitude[:, [0, 7, 8]] = 0.0
+    table, begin, source = bricks_of(np.maximum(low.min(axis=2), 0), np.minimum(low.max(axis=2) + 8, shape), shape)
+    for backend, kernel, fields in twins:
+        whole = [backend.upload(values, np.int64) for values in (table + 2, begin, source, low + 2)]
+        reals = [backend.upload(values, np.float64) for values in (weight, moment, amplitude[:, 1:7].ravel())]
+        marks = [backend.upload(np.array(values), np.int64) for values in ([1, 7], [1])]
+        before = [backend.download(field).copy() for field in fields]
+        kernel.inject_moments(tuple(fields), *whole, *reals, *marks)
+        results.append([backend.download(field) - old for field, old in zip(fields, before, strict=True)])
+    for value, expected in zip(*results, strict=True):
+        assert closeness(value, expected) < 1e-6
+    expected = np.zeros((6, *(shape[::-1] + 4)))
+    halves = [(0, 0, 0)] * 3 + [(1, 1, 0), (1, 0, 1), (0, 1, 1)]
+    for s, (component, (x, y, z)) in itertools.product(range(count), enumerate(halves)):
+        lines = np.einsum("k,j,i->kji", weight[s, 2, z], weight[s, 1, y], weight[s, 0, x])
+        for k, j, i in np.argwhere(lines):
+            place = (component, low[s, 2, z] + k + 2, low[s, 1, y] + j + 2, low[s, 0, x] + i + 2)
+            expected[place] += amplitude[1, s] * moment[s, component] * lines[k, j, i]
+    assert closeness(np.array(results[1][3:]), expected) < 1e-6 and not np.any(results[1][:3])
 
 
 def test_sample(twins: Any) -> None:

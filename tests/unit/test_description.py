@@ -212,7 +212,7 @@ def test_resolved_yaml_has_every_default_and_absolute_files(folder):
     ):
         assert line in text
     assert f"file: {folder / 'stf.txt'}" in text
-    assert "reflection: 0.0001" in text
+    assert "reflection: null" in text
     assert "network: 'NO'" in text
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from lithowave.description.domain import Domain
+from lithowave.description.material import Material
 from lithowave.description.receivers import Receiver, Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
@@ -60,11 +61,13 @@ class Acquisition:
         return tuple(receiver.name for receiver in self.receivers)
 
 
-def resolve(domain: Domain, sources: Sequence[Source], receivers: Sequence[Receivers]) -> Acquisition:
+def resolve(
+    domain: Domain, material: Material, sources: Sequence[Source], receivers: Sequence[Receivers]
+) -> Acquisition:
     """Return the acquisition of the entries of a description; files are read, and geographic positions projected."""
     errors: dict[tuple[str, int], Exception] = {}
     return Acquisition(
-        tuple(_groups("sources", sources, lambda entry, where: entry.point_sources(domain, where), errors)),
+        tuple(_groups("sources", sources, lambda entry, where: entry.point_sources(domain, material, where), errors)),
         tuple(_groups("receivers", receivers, lambda entry, where: entry.receivers(domain, where), errors)),
         errors,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from lithowave.description.attenuation_warnings import attenuation_warnings
 from lithowave.description.input_warnings import projection_distortion, unused_variables
 from lithowave.description.method_limits import find_unused_keys
 from lithowave.description.receivers import Receiver
+from lithowave.description.slip_rates import SlipRates, SubfaultFunction
 from lithowave.description.sources import PointSource
 from lithowave.description.time_function_warnings import time_function_warnings
 
@@ -35,8 +37,9 @@ def find_warnings(simulation: Simulation) -> list[str]:
                 "the origin time."
             )
     sources = _labelled_sources(simulation)
-    found.extend(time_function_warnings(simulation, sources))
-    found.extend(attenuation_warnings(simulation, sources))
+    summed = list(_with_summed_faults(sources))
+    found.extend(time_function_warnings(simulation, summed))
+    found.extend(attenuation_warnings(simulation, summed))
     found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
@@ -96,6 +99,20 @@ def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSour
             label = f"sources[{index}]" + (f" ({source.name})" if len(sources) > 1 else "")
             labelled.append((label, entry.file is not None, source))
     return labelled
+
+
+def _with_summed_faults(sources: list[tuple[str, bool, PointSource]]) -> Iterator[tuple[str, bool, PointSource]]:
+    """Yield the sources, but one instead of the subfaults of each finite fault, with the sum of their moment rates."""
+    faults: dict[SlipRates, list[tuple[str, PointSource]]] = {}
+    for label, from_file, source in sources:
+        if isinstance(source.time_function, SubfaultFunction):
+            faults.setdefault(source.time_function.table, []).append((label, source))
+        else:
+            yield label, from_file, source
+    for table, members in faults.items():
+        moments = np.array([source.moment for _, source in members], float)
+        total = table.total(np.linalg.norm(moments, axis=1))
+        yield members[0][0].partition(" (")[0], True, replace(members[0][1], time_function=total)
 
 
 def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:

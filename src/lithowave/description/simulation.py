@@ -245,7 +245,7 @@ class Simulation(DescriptionModel):
     @cached_property
     def acquisition(self) -> Acquisition:
         """All point sources and receivers in local coordinates, resolved once."""
-        return resolve(self.domain, self.sources, self.receivers)
+        return resolve(self.domain, self.material, self.sources, self.receivers)
 
     def point_sources(self) -> list[PointSource]:
         """Return all sources in local coordinates, those of `acquisition`."""

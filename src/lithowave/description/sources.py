@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -11,13 +12,17 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
+from lithowave.description.fault_sources import fault_sources
+from lithowave.description.material import Material
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
 from lithowave.description.refusals import refusal, shown
+from lithowave.description.slip_rates import SubfaultFunction
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 
 if TYPE_CHECKING:
+    from lithowave.faults import FiniteFault
     from lithowave.readers.cmtsolution import CMTSolution
 
 ONSET_LIMIT = 1e-3
@@ -41,18 +46,18 @@ class PointSource:
     position: Point
     moment: MomentTuple | None
     force: tuple[float, float, float] | None
-    time_function: TimeFunction
+    time_function: TimeFunction | SubfaultFunction
     where: str
 
 
 def _kind_available(value: Any, info: ValidationInfo) -> Any:
     suffix = Path(value).suffix.lower() if isinstance(value, (str, Path)) else ""
-    kinds = {".srf": "SRF (finite fault)", ".xml": "QuakeML", ".quakeml": "QuakeML", ".qml": "QuakeML"}
+    kinds = {".xml": "QuakeML", ".quakeml": "QuakeML", ".qml": "QuakeML"}
     if suffix in kinds:
         raise refusal(
             f"{shown(str(value))}: source files of the kind {kinds[suffix]} are not available in this "
             "version",
-            "available: CMTSOLUTION files, and position with force, moment_tensor or double_couple",
+            "available: CMTSOLUTION and SRF files, and position with force, moment_tensor or double_couple",
         )
     return value
 
@@ -67,6 +72,10 @@ class Source(DescriptionModel):
     half duration / (1.628 sqrt 2), centered at the origin time plus the time shift of the file. ``time_function``
     replaces the Gaussian; its delay is relative to the time shift. Time 0 of the simulation is the origin time minus
     ``delay``.
+
+    The subfaults of a finite fault (SRF) are point sources, each with the slip rate of the file, linear between
+    samples. Their moment is the product of area, slip and shear modulus: that of VS and DEN in a file of version 2.0,
+    else that of the material. Depths are below the surface; the times of the file are delayed by ``delay``.
     """
 
     name: str = Field(default="", description="A name for figures and messages; files contain their own names.")
@@ -89,7 +98,8 @@ class Source(DescriptionModel):
     )
     file: Annotated[InputFile, BeforeValidator(_kind_available)] | None = Field(
         default=None,
-        description="A CMTSOLUTION file of one or more events, geographic (requires domain.crs) or Cartesian.",
+        description="A CMTSOLUTION file of one or more events, geographic (requires domain.crs) or Cartesian; or a "
+        "finite fault in the Standard Rupture Format, versions 1.0 and 2.0, text or HDF5 (.srf).",
     )
     delay: NonNegativeDuration | None = Field(
         default=None,
@@ -125,6 +135,18 @@ class Source(DescriptionModel):
             self._check_moment_rate()
         return self
 
+    @property
+    def is_fault(self) -> bool:
+        """True if the file is a finite fault."""
+        return self.file is not None and self.file.suffix.lower() == ".srf"
+
+    @property
+    def fault(self) -> FiniteFault:
+        """Finite fault of the file."""
+        assert self.file is not None
+        status = self.file.stat()
+        return reading(lambda path: _read_fault(path, status.st_mtime_ns, status.st_size), self.file)
+
     def _check_file(self, mechanisms: list[str]) -> None:
         places = [
             key for key in ("position", "longitude", "latitude", "depth") if getattr(self, key) is not None
@@ -132,6 +154,11 @@ class Source(DescriptionModel):
         if mechanisms or places:
             extra = (mechanisms + places)[0]
             raise refusal(f"file and {extra} are both given", "the file has place and mechanism", at=(extra,))
+        if self.is_fault:
+            if self.time_function is not None:
+                raise refusal("the file has the slip rate of each subfault", at=("time_function",))
+            _ = self.fault
+            return
         for event in self._events():
             if self.time_function is None and event.half_duration <= 0.0:
                 raise refusal(
@@ -156,11 +183,13 @@ class Source(DescriptionModel):
 
     def origin_times(self) -> list[str]:
         """Return the different origin times in the file, as ISO text."""
-        events = [] if self.file is None else self._events()
+        events = [] if self.file is None or self.is_fault else self._events()
         return list(dict.fromkeys(event.origin_time for event in events if event.origin_time is not None))
 
     def needed_delay(self) -> float:
         """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
+        if self.is_fault:
+            return 0.0
         undelayed = (self._file_time_function(event, 0.0) for event in self._events())
         early = [
             -function.support(ONSET_LIMIT)[0]
@@ -169,8 +198,19 @@ class Source(DescriptionModel):
         ]
         return _rounded_up(max(early)) if early else 0.0
 
-    def point_sources(self, domain: Domain, where: str) -> list[PointSource]:
-        """Return the sources of this entry in local coordinates: one, or all events of a file."""
+    def point_sources(self, domain: Domain, material: Material, where: str) -> list[PointSource]:
+        """Return the sources of this entry in local coordinates: one, all events of a file, or the subfaults of a fault
+        in the order of their onsets.
+
+        material : medium whose shear modulus applies if the file of a fault has none.
+        """
+        if self.is_fault:
+            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0)
+            columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
+            return [
+                PointSource(f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where)
+                for row, (place, moment, n) in enumerate(columns)
+            ]
         if self.file is not None:
             return [self._from_event(event, domain, f"{where}.file") for event in self._events()]
         assert self.time_function is not None
@@ -195,6 +235,14 @@ class Source(DescriptionModel):
         shape = self.time_function.shape
         moved = shape.model_copy(update={"delay": shape.delay + shift})
         return self.time_function.model_copy(update={self.time_function.kind: moved})
+
+
+@lru_cache(maxsize=2)
+def _read_fault(path: Path, changed: int, size: int) -> FiniteFault:
+    """Return the fault of a file, which is read again only after a change: copies of a simulation share it."""
+    from lithowave.readers.srf import read_srf
+
+    return read_srf(path)
 
 
 def _rounded_up(value: float) -> float:

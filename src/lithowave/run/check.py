@@ -27,6 +27,7 @@ from lithowave.run.memory import (
 from lithowave.run.plan_summary import plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
+from lithowave.run.source_summary import source_line
 from lithowave.solvers import load_method
 
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
@@ -195,10 +196,14 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems += _too_many_ranks(partition, fitting, free, backend)
         warnings += _shared_cores(partition)
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
+    summary = plan_summary(simulation, plan)
+    lines = plan.lines() + ([] if anelasticity is None else anelasticity.lines())
+    if summary["sources"]:
+        lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
     return CheckReport(
         title=simulation.title,
-        plan=plan_summary(simulation, plan),
-        plan_lines=plan.lines() + ([] if anelasticity is None else anelasticity.lines()),
+        plan=summary,
+        plan_lines=lines,
         backend=backend.name,
         device=backend.device,
         threads=backend.facts().get("threads"),

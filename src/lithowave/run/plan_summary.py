@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lithowave.run.source_summary import source_summary
 from lithowave.solvers.interface import Plan
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None
 
 
 def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
-    """Return the summary of the plan, with the entry ``attenuation`` if the material has quality factors."""
+    """Return the summary of the plan, with the entries ``sources``, and ``attenuation`` if the material has quality
+    factors."""
     anelasticity = plan_anelasticity(simulation, plan)
-    return plan.summary() | ({} if anelasticity is None else {"attenuation": anelasticity.summary()})
+    more = {} if anelasticity is None else {"attenuation": anelasticity.summary()}
+    return plan.summary() | {"sources": source_summary(simulation)} | more

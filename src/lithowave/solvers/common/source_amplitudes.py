@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+
+from lithowave.solvers.common.source_values import source_values, supports
 
 BLOCK = 256
 
@@ -15,23 +18,35 @@ class SourceAmplitudes:
 
     Parameters
     ----------
-    functions : one callable per source, t (s) -> amplitude.
+    sources : point sources: forces, or moment tensors, whose time function is evaluated by its method `moment`, `rate`
+        or `released`.
     time_step : s.
     shift : in steps; 0.5 for sources that act half a step later.
     """
 
-    def __init__(self, functions: Sequence[Callable[[np.ndarray], np.ndarray]], time_step: float, shift: float) -> None:
-        self.functions, self.time_step, self.shift = list(functions), time_step, shift
+    def __init__(self, sources: Sequence[Any], time_step: float, shift: float, moment: str = "rate") -> None:
+        self.sources, self.time_step, self.shift, self.moment = list(sources), time_step, shift, moment
 
-    def block(self, step: int) -> np.ndarray:
-        """Return amplitudes (BLOCK, n_sources) of the block of steps that contains this one, in double precision.
+    def block(self, step: int, some: slice = slice(None)) -> np.ndarray:
+        """Return amplitudes (BLOCK, sources) of some sources in the block of steps that contains this one, in double
+        precision.
 
         Blocks begin at multiples of their length, so that a restarted run computes the same ones.
         """
-        if not self.functions:
-            return np.zeros((BLOCK, 0))
-        times = (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
-        return np.stack([function(times) for function in self.functions], axis=1)
+        return source_values(self.sources[some], self._times(step), self.moment)
+
+    def acting(self, step: int) -> slice:
+        """Return the range of sources of which some may act in the block of steps that contains this one."""
+        times = self._times(step)
+        numbers = np.flatnonzero((self._supports[0] <= times[-1]) & (self._supports[1] >= times[0]))
+        return slice(int(numbers[0]), int(numbers[-1]) + 1) if numbers.size else slice(0, 0)
+
+    @cached_property
+    def _supports(self) -> np.ndarray:
+        return supports(self.sources)
+
+    def _times(self, step: int) -> np.ndarray:
+        return (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
 
 
 class Amplitudes(Protocol):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeRow, AmplitudeTable, upload_entries
+from lithowave.solvers.common.source_values import source_values
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
@@ -55,13 +56,13 @@ class TaylorAmplitudes:
         """Return (BLOCK, sources * terms) for the block of steps with this one; see `SourceAmplitudes.block`."""
         begin = (step - step % BLOCK + np.arange(BLOCK))[:, None]
         found = np.empty((BLOCK, len(self.sources), self.terms))
-        for number, source in enumerate(self.sources):
-            if source.force is not None:
-                values = source.time_function.amplitude((begin + self._inside) * self.time_step)
-                found[:, number] = values @ self._of_inside.T
-            else:
-                values = source.time_function.released((begin + self._ends) * self.time_step)
-                found[:, number] = (values - values[:, :1]) @ self._of_ends.T
+        forces = np.array([source.force is not None for source in self.sources], bool)
+        for some, points, matrix in ((forces, self._inside, self._of_inside), (~forces, self._ends, self._of_ends)):
+            chosen = [self.sources[number] for number in np.flatnonzero(some)]
+            values = source_values(chosen, ((begin + points) * self.time_step).ravel(), "released")
+            values = values.reshape(BLOCK, len(points), len(chosen))
+            values = values if matrix is self._of_inside else values - values[:, :1]
+            found[:, some] = np.einsum("tp,bps->bst", matrix, values)
         return found.reshape(BLOCK, -1)
 
 

@@ -140,8 +140,9 @@ def spread_sources(
 
 def highest_frequency(simulation: Simulation) -> float:
     """Return the frequency, Hz, of the shortest relevant wavelength: of the simulation file, or of its sources."""
-    every = [one.time_function.maximum_frequency() for one in simulation.acquisition.sources]
-    return simulation.resolved_frequency or max(every, default=1.0)
+    if simulation.resolved_frequency:
+        return simulation.resolved_frequency
+    return max((one.time_function.maximum_frequency() for one in simulation.acquisition.sources), default=1.0)
 
 
 def _by_source(points: SpreadSources) -> SpreadSources:

@@ -22,6 +22,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "pack": ("fields", "table", "buffer"),
     "unpack": ("fields", "table", "buffer"),
     "inject": ("fields", "number", "target", "begin", "weight", "owner", "amplitude", "row"),
+    "inject_moments": (
+        "fields", "brick", "begin", "source", "first", "weight", "moment", "amplitude", "window", "row",
+    ),
     "count_step": ("row",),
     "sample": ("fields", "number", "index", "weight", "begin", "out", "slot"),
     "interpolate": (

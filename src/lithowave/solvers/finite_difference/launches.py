@@ -42,6 +42,7 @@ ATTENUATING_VARIANTS = (
     (("double", 0), LAWS["transverse"].attenuating(1, True), 2),
     (("double", 0), LAWS["isotropic"].attenuating(3, False), 4),
 )
+BRICK_THREADS = 512  # nodes of a brick in `inject_moments`
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
@@ -133,6 +134,14 @@ class SmallKernels(KernelLauncher):
         count = named["target"].size
         named |= {"fields": pack_fields(named["fields"]), "count": count, "sources": named["amplitude"].shape[1]}
         self.launch("point_kernels.cu", "inject", (count,), named, FEW)
+
+    def inject_moments(self, *arguments: Any) -> None:
+        """See `point_kernels.inject_moments`; one block per brick."""
+        named = self.named("inject_moments", arguments)
+        plane, pitch, _ = element_strides(named["fields"][0])
+        named |= {"fields": pack_fields(named["fields"]), "pitch": pitch, "plane": plane}
+        bricks = named["brick"].shape[0]
+        self.launch("point_kernels.cu", "inject_moments", (bricks * BRICK_THREADS,), named, (BRICK_THREADS,))
 
     def count_step(self, row: Any) -> None:
         """See `point_kernels.count_step`."""

@@ -14,7 +14,8 @@ from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, paralle
 from lithowave.solvers.common.point_kernels import count_step
 
 __all__ = [
-    "count_step", "inject", "interpolate", "largest_magnitude", "pack", "sample", "surface_peaks", "unpack",
+    "count_step", "inject", "inject_moments", "interpolate", "largest_magnitude", "pack", "sample", "surface_peaks",
+    "unpack",
 ]  # fmt: skip
 
 
@@ -27,6 +28,62 @@ def inject(fields, number, target, begin, weight, owner, amplitude, row):
             total += weight[entry] * amplitude[row[0], owner[entry]]
         field = fields[number[n]].reshape(-1)
         field[target[n]] += total
+
+
+@njit(fastmath=FAST, error_model="numpy", cache=True)
+def overlap(first, brick, axis):
+    """Return the first and end indices of the weights along an axis that are in a brick."""
+    begin = max(brick[axis] - first, 0)
+    return begin, max(min(brick[axis + 3] - first, 8), begin)
+
+
+@njit(fastmath=FAST, error_model="numpy", cache=True)
+def add_product(total, brick, first, weight, halves, value):
+    """Add value * w_x w_y w_z to the sums (8, 8, 8) of a brick, with weights at half nodes of the axes in `halves`."""
+    x, y, z = first[0, halves[0]], first[1, halves[1]], first[2, halves[2]]
+    i0, i1 = overlap(x, brick, 0)
+    j0, j1 = overlap(y, brick, 1)
+    k0, k1 = overlap(z, brick, 2)
+    for k in range(k0, k1):
+        for j in range(j0, j1):
+            factor = value * weight[2, halves[2], k] * weight[1, halves[1], j]
+            for i in range(i0, i1):
+                total[z + k - brick[2], y + j - brick[1], x + i - brick[0]] += factor * weight[0, halves[0], i]
+
+
+@njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+def inject_moments(fields, brick, begin, source, first, weight, moment, amplitude, window, row):
+    """Add moment * amplitude * w_x w_y w_z of the sources s to the stresses, brick by brick.
+
+    brick (n, 6) : first and end nodes along x, y, z. begin, source : sources of brick n, in ascending order, are
+    source[begin[n]:begin[n + 1]]. first (sources, 3, 2), weight (sources, 3, 2, 8) : lines of weights along each axis,
+    at nodes and half nodes. moment (sources, 6). window : first and end of the sources that act, which have amplitudes
+    in row row[0] of `amplitude`.
+    """
+    present = row[0] * (window[1] - window[0]) - window[0]
+    for n in prange(brick.shape[0]):
+        entry, end = begin[n], begin[n + 1]
+        while entry < end and source[entry] < window[0]:
+            entry += 1
+        if entry < end and source[entry] < window[1]:
+            total = np.zeros((6, 8, 8, 8))
+            while entry < end and source[entry] < window[1]:
+                s = source[entry]
+                value = amplitude[present + s]
+                if value != 0.0:
+                    for c in range(3):
+                        if moment[s, c] != 0.0:
+                            add_product(total[c], brick[n], first[s], weight[s], (0, 0, 0), value * moment[s, c])
+                    add_product(total[3], brick[n], first[s], weight[s], (1, 1, 0), value * moment[s, 3])
+                    add_product(total[4], brick[n], first[s], weight[s], (1, 0, 1), value * moment[s, 4])
+                    add_product(total[5], brick[n], first[s], weight[s], (0, 1, 1), value * moment[s, 5])
+                entry += 1
+            for c in range(6):
+                field = fields[3 + c]
+                for k in range(brick[n, 2], brick[n, 5]):
+                    for j in range(brick[n, 1], brick[n, 4]):
+                        for i in range(brick[n, 0], brick[n, 3]):
+                            field[k, j, i] += total[c, k - brick[n, 2], j - brick[n, 1], i - brick[n, 0]]
 
 
 @parallel

@@ -15,33 +15,32 @@ from lithowave.solvers.finite_difference.points import PointStencil
 
 
 class SourceList:
-    """Sources of one kind: the grid points that they change, and the change per unit of amplitude.
+    """Forces: the grid points that they change, and the change per unit of amplitude.
 
     Entries that change the same point of the same field are contiguous, so that a thread can add them in order.
 
     Parameters
     ----------
-    names : the fields that these sources change, one for each component. strengths : (n_sources, components): moment or
-    force times time step. scale : factor for points of a field, or None. amplitudes : amplitudes as functions of time.
-    boxes : boxes of points (first, end along x, y, z), relative to the first one of the arrays; only points in them are
-    changed; None for all.
+    strengths : (n_sources, 3), force times time step. buoyancy : function that returns 1 / density for points of a
+    field. amplitudes : amplitudes as functions of time. boxes : boxes of points (first, end along x, y, z), relative to
+    the first one of the arrays; only points in them are changed.
     """
+
+    kernel = "inject"
 
     def __init__(
         self,
         backend: Any,
         stencil: PointStencil,
-        names: Sequence[str],
         sources: Sequence[Any],
         strengths: np.ndarray,
-        scale: Callable[[str, np.ndarray], np.ndarray] | None,
+        buoyancy: Callable[[str, np.ndarray], np.ndarray],
         amplitudes: SourceAmplitudes,
-        boxes: Sequence[NodeRanges] | None = None,
+        boxes: Sequence[NodeRanges],
     ) -> None:
-        number, target, weight, owner = _entries(stencil, names, sources, strengths, scale)
-        if boxes is not None:
-            inside = stencil.lie_in(target, boxes)
-            number, target, weight, owner = number[inside], target[inside], weight[inside], owner[inside]
+        number, target, weight, owner = _entries(stencil, sources, strengths, buoyancy)
+        inside = stencil.lie_in(target, boxes)
+        number, target, weight, owner = number[inside], target[inside], weight[inside], owner[inside]
         order = np.lexsort((owner, target, number))
         number, target, weight, owner = number[order], target[order], weight[order], owner[order]
         new = np.concatenate([[True], (np.diff(number) != 0) | (np.diff(target) != 0)])[: target.size]
@@ -69,24 +68,22 @@ class SourceList:
 
 def _entries(
     stencil: PointStencil,
-    names: Sequence[str],
     sources: Sequence[Any],
     strengths: np.ndarray,
-    scale: Callable[[str, np.ndarray], np.ndarray] | None,
+    buoyancy: Callable[[str, np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, ...]:
     """Return the field index, the index in the field, the weight and the source of every entry."""
     none = np.zeros(0, np.int64)
     parts: list[tuple[np.ndarray, ...]] = [(none, none, np.zeros(0), none)]
-    for component, name in enumerate(names):
+    for component, name in enumerate(VELOCITIES):
         acting = np.flatnonzero(strengths[:, component]) if len(sources) else np.zeros(0, int)
         if acting.size:
             weights = stencil.sources(name, np.array([sources[number].position for number in acting]))
             owner = acting[weights.owner]
             weight = weights.weight * strengths[owner, component]
-            if scale is not None:
-                for field in np.unique(weights.field).tolist():
-                    some = weights.field == field
-                    weight[some] *= scale(FIELDS[field], weights.index[some])
+            for field in np.unique(weights.field).tolist():
+                some = weights.field == field
+                weight[some] *= buoyancy(FIELDS[field], weights.index[some])
             parts.append((weights.field, weights.index, weight, owner))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 

@@ -112,20 +112,29 @@ def _sinc_weights(position: float, first: int, last: int, balanced: bool) -> tup
     start = int(np.floor(position)) - HALF_WIDTH + 1
     moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
     index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
-    distance = index - position
+    return index, windowed_sinc(index[None], np.array([position]), 3 if moved == start else 5, balanced)[0]
+
+
+def windowed_sinc(index: np.ndarray, position: np.ndarray, degree: int, balanced: bool) -> np.ndarray:
+    """Return the weights (n, m) of points at integers `index` (n, m) for positions (n,).
+
+    The weights are those of a sinc in a Kaiser window, with the smallest change that makes polynomials up to a degree
+    (5 if they are balanced) exact.
+    """
+    distance = index - position[:, None]
     inside = np.abs(distance) < HALF_WIDTH
     envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
     weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
-    degree = min(3 if moved == start and not balanced else 5, index.size - 1)
+    degree = min(5 if balanced else degree, index.shape[1] - 1)
     # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
-    freedom = 1.0 / (1.0 + distance**2) ** 2
-    powers = (distance / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
-    if balanced and degree < index.size - 1:
-        powers = np.vstack([powers, (-1.0) ** index])
-    missing = -powers @ weight
-    missing[0] += 1.0
-    weight = weight + freedom * (powers.T @ np.linalg.solve((powers * freedom) @ powers.T, missing))
-    return index, weight
+    freedom = 1.0 / (1.0 + distance[:, None] ** 2) ** 2
+    powers = (distance[:, None] / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
+    if balanced and degree < index.shape[1] - 1:
+        powers = np.concatenate([powers, (-1.0) ** index[:, None]], axis=1)
+    missing = -powers @ weight[..., None]
+    missing[:, 0] += 1.0
+    changes = np.linalg.solve((powers * freedom) @ powers.swapaxes(1, 2), missing)
+    return weight + (freedom * (changes.swapaxes(1, 2) @ powers))[:, 0]
 
 
 class PointStencil:
@@ -173,10 +182,9 @@ class PointStencil:
     def sources(self, field: str, positions: np.ndarray) -> PointWeights:
         """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
-        A force on a velocity acts on the points that a receiver reads; a moment acts only on the stress.
+        A force on a velocity acts on the points that a receiver reads. See `moments` for moment tensors.
         """
-        spread = self._reading if field[0] == "v" else self._spreading
-        return self._joined((spread(field, position) for position in positions), self.present, as_source=True)
+        return self._joined((self._reading(field, position) for position in positions), self.present, as_source=True)
 
     def may_read(self, position: np.ndarray) -> bool:
         """True if a receiver at this position may read own nodes of this subdomain."""
@@ -218,23 +226,18 @@ class PointStencil:
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
         surface, top = self.surface, self.grid.whole.shape[2] - 1
         if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
-            return [self._block(field, place, known_zeros=True, balanced=self.balanced and field[0] == "s")]
+            return [self._block(field, place, balanced=self.balanced and field[0] == "s")]
         if field == "vz":
-            lines = [self._line(field, axis, place, known_zeros=True) for axis in (0, 1)]
+            lines = [self._line(field, axis, place) for axis in (0, 1)]
             return read_vertical(surface, lines, top - place[2], top, clearance)
-        block = self._block(field, place, known_zeros=True)
+        block = self._block(field, place)
         return [block, *read_horizontal(surface, block, top)]
 
-    def _spreading(self, field: str, position: np.ndarray) -> list[Block]:
-        """Return the block of weights of a moment, which does not use that a stress vanishes on a face."""
-        place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
-        return [self._block(field, place, known_zeros=False, balanced=self.balanced)]
-
-    def _block(self, field: str, place: np.ndarray, known_zeros: bool, balanced: bool = False) -> Block:
-        return outer(field, *(self._line(field, axis, place, known_zeros, balanced) for axis in range(3)))
+    def _block(self, field: str, place: np.ndarray, balanced: bool = False) -> Block:
+        return outer(field, *(self._line(field, axis, place, balanced) for axis in range(3)))
 
     def _line(
-        self, field: str, axis: int, place: np.ndarray, known_zeros: bool, balanced: bool = False
+        self, field: str, axis: int, place: np.ndarray, balanced: bool = False
     ) -> tuple[int, np.ndarray]:
         """Return the first index and weights along an axis, for a position in grid spacings from node 0."""
         half = STAGGER[field][axis]
@@ -243,7 +246,7 @@ class PointStencil:
         ends = Ends(
             half,
             tuple(kind != "absorbing" for kind in kinds),
-            tuple(known_zeros and half == 1 and kind == vanishing for kind in kinds),
+            tuple(half == 1 and kind == vanishing for kind in kinds),
         )
         last = self.grid.whole.shape[axis] - 1 - half
         index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends, balanced)

@@ -12,7 +12,7 @@ from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
-from lithowave.solvers.finite_difference.fields import STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.moments import MomentList
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.tiles import around
@@ -28,7 +28,7 @@ class Region:
 
     boxes: np.ndarray
     closed: list[tuple[ClosedFace, tuple[Any, ...]]]
-    sources: SourceList
+    sources: SourceList | MomentList
 
     @property
     def free_planes(self) -> list[int]:
@@ -75,7 +75,7 @@ class StepRegions:
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
         self._moments = [source for source in sources if source.moment is not None]
         self._forces = [source for source in sources if source.force is not None]
-        self._lists: list[SourceList] = []
+        self._lists: list[SourceList | MomentList] = []
         whole = [(0, count) for count in plan.grid.shape]
         subdomain = plan.subdomain
         self.stress = self._region([whole], stress=True)
@@ -98,25 +98,20 @@ class StepRegions:
         return [one.table for one in self._lists if one.count]
 
     def _region(self, boxes: Sequence[NodeRanges], stress: bool) -> Region:
-        sources = self._moment_list(boxes) if stress else self._force_list(boxes)
+        sources = self._moment_list() if stress else self._force_list(boxes)
         self._lists.append(sources)
         return Region(box_table(boxes), closures(self._plan, self._backend, boxes) if boxes else [], sources)
 
-    def _moment_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
-        """Return the moments; weights include moment, volume and time step."""
-        step = self._plan.schedule.time_step
-        rates = SourceAmplitudes([source.time_function.rate for source in self._moments], step, 0.0)
-        strengths = -step * np.array([source.moment for source in self._moments], float).reshape(-1, 6)
-        return SourceList(self._backend, self._stencil, STRESSES, self._moments, strengths, None, rates, boxes)
+    def _moment_list(self) -> MomentList:
+        """Return the moments; they change all points of the rank."""
+        return MomentList(self._backend, self._stencil, self._moments, self._plan.schedule.time_step)
 
     def _force_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
         """Return the forces; weights include force, volume, time step and buoyancy."""
         step = self._plan.schedule.time_step
-        amplitudes = SourceAmplitudes([source.time_function.amplitude for source in self._forces], step, 0.5)
+        amplitudes = SourceAmplitudes(self._forces, step, 0.5)
         strengths = step * np.array([source.force for source in self._forces], float).reshape(-1, 3)
-        return SourceList(
-            self._backend, self._stencil, VELOCITIES, self._forces, strengths, self._buoyancy, amplitudes, boxes
-        )
+        return SourceList(self._backend, self._stencil, self._forces, strengths, self._buoyancy, amplitudes, boxes)
 
     def _buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
         return self._material.buoyancy(name, index, self._stencil.strides)

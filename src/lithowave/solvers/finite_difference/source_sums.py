@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
-from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
+from lithowave.solvers.finite_difference.moments import MomentList
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
@@ -23,25 +24,29 @@ def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
     """Add the moment tensors and forces of the sources that change points of this rank."""
     kinds = [source.force is not None for source in sources]
     moments, forces = (np.flatnonzero(np.array(kinds, bool) == kind) for kind in (False, True))
-    time_step, regions, material = solver.plan.schedule.time_step, solver.step.regions, solver.step.material
-    for names, some, columns, region in (
-        (STRESSES, moments, MOMENT, regions.stress), (VELOCITIES, forces, FORCE, regions.velocity),
-    ):  # fmt: skip
-        number, index, weight, owner = region.sources.entries()
-        nodes = solver.stencil.nodes(index)
-        own = solver.stencil.is_own(nodes)
-        for component, name in enumerate(names):
-            chosen = own & (number == FIELDS.index(name))
-            rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / time_step
-            if columns is FORCE:
-                rates = rates / material.buoyancy(name, index[chosen], solver.stencil.strides)
-            else:
-                rates = -rates
-            source = some[owner[chosen]]
-            np.add.at(placement.totals[:, columns][:, component], source, rates)
-            placement.acts[source[(rates != 0) & ~held(solver.stencil, name, nodes[chosen])]] = True
+    _add_moments(placement, solver.step.regions.stress.sources, sources, moments)
+    time_step, material = solver.plan.schedule.time_step, solver.step.material
+    number, index, weight, owner = solver.step.regions.velocity.sources.entries()
+    nodes = solver.stencil.nodes(index)
+    own = solver.stencil.is_own(nodes)
+    for component, name in enumerate(VELOCITIES):
+        chosen = own & (number == FIELDS.index(name))
+        rates = weight[chosen] * solver.stencil.volumes(name, nodes[chosen]) / time_step
+        rates = rates / material.buoyancy(name, index[chosen], solver.stencil.strides)
+        source = forces[owner[chosen]]
+        np.add.at(placement.totals[:, FORCE][:, component], source, rates)
+        placement.acts[source[(rates != 0) & ~held(solver.stencil, name, nodes[chosen])]] = True
     for number in forces:
         placement.inexact[number] = _near_end(solver.stencil, sources[number].position)
+
+
+def _add_moments(placement: Placement, moments: MomentList, sources: Any, numbers: np.ndarray) -> None:
+    """Add the moment tensors of sources with these indices."""
+    here = numbers[moments.known]
+    if here.size:
+        shares = moments.shares() * np.array([sources[number].moment for number in here])
+        placement.totals[here, MOMENT] += shares
+        placement.acts[here] |= (shares != 0).any(axis=1)
 
 
 def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:

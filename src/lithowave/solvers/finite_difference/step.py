@@ -13,6 +13,7 @@ from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, unsigned
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.material import GridMaterial
+from lithowave.solvers.finite_difference.moments import MomentList
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
@@ -123,10 +124,11 @@ class Step:
             boxes, *self._layer_arguments("velocity"),
         )  # fmt: skip
 
-    def inject(self, sources: SourceList, f: Fields) -> None:
+    def inject(self, sources: SourceList | MomentList, f: Fields) -> None:
         """Add the contributions of sources at this step."""
         if sources.count:
-            self.kernels.inject(state_arrays(f), *sources.arguments(), self.row.array)
+            inject = getattr(self.kernels, sources.kernel)
+            inject(state_arrays(f), *sources.arguments(), self.row.array)
 
     def _layer_arguments(self, kind: str) -> list[Any]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]

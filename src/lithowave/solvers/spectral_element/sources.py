@@ -49,8 +49,7 @@ class SourceList:
         sources = [sources[number] for number in known]
         self.known, self._lists = known, upload_entries(backend, point, weight, owner)
         self.count = self._lists[0].size
-        functions = [s.time_function.released if s.force is None else s.time_function.amplitude for s in sources]
-        amplitudes = SourceAmplitudes(functions, plan.schedule.time_step, 0.5)
+        amplitudes = SourceAmplitudes(sources, plan.schedule.time_step, 0.5, "released")
         self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,0 +1,310 @@
+"""Kinematic ruptures on a plane: random slip, a rupture front, rise times and slip rates.
+
+The slip is a random field with a von Karman autocorrelation (Mai & Beroza 2002), tapered to the edges and scaled to the
+moment. The rupture front propagates from the hypocenter at a fraction of the local S-wave velocity. Rise times are
+proportional to the square root of the slip (Graves & Pitarka 2010), and the slip rate is the regularized Yoffe function
+(Tinti et al. 2005).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lithowave.errors import InputError
+from lithowave.faults.random_slip import edge_taper, random_slip
+from lithowave.faults.segments import trapezoids
+from lithowave.faults.slip_rate import regularized_yoffe
+from lithowave.faults.subfaults import FaultPlane, FiniteFault
+
+_SAMPLES_PER_RISE_TIME = 50
+"""Samples of the average slip-rate function, by default."""
+_FEWEST_SAMPLES = 10
+"""Samples of the shortest slip-rate function: shorter rise times are extended."""
+_ALSO_ZERO = -1e-12
+"""Lower limit of values that may be zero up to round-off."""
+_ROUNDED = 1.0 + 1e-12
+"""Upper limit of values that may be one up to round-off."""
+_RAY_POINTS = 64
+"""Points at which the slowness is evaluated between the hypocenter and a subfault."""
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """Plane with a grid of subfaults; distances along strike count from the center, down dip from the top."""
+
+    strike: float
+    dip: float
+    length: float
+    width: float
+    top_depth: float
+    shape: tuple[int, int]
+
+    @property
+    def spacing(self) -> tuple[float, float]:
+        return self.length / self.shape[0], self.width / self.shape[1]
+
+    @property
+    def area(self) -> float:
+        """Of a subfault, m2."""
+        return self.spacing[0] * self.spacing[1]
+
+    def centers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n_strike, 1) and (n_dip,) positions of the centers, m."""
+        along = (np.arange(self.shape[0]) + 0.5) * self.spacing[0] - 0.5 * self.length
+        return along[:, np.newaxis], (np.arange(self.shape[1]) + 0.5) * self.spacing[1]
+
+    def offsets(self, along: ArrayLike, down: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distances East and North from the center of the top edge, m."""
+        strike = math.radians(self.strike)
+        across = np.asarray(down) * math.cos(math.radians(self.dip))
+        east = np.asarray(along) * math.sin(strike) + across * math.cos(strike)
+        return east, np.asarray(along) * math.cos(strike) - across * math.sin(strike)
+
+
+def planar_rupture(
+    *,
+    strike: float,
+    dip: float,
+    rake: float,
+    length: float,
+    width: float,
+    top_depth: float,
+    mw: float,
+    subfaults: tuple[int, int],
+    vs: ArrayLike,
+    density: ArrayLike | None = None,
+    shear_modulus: ArrayLike | None = None,
+    position: tuple[float, float] | None = None,
+    longitude: float | None = None,
+    latitude: float | None = None,
+    reference: str = "top_center",
+    hypocenter: tuple[float, float] | None = None,
+    rupture_velocity: float = 0.8,
+    correlation_length: tuple[float, float] | None = None,
+    hurst: float = 0.75,
+    variation: float = 0.85,
+    taper: float = 0.2,
+    rise_time: float | None = None,
+    smoothing: float = 0.1,
+    interval: float | None = None,
+    seed: int = 0,
+) -> FiniteFault:
+    """Return a kinematic rupture on a planar fault.
+
+    Parameters
+    ----------
+    strike, dip, rake : degrees, after Aki & Richards.
+    length, width : of the fault along strike and down dip, m.
+    top_depth : depth of the upper edge, m.
+    mw : moment magnitude; the moment is 10^(1.5 mw + 9.1) N m.
+    subfaults : number of subfaults along strike and down dip. Subfaults are ordered along strike, then down dip.
+    vs : S-wave velocity at the subfaults, m/s: a number, or an array of the shape (n_strike, n_dip).
+    density : density at the subfaults in kg/m3, as ``vs``; or
+    shear_modulus : Pa, as ``vs``, instead of the density.
+    position : (x, y) of the reference point in m, for a fault in local coordinates; or
+    longitude, latitude : of the reference point, degrees.
+    reference : ``"top_center"``, the center of the upper edge, or ``"hypocenter"``.
+    hypocenter : position along strike from the center and down dip from the upper edge, m; default: (0, 0.6 width).
+    rupture_velocity : fraction of vs. The front arrives at the time that it takes along the straight line from the
+        hypocenter, with vs interpolated between the centers of the subfaults.
+    correlation_length : along strike and down dip, m; default: 10^(mw/2 - 2.5) km and 10^(mw/3 - 1.5) km (Mai &
+        Beroza 2002).
+    hurst : Hurst exponent of the von Karman autocorrelation.
+    variation : standard deviation of the slip divided by its mean, before the taper.
+    taper : parts of length and width at each edge within which the slip decreases to zero.
+    rise_time : average duration of slip, s; default: 1.45e-9 (M0 / dyn cm)^(1/3) s (Graves & Pitarka 2010).
+    smoothing : half duration of the triangle of the regularized Yoffe function, as a part of the rise time.
+    interval : time between samples of the slip rate, s; default: rise_time / 50. Rise times shorter than 10 intervals
+        are extended to 10 intervals.
+    seed : of the random numbers; the same seed gives the same rupture.
+
+    Raises
+    ------
+    InputError
+        for values out of range, and contradictory positions.
+    """
+    plane = _checked_plane(strike, dip, length, width, top_depth, subfaults)
+    speed, mass, shear = _elastic_parameters(vs, density, shear_modulus, plane.shape)
+    for name, value, low, high in (
+        ("mw", mw, -10.0, 11.0),
+        ("rupture_velocity", rupture_velocity, 0.0, 2.0),
+        ("hurst", hurst, 0.0, 1.0),
+        ("variation", variation, 0.0, 10.0),
+        ("taper", taper, _ALSO_ZERO, 0.5),
+        ("smoothing", smoothing, 0.0, 0.49),
+    ):
+        _require(name, value, low, high)
+    moment = 10.0 ** (1.5 * mw + 9.1)
+    lengths = correlation_length or (1e3 * 10.0 ** (mw / 2.0 - 2.5), 1e3 * 10.0 ** (mw / 3.0 - 1.5))
+    for value in lengths:
+        _require("correlation_length", value, 0.0, math.inf)
+    slip = random_slip(plane.shape, plane.spacing, lengths, hurst, variation, np.random.default_rng(seed))
+    slip *= edge_taper(plane.shape[0], taper)[:, np.newaxis] * edge_taper(plane.shape[1], taper)
+    slip *= moment / (plane.area * math.fsum((shear * slip).ravel()))
+
+    average = 1.45e-9 * (1e7 * moment) ** (1.0 / 3.0) if rise_time is None else rise_time
+    _require("rise_time", average, 0.0, math.inf)
+    step = average / _SAMPLES_PER_RISE_TIME if interval is None else interval
+    _require("interval", step, 0.0, math.inf)
+    durations = np.maximum(average * np.sqrt(slip) / np.sqrt(slip).mean(), _FEWEST_SAMPLES * step)
+
+    start = hypocenter or (0.0, 0.6 * width)
+    _require("hypocenter along strike, divided by length", start[0] / length, -0.5 * _ROUNDED, 0.5 * _ROUNDED)
+    _require("hypocenter down dip, divided by width", start[1] / width, _ALSO_ZERO, _ROUNDED)
+    geographic, horizontal, corner = _positions(plane, start, position, longitude, latitude, reference)
+    depth = top_depth + plane.centers()[1] * math.sin(math.radians(dip))
+    rates, offsets = _slip_rates(_ordered(plane, slip), _ordered(plane, durations), smoothing, step)
+    header = FaultPlane(*corner, *plane.shape, length, width, strike, dip, top_depth, *start)
+    return FiniteFault(
+        geographic=geographic,
+        horizontal=np.stack([_ordered(plane, values) for values in horizontal], axis=-1),
+        depth=_ordered(plane, depth),
+        strike=_ordered(plane, strike),
+        dip=_ordered(plane, dip),
+        rake=_ordered(plane, rake),
+        area=_ordered(plane, plane.area),
+        start=_ordered(plane, _front_times(plane, start, rupture_velocity * speed)),
+        interval=_ordered(plane, step),
+        vs=_ordered(plane, speed),
+        density=_ordered(plane, mass),
+        slip=np.stack([_ordered(plane, values) for values in (slip, 0.0, 0.0)], axis=-1),
+        rates=rates,
+        offsets=offsets,
+        planes=(header,) if geographic else (),
+    )
+
+
+def _ordered(plane: _Plane, values: ArrayLike) -> np.ndarray:
+    """Return values (n_strike, n_dip), or a number, at all subfaults: along strike first, then down dip."""
+    return np.broadcast_to(np.asarray(values, dtype=float), plane.shape).T.ravel()
+
+
+def _elastic_parameters(
+    vs: ArrayLike, density: ArrayLike | None, shear_modulus: ArrayLike | None, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return S-wave velocity, density and shear modulus at the subfaults."""
+    if (density is None) == (shear_modulus is None):
+        got = "has neither density nor shear_modulus" if density is None else "density and shear_modulus are both given"
+        raise InputError("planar_rupture", got, "give one of them")
+    speed = _at_subfaults("vs", vs, shape)
+    if density is None:
+        shear = _at_subfaults("shear_modulus", shear_modulus, shape)
+        return speed, shear / speed**2, shear
+    mass = _at_subfaults("density", density, shape)
+    return speed, mass, mass * speed**2
+
+
+def _checked_plane(
+    strike: float, dip: float, length: float, width: float, top_depth: float, subfaults: tuple[int, int]
+) -> _Plane:
+    _require("strike", strike, -360.0, 360.0)
+    _require("dip", dip, _ALSO_ZERO, 90.0)
+    _require("length", length, 0.0, math.inf)
+    _require("width", width, 0.0, math.inf)
+    _require("top_depth", top_depth, _ALSO_ZERO, math.inf)
+    if len(subfaults) != 2 or any(int(count) != count or count < 1 for count in subfaults):
+        raise InputError("subfaults", f"{subfaults!r}", "expected two integers of at least 1: along strike, down dip")
+    return _Plane(strike, dip, length, width, top_depth, (int(subfaults[0]), int(subfaults[1])))
+
+
+def _require(name: str, value: float, low: float, high: float) -> None:
+    if low < value <= high and math.isfinite(value):
+        return
+    lower = "0 or more" if low == _ALSO_ZERO else f"greater than {low:.6g}"
+    upper = f"at most {high:.6g}" if math.isfinite(high) else "finite"
+    raise InputError(name, f"{value:.12g}", f"must be {lower} and {upper}")
+
+
+def _at_subfaults(name: str, values: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    try:
+        array = np.broadcast_to(np.asarray(values, dtype=float), shape)
+    except (ValueError, TypeError):
+        got = f"an array of shape {np.shape(values)}"
+        raise InputError(name, got, f"expected a number or an array of shape {shape}") from None
+    if not (np.isfinite(array).all() and (array > 0.0).all()):
+        raise InputError(name, "has values that are not positive", "must be positive, finite numbers")
+    return array
+
+
+def _front_times(plane: _Plane, hypocenter: tuple[float, float], velocity: np.ndarray) -> np.ndarray:
+    """Return the arrival times of the rupture front (n_strike, n_dip), s: distance times the average slowness."""
+    along, down = plane.centers()
+    along, down = np.broadcast_arrays(along, down)
+    distance = np.hypot(along - hypocenter[0], down - hypocenter[1])
+    slowness = 1.0 / velocity
+    if np.ptp(slowness) == 0.0:
+        return distance * slowness
+    average = np.zeros(plane.shape)
+    for part in (np.arange(_RAY_POINTS) + 0.5) / _RAY_POINTS:
+        point = (hypocenter[0] + part * (along - hypocenter[0]), hypocenter[1] + part * (down - hypocenter[1]))
+        average += _interpolated(plane, slowness, *point) / _RAY_POINTS
+    return distance * average
+
+
+def _interpolated(plane: _Plane, values: np.ndarray, along: np.ndarray, down: np.ndarray) -> np.ndarray:
+    """Return values of the centers at other points of the plane, bilinear, constant beyond the outer centers."""
+    result = np.zeros(along.shape)
+    corners = []
+    origins = (-0.5 * plane.length, 0.0)
+    for point, origin, step, count in zip((along, down), origins, plane.spacing, plane.shape, strict=True):
+        index = np.clip((point - origin) / step - 0.5, 0.0, count - 1.0)
+        low = np.minimum(index.astype(int), max(count - 2, 0))
+        corners.append(((low, 1.0 - (index - low)), (np.minimum(low + 1, count - 1), index - low)))
+    for i, weight_i in corners[0]:
+        for j, weight_j in corners[1]:
+            result += weight_i * weight_j * values[i, j]
+    return result
+
+
+def _positions(
+    plane: _Plane,
+    hypocenter: tuple[float, float],
+    position: tuple[float, float] | None,
+    longitude: float | None,
+    latitude: float | None,
+    reference: str,
+) -> tuple[bool, tuple[np.ndarray, np.ndarray], tuple[float, float]]:
+    """Return whether the fault is geographic, the positions of the centers, and that of the center of the top edge."""
+    if reference not in ("top_center", "hypocenter"):
+        raise InputError("reference", f"{reference!r}", "expected top_center or hypocenter")
+    if (longitude is None) != (latitude is None) or (longitude is None) == (position is None):
+        raise InputError("planar_rupture", "has no position or two", "give position, or longitude and latitude")
+    east, north = plane.offsets(*plane.centers())
+    if reference == "hypocenter":
+        shift = plane.offsets(*hypocenter)
+        east, north = east - shift[0], north - shift[1]
+    else:
+        shift = (np.zeros(()), np.zeros(()))
+    if position is not None:
+        x, y = position
+        return False, (x + east, y + north), (float(x - shift[0]), float(y - shift[1]))
+    points = _geodesic(longitude, latitude, east, north)
+    corner = _geodesic(longitude, latitude, -shift[0], -shift[1])
+    return True, points, (float(corner[0]), float(corner[1]))
+
+
+def _geodesic(longitude: float, latitude: float, east: np.ndarray, north: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return longitudes and latitudes at distances from a point along geodesics (WGS84)."""
+    from pyproj import Geod
+
+    azimuth, distance = np.degrees(np.arctan2(east, north)), np.hypot(east, north)
+    start = (np.full(distance.shape, float(value)) for value in (longitude, latitude))
+    first, second, _ = Geod(ellps="WGS84").fwd(*start, azimuth, distance)
+    return np.asarray(first), np.asarray(second)
+
+
+def _slip_rates(
+    slip: np.ndarray, durations: np.ndarray, smoothing: float, step: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples, m/s, whose trapezoidal sum is the slip, and their offsets for three components."""
+    counts = np.ceil(durations / step * (1.0 - 1e-12)).astype(np.int64) + 1
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    time = step * (np.arange(bounds[-1]) - np.repeat(bounds[:-1], counts))
+    rise = np.repeat(durations, counts)
+    rates = regularized_yoffe(time, rise, smoothing * rise)
+    rates *= np.repeat(slip / trapezoids(rates, bounds, np.full(slip.size, step)), counts)
+    return rates, np.concatenate([[0], np.repeat(bounds[1:], 3)])

@@ -1,0 +1,83 @@
+"""Moment tensors with sampled moment rates: the point sources of a finite fault as arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSources:
+    """Point sources with sampled moment rates, stored in arrays without an object per source.
+
+    The moment rate of source i is ``moment[i] * r(t)``. The function r (unit 1/s) has the samples
+    ``rates[offsets[i]:offsets[i + 1]]`` at the times ``start[i] + k interval[i]``; it is linear between samples, zero
+    before the first and after the last one, and its integral, the trapezoidal sum, is one.
+
+    Attributes
+    ----------
+    subfault : (m,) index of the subfault of each source; in ascending order. A subfault has one source per slip
+        component with samples.
+    moment : (m, 6) xx, yy, zz, xy, xz, yz in N m; x East, y North, z Up.
+    start : (m,) time of the first sample, s.
+    interval : (m,) time between samples, s.
+    offsets : (m + 1,) offsets in ``rates``.
+    rates : (total,) samples, 1/s, single or double precision.
+    """
+
+    subfault: np.ndarray
+    moment: np.ndarray
+    start: np.ndarray
+    interval: np.ndarray
+    offsets: np.ndarray
+    rates: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """The number m of sources."""
+        return self.subfault.size
+
+    @property
+    def end(self) -> np.ndarray:
+        """(m,) time of the last sample, s."""
+        return self.start + self.interval * (np.diff(self.offsets) - 1)
+
+    @property
+    def total_moment(self) -> float:
+        """Sum of the scalar moments of all subfaults, N m; see `total_scalar_moment`."""
+        return total_scalar_moment(self.subfault, self.moment)
+
+    def moment_rate(self, times: np.ndarray) -> np.ndarray:
+        """Return the sum of the moment rates of all sources, shape (times, 6), N m/s, at ascending times in s."""
+        times = np.asarray(times, dtype=float)
+        total = np.zeros((times.size, 6))
+        first = np.searchsorted(times, self.start, side="left")
+        last = np.searchsorted(times, self.end, side="right")
+        for index in np.flatnonzero(last > first):
+            window = slice(first[index], last[index])
+            samples = self.rates[self.offsets[index] : self.offsets[index + 1]]
+            position = (times[window] - self.start[index]) / self.interval[index]
+            rate = np.interp(position, np.arange(samples.size), samples)
+            total[window] += rate[:, np.newaxis] * self.moment[index]
+        return total
+
+
+def scalar_moment(moment: np.ndarray) -> np.ndarray:
+    """Return M0 = sqrt(M_ij M_ij / 2) of tensors (..., 6) in the order xx, yy, zz, xy, xz, yz."""
+    squares = np.asarray(moment) ** 2
+    return np.sqrt(0.5 * squares[..., :3].sum(axis=-1) + squares[..., 3:].sum(axis=-1))
+
+
+def total_scalar_moment(subfault: np.ndarray, moment: np.ndarray) -> float:
+    """Return the sum of the scalar moments of subfaults, where the tensors (m, 6) of the same subfault are added."""
+    if subfault.size == 0:
+        return 0.0
+    first = np.flatnonzero(np.diff(subfault, prepend=subfault[0] - 1))
+    return math.fsum(scalar_moment(np.add.reduceat(moment, first, axis=0)))
+
+
+def moment_magnitude(total_moment: float) -> float:
+    """Return Mw = 2/3 (log10 M0 - 9.1), M0 in N m (IASPEI 2013); minus infinity for a zero moment."""
+    return 2.0 / 3.0 * (math.log10(total_moment) - 9.1) if total_moment > 0.0 else -math.inf
