@@ -9,6 +9,8 @@ import yaml
 import lithowave as lw
 from lithowave.cli import app
 from lithowave.cli.init import TEMPLATES, template
+from lithowave.faults import planar_rupture
+from lithowave.readers.srf import write_srf
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 
@@ -64,12 +66,14 @@ def test_templates_are_valid_without_warnings(tmp_path, monkeypatch, name) -> No
     content = yaml.safe_load(text)
     if name == "finite_fault":
         assert content["sources"] == [{"file": "fault.srf"}]
-        # The user provides the rupture; the rest of the file is checked with a point source.
-        source = {"position": [0, 0, "-10 km"], "double_couple": {"strike": 30, "dip": 60, "rake": 90, "mw": 6.0}}
-        content["sources"] = [source | {"time_function": {"gaussian": {"sigma": 0.5, "delay": 3.0}}}]
-        text = yaml.safe_dump(content)
-    simulation = lw.Simulation.from_text(text)
-    assert simulation.warnings() == []
+        rupture = planar_rupture(
+            strike=30, dip=60, rake=90, length=15e3, width=10e3, top_depth=1e3, mw=6.0, subfaults=(6, 4), vs=3200.0,
+            density=2600.0, longitude=-117.766, latitude=33.949, rise_time=2.0,
+        )  # fmt: skip
+        write_srf(rupture, tmp_path / "fault.srf")
+    simulation = lw.Simulation.from_file(file)
+    assert name == "finite_fault" or simulation.warnings() == []  # those of the rupture
+    assert len(simulation.point_sources()) == (24 if name == "finite_fault" else 1)
     assert (simulation.survey is not None) == (name == "survey")
     assert (simulation.domain.crs is not None) == (name in ("earthquake", "finite_fault"))
 

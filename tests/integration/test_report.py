@@ -127,6 +127,7 @@ def test_a_report_states_the_facts_of_the_run(run) -> None:
     rows = re.findall(r"<tr>(.*?)</tr>", text, re.DOTALL)
     [row] = [row for row in rows if row.startswith("<td>XX.S01</td>") and "number" in row]
     assert f">{peak}</td>" in row, (peak, row)
+    assert '<th scope="row">Moment</th><td>1.259e+15 N m (Mw 4.00)</td>' in text
     assert "&lt;script&gt;alert(1)" in text and "<script>alert" not in text
 
 

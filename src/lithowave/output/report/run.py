@@ -138,13 +138,10 @@ def _overview(
         rows["Duration"] = f"{simulation.duration:g} s"
         resolved = simulation.resolved_frequency
         rows["Highest resolved frequency"] = resolved and f"{resolved:.4g} Hz"
-        rows["Sources"] = len(simulation.acquisition.sources)
     if seismograms is not None:
-        magnitude = seismograms.sources.moment_magnitude
-        rows["Magnitude"] = None if magnitude is None else f"Mw {magnitude:.2f}"
         rows["Receivers"] = len(seismograms)
         rows["Seismograms"] = f"{seismograms.quantity}, {seismograms.sampling_interval:g} s between samples"
-    rows |= _plan_rows(plan)
+    rows |= _source_rows(plan.get("sources") or {}) | _plan_rows(plan)
     rows["Device"] = ", ".join(
         str(part) for part in (
             facts.get("device"), facts.get("backend"), facts.get("precision") and f"{facts['precision']} precision",
@@ -153,6 +150,20 @@ def _overview(
         ) if part
     )  # fmt: skip
     return facts_table(rows, "Description")
+
+
+def _source_rows(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary of all sources in words."""
+    if not summary:
+        return {}
+    rows = {"Sources": f"{summary['count']:,}"}
+    if "moment_n_m" in summary:
+        rows["Moment"] = f"{summary['moment_n_m']:.4g} N m (Mw {summary['moment_magnitude']:.2f})"
+    low, high = summary["depth_m"]
+    rows["Depth"] = f"{low:.6g} m" if low == high else f"{low:.6g} to {high:.6g} m below the surface"
+    rows["Sources act"] = f"from {summary['begin_s']:.4g} to {summary['end_s']:.4g} s"
+    rows["Spectrum"] = f"falls to 5% at {summary['frequency_hz']:.3g} Hz"
+    return rows
 
 
 def _plan_rows(plan: Mapping[str, Any]) -> dict[str, Any]:
