@@ -342,8 +342,11 @@ def drag_in(browser: Browser, plot: str, start: float, end: float) -> None:
         f"(document.querySelector('#{plot} .nsewdrag').getBoundingClientRect())"
     )
     height = box["y"] + 0.5 * box["height"]
+    before = axis_range(browser, plot)
     browser.drag((box["x"] + start * box["width"], height), (box["x"] + end * box["width"], height))
-    time.sleep(0.3)
+    deadline = time.monotonic() + 10.0
+    while axis_range(browser, plot) == before and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def test_the_report_renders_without_errors_and_requests(browser, run) -> None:
