@@ -61,3 +61,19 @@ prepare_environment() {
     printf '%s\n' "$state" >"$stamp"
     say "installed"
 }
+
+# A browser for the tests of reports: found, or installed where the user is root and apt-get exists. Without one these
+# tests are skipped. A failed attempt is not repeated.
+prepare_browser() {
+    for program in chromium-headless-shell chromium chromium-browser google-chrome; do
+        if command -v "$program" >/dev/null 2>&1; then return 0; fi
+    done
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && [ ! -e .venv/browser.log ] || return 0
+    say "installing chromium-headless-shell for the tests of reports, once: up to a minute (messages: .venv/browser.log)"
+    (
+        export DEBIAN_FRONTEND=noninteractive
+        package=chromium-headless-shell
+        apt-cache show "$package" >/dev/null 2>&1 || timeout 60 apt-get -qq update || true
+        timeout 180 apt-get install --yes --no-install-recommends "$package"
+    ) >.venv/browser.log 2>&1 || say "it could not be installed; these tests are skipped"
+}

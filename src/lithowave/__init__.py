@@ -50,6 +50,7 @@ _HOMES = {
     "compare_runs": "output.compare",
     "compare_data": "output.data_comparison",
     "plot_run": "output.figures",
+    "write_report": "shots.report",
     "agree": "agreement.running",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",

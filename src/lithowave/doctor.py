@@ -39,6 +39,7 @@ OPTIONAL = {
     "meshio": ("meshes from VTU files", "meshes"),
     "distributed": ("surveys on clusters of Dask", "dask"),
     "bokeh": ("the dashboard of Dask", "dask"),
+    "plotly": ("reports", "report"),
     "mpi4py": ("runs on several ranks", "mpi"),
     "mpich": ("an MPI library with mpiexec, if the machine has none", "mpi"),
     "pymetis": ("partitions of meshes from files", "mpi"),

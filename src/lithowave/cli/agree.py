@@ -39,7 +39,10 @@ def agree(
     ] = DEFAULT_TOLERANCE,
     output: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Set the folder of all runs (default: output.directory with suffix _agree)."),
+        typer.Option(
+            "--output", "-o", metavar="DIR",
+            help="Set the folder of all runs (default: output.directory with suffix _agree).",
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Run all methods finer and wider, also if they agree.")

@@ -16,6 +16,8 @@ from typer.core import TyperGroup
 from lithowave.cli.agree import agree
 from lithowave.cli.compare import compare
 from lithowave.cli.convert import convert
+from lithowave.cli.figures import plot, report
+from lithowave.cli.init import init
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
@@ -52,10 +54,21 @@ app = typer.Typer(
     help="Simulate seismic waves in three dimensions.",
     epilog="First steps: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _options_of(
+    backend: str | None, precision: str | None, threads: int | None, output: str | None
+) -> dict[str, str | int | None]:
+    """Return the entries of the simulation file that options of several commands replace."""
+    return {
+        "compute.backend": backend, "compute.precision": precision, "compute.threads": threads,
+        "output.directory": output,
+    }  # fmt: skip
+
 
 SimulationFile = Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")]
 RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")]
@@ -77,6 +90,11 @@ Scheduler = Annotated[
         help="Run the shots of a survey on the workers of a Dask scheduler (tcp://host:8786, or its scheduler file).",
     ),
 ]
+RunOutput = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Set the run folder (default: output.directory)."),
+]
+WithReport = Annotated[bool, typer.Option("--report", help="Write report.html to the run folder at the end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -129,32 +147,8 @@ def _options(
     """Simulate seismic waves in three dimensions."""
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file (default: simulation.yaml).")] = Path(
-        "simulation.yaml"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
-) -> None:
-    """Write a commented simulation file that can be run unchanged."""
-    from shlex import quote
+app.command()(init)
 
-    from lithowave.cli.printing import print_text
-    from lithowave.description.template import template_text
-    from lithowave.output.hdf5 import writing
-
-    if file.exists() and not force:
-        raise InputError(
-            str(file),
-            "already exists",
-            "existing files are not overwritten",
-            "use --force, or choose another name",
-        )
-    with writing(file):
-        file.write_text(template_text(), encoding="utf-8")
-    print_text(f"written: {file}")
-    print_text(f"next:    lithowave check {quote(str(file))}    report the requirements of a run")
-    print_text(f"         lithowave run {quote(str(file))}")
 
 
 @app.command()
@@ -165,6 +159,7 @@ def check(
     threads: Threads = None,
     as_json: AsJson = False,
     changes: Changes = None,
+    output: RunOutput = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -178,13 +173,23 @@ def check(
     ] = None,
 ) -> None:
     """Report the requirements and the predicted time of a run; fail if the run would fail."""
+    from lithowave.cli.reading import read_simulation
+
+    options = _options_of(backend, precision, threads, output)
+    simulation, overrides = read_simulation(file, changes, options)
+    _print_check(file, simulation, overrides, measure=measure, ranks=ranks, as_json=as_json)
+
+
+def _print_check(
+    file: Path, simulation: Any, overrides: dict[str, Any], *, measure: bool = True, ranks: int | None = None,
+    as_json: bool = False,
+) -> None:  # fmt: skip
+    """Print the requirements of a run or a survey; exit with status 1 if it would fail."""
     from lithowave.cli.printing import json_text, print_check_report, print_text
-    from lithowave.cli.reading import located, read_simulation
+    from lithowave.cli.reading import located
     from lithowave.run.check import check_simulation
     from lithowave.shots import check_survey
 
-    options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
-    simulation, overrides = read_simulation(file, changes, options)
     with located(file, overrides):
         if ranks is not None or simulation.survey is None:
             report: Any = check_simulation(simulation, measure=measure, ranks=ranks)
@@ -205,13 +210,7 @@ def run(
     precision: Precision = None,
     threads: Threads = None,
     changes: Changes = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Set the run folder (default: output.directory).",
-        ),
-    ] = None,
+    output: RunOutput = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
     ] = False,
@@ -224,51 +223,74 @@ def run(
         ),
     ] = None,
     scheduler: Scheduler = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report the requirements of the run as `lithowave check`, and exit.")
+    ] = False,
+    with_report: WithReport = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
-    from lithowave.cli.progress import progress_display
+    from lithowave.cli.figures import print_report, require_report
     from lithowave.cli.reading import located, read_simulation
-    from lithowave.cli.run_summary import print_run_summary, report_partial_results
-    from lithowave.cli.survey import refuse_scheduler, run_all_shots, run_one_shot
-    from lithowave.run.launch import run_simulation
+    from lithowave.cli.survey import refuse_scheduler, run_all_shots, run_one_shot, shot_number
 
-    options = {
-        "compute.backend": backend,
-        "compute.precision": precision,
-        "compute.threads": threads,
-        "output.directory": output,
-    }
+    if with_report:
+        require_report()
+    options = _options_of(backend, precision, threads, output)
     simulation, overrides = read_simulation(file, changes, options)
+    if dry_run:
+        with located(file, overrides):
+            chosen = simulation if shot is None else simulation.shot(shot_number(shot))
+        return _print_check(file, chosen, overrides)
     if shot is not None:
         refuse_scheduler(scheduler, "a single shot runs in this process")
-        return run_one_shot(simulation, shot, overwrite, located(file, overrides))
-    if simulation.survey is not None:
-        return run_all_shots(simulation, overwrite, located(file, overrides), scheduler)
-    refuse_scheduler(scheduler, "the description has no survey")
+        folder = run_one_shot(simulation, shot, overwrite, located(file, overrides))
+    elif simulation.survey is not None:
+        folder = run_all_shots(simulation, overwrite, located(file, overrides), scheduler)
+    else:
+        refuse_scheduler(scheduler, "the description has no survey")
+        folder = _run_simulation(simulation, overwrite, located(file, overrides))
+    if with_report:
+        print_report(folder)
+
+
+def _run_simulation(simulation: Any, overwrite: bool, place: Any) -> Path:
+    """Run a simulation without a survey, display its progress, and return its folder."""
+    from lithowave.cli.progress import progress_display
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results
+    from lithowave.run.launch import run_simulation
+
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
-    with report_partial_results(simulation.output.directory), located(file, overrides):
+    with report_partial_results(simulation.output.directory), place:
         with progress_display(heading, simulation.output.progress_interval) as show:
             result = run_simulation(simulation, overwrite=overwrite, show=show)
     print_run_summary(result)
+    return result.directory
 
 
 @app.command()
 def restart(
-    directory: RunDirectory, backend: Backend = None, threads: Threads = None, scheduler: Scheduler = None
+    directory: RunDirectory, backend: Backend = None, threads: Threads = None, scheduler: Scheduler = None,
+    with_report: WithReport = False,
 ) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
+    from lithowave.cli.figures import print_report, require_report
     from lithowave.cli.progress import progress_display
     from lithowave.cli.run_summary import print_run_summary, report_partial_results
     from lithowave.cli.survey import refuse_scheduler, restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
 
+    if with_report:
+        require_report()
     if is_survey(directory):
-        return restart_shots(directory, backend, threads, scheduler)
-    refuse_scheduler(scheduler, f"{directory} is not a survey folder")
-    with report_partial_results(directory), progress_display(str(directory)) as show:
-        result = restart_run(directory, show=show, backend=backend, threads=threads)
-    print_run_summary(result)
+        restart_shots(directory, backend, threads, scheduler)
+    else:
+        refuse_scheduler(scheduler, f"{directory} is not a survey folder")
+        with report_partial_results(directory), progress_display(str(directory)) as show:
+            result = restart_run(directory, show=show, backend=backend, threads=threads)
+        print_run_summary(result)
+    if with_report:
+        print_report(directory)
 
 
 @app.command()
@@ -285,31 +307,10 @@ def status(
 app.command()(submit)
 
 
-@app.command()
-def plot(
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.", show_default=False)
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the material model of a simulation file to FILE_model.png instead."),
-    ] = None,
-    changes: Changes = None,
-) -> None:
-    """Draw a map, a record section, traces and movies of a run, or of each finished shot of a survey."""
-    from lithowave.cli.printing import print_text
-    from lithowave.cli.reading import plot_model, require_run
-    from lithowave.cli.survey import plot_shots
-    from lithowave.output.figures import plot_run
-    from lithowave.shots.folder import is_survey
+app.command()(plot)
 
-    if model is not None or directory is None:
-        return print_text(str(plot_model(directory, model, changes)))
-    require_run(directory)
-    if is_survey(directory):
-        return plot_shots(directory)
-    for path in plot_run(directory):
-        print_text(str(path))
+
+app.command()(report)
 
 
 app.command()(compare)

@@ -20,6 +20,10 @@ def compare(
         ),
     ],
     figure: Annotated[Path | None, typer.Option(metavar="PATH", help="Draw the comparison to this file.")] = None,
+    report_path: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write an HTML file with misfits and all traces of two runs."),
+    ] = None,
     max_frequency: Annotated[
         float | None,
         typer.Option(
@@ -75,16 +79,31 @@ def compare(
         "min_frequency": min_frequency, "start": start, "end": end, "quantity": observed_quantity,
         "origin_time": origin_time, "max_shift": max_shift, "channels": tuple(channel or ()), "rotate": rotate,
     }  # fmt: skip
+    if report_path is not None:
+        _require_report(report_path, is_observed(reference))
     if is_observed(reference):
         comparison: Any = compare_data(directory, reference, max_frequency=max_frequency, **options)
     else:
         _refuse_data_options(reference, options)
         comparison = compare_runs(directory, reference, max_frequency=max_frequency)
     print_text(json_text(comparison.to_dict()) if as_json else str(comparison))
+    written = []
     if figure is not None:
-        path = comparison.figure(figure)
-        if not as_json:
-            print_text(f"figure:  {path}")
+        written.append(("figure:  ", comparison.figure(figure)))
+    if report_path is not None:
+        written.append(("report:  ", comparison.report(report_path)))
+    for label, path in () if as_json else written:
+        print_text(f"{label}{path}")
+
+
+def _require_report(path: Path, observed: bool) -> None:
+    from lithowave.cli.figures import require_report
+
+    if observed:
+        raise InputError("--report", "does not apply to observed data", "allowed: two runs", "use --figure")
+    require_report()
+    if path.is_dir():
+        raise InputError("--report", f"{path} is a folder", "expected a file, for example comparison.html")
 
 
 def _refuse_data_options(reference: Path, options: dict[str, Any]) -> None:

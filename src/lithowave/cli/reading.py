@@ -65,6 +65,20 @@ def require_run(path: Path) -> None:
         raise InputError(str(path), "the folder does not exist", "expected the folder of a run")
 
 
+def require_choice(option: str, value: str, allowed: Sequence[str]) -> None:
+    """Refuse a value of an option that is not among the allowed ones."""
+    if value not in allowed:
+        raise InputError(
+            option, f"{value!r} is not a valid choice", f"allowed: {', '.join(allowed)}", nearest(value, allowed)
+        )
+
+
+def require_positive(option: str, value: float | None) -> None:
+    """Refuse a number that is not positive and finite; None is permitted."""
+    if value is not None and not 0.0 < value < float("inf"):
+        raise InputError(option, f"{value:g} is out of range", "expected a positive number")
+
+
 def plot_model(directory: Path | None, file: Path | None, changes: Sequence[str] | None) -> Path:
     """Draw the material model of a simulation file, and return the figure, which is in the current folder."""
     from lithowave.output.figures.model import model_figure

@@ -71,10 +71,7 @@ def submit(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Set the run folder (default: output.directory).",
-        ),
+        typer.Option("--output", "-o", metavar="DIR", help="Set the run folder (default: output.directory)."),
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print the script without submitting it.")] = False,
 ) -> None:

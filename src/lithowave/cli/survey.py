@@ -43,8 +43,8 @@ def shot_number(text: str) -> int:
 
 def run_one_shot(
     simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
-) -> None:
-    """Run one shot in this process and display its progress."""
+) -> Path:
+    """Run one shot in this process, display its progress, and return its folder."""
     stop_with_parent()
     with located:
         number = shot_number(shot)
@@ -55,21 +55,24 @@ def run_one_shot(
             run_shot(simulation, number)  # refuses the folder of another survey
             print_text(f"finished: shot {number}, computed earlier; add --overwrite to run it again")
             print_text(f"results: {folder}")
-            return
+            return folder
         display = progress_display(f"{single.title}: to {folder}", single.output.progress_interval)
         with report_partial_results(folder), display as show:
             result = run_shot(simulation, number, overwrite=overwrite, show=show)
     print_run_summary(result)
+    return folder
 
 
 def run_all_shots(
     simulation: Simulation, overwrite: bool, located: AbstractContextManager[None], scheduler: str | None
-) -> None:
-    """Run the shots that are not finished, on this machine or on the workers of a Dask scheduler."""
+) -> Path:
+    """Run the shots that are not finished, on this machine or on the workers of a Dask scheduler, and return the folder
+    of the survey."""
     print_text(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
     with located, _executor(scheduler) as executor:
         result = run_survey(simulation, overwrite=overwrite, show=print_shot_event, executor=executor)
     print_survey_summary(result)
+    return result.directory
 
 
 def restart_shots(directory: Path, backend: str | None, threads: int | None, scheduler: str | None) -> None:
@@ -139,8 +142,9 @@ def print_survey_summary(result: SurveyResult) -> None:
     raise typer.Exit(1)
 
 
-def plot_shots(directory: Path) -> None:
-    """Draw the figures of all finished shots, each into the folder of the shot."""
+def plot_shots(directory: Path, output: Path | None, options: dict[str, Any]) -> None:
+    """Draw the figures of all finished shots, each into the folder of the shot, or into a folder of the same name in
+    `output`."""
     from lithowave.output.figures import plot_run
 
     shots = state_of(directory).shots
@@ -151,7 +155,7 @@ def plot_shots(directory: Path) -> None:
             f"run them with `lithowave restart {quote(str(directory))}`",
         )  # fmt: skip
     for path in finished:
-        for figure in plot_run(path):
+        for figure in plot_run(path, None if output is None else output / path.name, **options):
             print_text(str(figure))
     if len(finished) < len(shots):
         print_text(f"{len(finished)} of {len(shots)} shots finished; the other shots have no figures")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -244,8 +244,11 @@ class Material(DescriptionModel):
         tops = list(found.tops)
         for index, top in enumerate(tops):
             if isinstance(top, GeographicSurface):
-                place = partial(top.placed, domain.to_geographic, domain.x, domain.y)
-                tops[index] = reading(lambda _, place=place: place(), top.path, ("material", "layers", index, "top"))
+
+                def place(_: Path, top: GeographicSurface = top) -> GeographicSurface:
+                    return top.placed(domain.to_geographic, domain.x, domain.y)
+
+                tops[index] = reading(place, top.path, ("material", "layers", index, "top"))
         return replace(found, tops=tuple(tops))
 
     @property

@@ -171,6 +171,12 @@ class Comparison:
 
         return comparison_figure(self, path)
 
+    def report(self, path: str | Path) -> Path:
+        """Write an HTML file with the misfits and the traces of all receivers to `path`; return the path."""
+        from lithowave.output.report.comparison import report_comparison
+
+        return report_comparison(self, path)
+
 
 def compare_runs(
     directory_a: str | Path,

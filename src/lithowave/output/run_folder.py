@@ -25,7 +25,7 @@ from lithowave.version import __version__
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"
 MADE_BY_RUNS = (
     DESCRIPTION, REPORT, LOG, PROGRESS, "seismograms.h5", "peak_motion.h5", "snapshots", "checkpoint",
-    "figures", "miniseed", "sac", "segy", "asdf", "material_model.h5",
+    "figures", "report.html", "miniseed", "sac", "segy", "asdf", "material_model.h5",
 )  # fmt: skip
 EXIT_KEYS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",

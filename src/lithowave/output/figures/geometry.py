@@ -19,6 +19,54 @@ def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
     return np.hypot(offset[:, 0], offset[:, 1])
 
 
+def is_earthquake(seismograms: Seismograms) -> bool:
+    """True if distances are epicentral: the sources have a shear mechanism and a geographic position."""
+    moment = seismograms.sources.moments.sum(axis=0)
+    volume = moment[:3].mean()
+    deviator = moment - volume * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    shear = np.abs(deviator).max(initial=0.0) > 1e-6 * np.abs(moment).max(initial=0.0)
+    return bool(shear) and seismograms.geographic_origin is not None
+
+
+def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
+    """Return the positions (n_receivers,) of traces on the axis of a gather, m, and the name of this quantity.
+
+    The offset of receivers on a line with the source is signed: positive towards East, on a line from South to North
+    towards North. All other positions are horizontal distances from the source, or without a source from the first
+    receiver.
+    """
+    distance = epicentral_distance(seismograms)
+    if not len(seismograms.sources):
+        return distance, "Distance from the first receiver"
+    if is_earthquake(seismograms):
+        return distance, "Epicentral distance"
+    direction = line_direction(seismograms.positions[:, :2], epicenter(seismograms)[:2])
+    if direction is None:
+        return distance, "Distance from the source"
+    along = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]) @ direction
+    behind = along < -1e-6 * np.abs(along).max()  # not by round-off
+    return np.where(behind, -distance, distance), "Offset"
+
+
+def line_direction(points: np.ndarray, source: np.ndarray) -> np.ndarray | None:
+    """Return the unit vector, towards East or else North, of a line through points (n, 2) that passes the source (2,).
+
+    None if there are fewer than three points, or if a point or the source deviates from the line by more than a
+    hundredth or a twentieth of the length of the line.
+    """
+    if len(points) < 3:
+        return None
+    relative = points - points.mean(axis=0)
+    direction = np.linalg.svd(relative, full_matrices=False)[2][0]
+    normal = np.array([-direction[1], direction[0]])
+    length = float(np.ptp(relative @ direction))
+    deviation, miss = np.abs(relative @ normal).max(), abs((source - points.mean(axis=0)) @ normal)
+    if not length > 0 or deviation > 0.01 * length or miss > 0.05 * length:
+        return None
+    main = direction[0] if abs(direction[0]) > 1e-3 else direction[1]
+    return direction * np.sign(main)
+
+
 def azimuth(seismograms: Seismograms) -> np.ndarray:
     """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from North over East."""
     east, north = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T

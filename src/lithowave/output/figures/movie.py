@@ -6,27 +6,33 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.figures import style
+from lithowave.output.figures.ground import draw_interfaces, read_simulation
 from lithowave.output.figures.station_map import draw_stations
 from lithowave.output.joining import unjoined
 from lithowave.output.seismograms import FILE_NAME, Seismograms, load_seismograms
 from lithowave.output.snapshot_parts import require_joined
 from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
 MOST_FRAMES = 160
+MOST_SOURCES = 200
 MOST_POINTS = 500
 FRAMES_PER_SECOND = 12
 LAST_FRAME_SECONDS = 1.5
 GIF_WAVE_COLORS, GIF_INK_COLORS, COLOR_SHIFT = 200, 40, 3
 DOTS_PER_INCH = 100
-# Fraction of the strongest motion that is drawn in full color, and the power that amplifies weak motion.
-FULL_COLOR, LIFT = 0.3, 0.6
+# Percentage of the points outside the source region whose largest motion is below the limit of the color scale; radius
+# of this region as a fraction of the shorter side of the plane; and the power that amplifies weak motion.
+FULL_COLOR, SOURCE_REGION, LIFT = 90.0, 0.12, 0.6
 AXIS_NAMES = {"x": "x, East (km)", "y": "y, North (km)", "z": "z, Up (km)"}
 COMPONENT_INDEX = {"E": 0, "N": 1, "Z": 2}
 
@@ -38,6 +44,7 @@ def wavefield_movie(
     snapshots: str | Path | None = None,
     field: str | None = None,
     component: str = "Z",
+    most_frames: int = MOST_FRAMES,
 ) -> list[Path]:
     """Draw every snapshot of a plane (of a volume: its top) as one frame and return the files written.
 
@@ -48,6 +55,7 @@ def wavefield_movie(
     snapshots : the snapshot file; default: the first in ``snapshots/``, z planes before others.
     field : default: the first in the file.
     component : E, N, Z, or ``norm`` for the length of the vector; unused for a scalar field.
+    most_frames : of more snapshots, this number of evenly spaced ones is drawn.
 
     Raises
     ------
@@ -62,7 +70,7 @@ def wavefield_movie(
     with load_snapshots(source) as reader, style.styled():
         if not len(reader):
             raise OutputError(f"{source}: holds no snapshots yet.")
-        frames = _Frames(reader, field, component, seismograms)
+        frames = _Frames(reader, field, component, seismograms, read_simulation(run_folder), most_frames)
         path.parent.mkdir(parents=True, exist_ok=True)
         for target in targets:
             with hdf5.writing(target):
@@ -120,7 +128,13 @@ class _Frames:
     """Frames of a movie, drawn sequentially on one static background."""
 
     def __init__(
-        self, reader: Snapshots, field: str | None, component: str, seismograms: Seismograms | None
+        self,
+        reader: Snapshots,
+        field: str | None,
+        component: str,
+        seismograms: Seismograms | None,
+        simulation: Simulation | None = None,
+        most_frames: int = MOST_FRAMES,
     ) -> None:
         self.reader = reader
         self.field = field or reader.fields[0]
@@ -132,12 +146,12 @@ class _Frames:
         self.vector = reader.read(0, self.field).ndim == 4
         self.component = "norm" if self.vector and reader.read(0, self.field).shape[-1] != 3 else component
         self.horizontal, self.vertical = {"x": "yz", "y": "xz"}.get(reader.plane, "xy")
-        self.steps = style.spread(len(reader), MOST_FRAMES)
+        self.steps = style.spread(len(reader), most_frames)
         interval = float(np.diff(reader.times).min()) if len(reader) > 1 else 1.0
         self.decimals = int(np.clip(np.ceil(-np.log10(max(interval, 1e-6)) - 1e-9), 1, 6))
         self.stride = 1 + max(reader.shape) // MOST_POINTS
         self.signed = self.component != "norm" or not self.vector
-        self._build(seismograms)
+        self._build(seismograms, simulation)
 
     def image(self, step: int) -> np.ndarray:
         """Return the plane at `step`, (vertical, horizontal), in the file's unit."""
@@ -150,13 +164,36 @@ class _Frames:
             return np.linalg.norm(values, axis=-1)
         return values[..., COMPONENT_INDEX[self.component]]
 
-    def _build(self, seismograms: Seismograms | None) -> None:
+    def wave_amplitude(self, seismograms: Seismograms | None) -> float:
+        """Return the amplitude in full color: a percentile of the largest motion of points away from the sources."""
+        peak = np.zeros(self.image(self.steps[0]).shape)
+        for step in self.steps:
+            np.maximum(peak, np.abs(self.image(step)), out=peak)
+        if not np.isfinite(peak).all():
+            return 0.0
+        moved = peak[~self._near_sources(seismograms)] if seismograms is not None else peak.ravel()
+        moved = moved[moved > 1e-3 * moved.max(initial=0.0)]  # the waves may not have reached all points
+        return float(np.percentile(moved, FULL_COLOR)) if moved.size else float(peak.max())
+
+    def _near_sources(self, seismograms: Seismograms) -> np.ndarray:
+        """True at the points of the plane next to a source."""
+        across, up = (self.reader.axis(name)[:: self.stride] for name in (self.horizontal, self.vertical))
+        radius = SOURCE_REGION * min(abs(np.ptp(across)), abs(np.ptp(up)))
+        normal = "xyz".index({"x": "x", "y": "y"}.get(self.reader.plane, "z"))
+        level = float(self.reader.axis("xyz"[normal])[-1])
+        near = np.zeros((len(up), len(across)), dtype=bool)
+        columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
+        for position in seismograms.sources.positions[style.spread(len(seismograms.sources), MOST_SOURCES)]:
+            flat = (across[None, :] - position[columns[0]]) ** 2 + (up[:, None] - position[columns[1]]) ** 2
+            near |= flat + (level - position[normal]) ** 2 < radius**2
+        return near
+
+    def _build(self, seismograms: Seismograms | None, simulation: Simulation | None) -> None:
         from matplotlib.colors import FuncNorm
 
-        peaks = np.array([np.abs(self.image(step)).max() for step in self.steps])
-        largest = float(peaks.max()) if np.isfinite(peaks).all() else 0.0
-        self.factor, unit = style.readable_unit(FULL_COLOR * largest, self.reader.units[self.field])
-        limit = nice_limit(FULL_COLOR * largest * self.factor or 1.0)
+        amplitude = self.wave_amplitude(seismograms)
+        self.factor, unit = style.readable_unit(amplitude, self.reader.units[self.field])
+        limit = nice_limit(amplitude * self.factor or 1.0)
         across, up = (
             self.reader.axis(name)[:: self.stride] / 1000 for name in (self.horizontal, self.vertical)
         )
@@ -182,6 +219,12 @@ class _Frames:
             aspect="equal",
             animated=True,
         )
+        before = set(panel.get_children())
+        if self.reader.plane in ("x", "y"):
+            position = float(self.reader.axis(self.reader.plane)[-1])
+            draw_interfaces(panel, simulation, self.reader.plane, position, extent)
+        self.marks = [artist for artist in panel.get_children() if artist not in before]
+        self.limit = limit
         self._finish(panel, seismograms, limit, unit)
 
     def _finish(self, panel: Any, seismograms: Seismograms | None, limit: float, unit: str) -> None:
@@ -200,11 +243,10 @@ class _Frames:
         title = (seismograms.title if seismograms else "") or "Wavefield"
         panel.set_title(title, size=11)
         limits = panel.get_xlim(), panel.get_ylim()
-        self.marks: list[Any] = []
         if seismograms is not None:
             before = set(panel.get_children())
             self._mark(panel, seismograms)
-            self.marks = [artist for artist in panel.get_children() if artist not in before]
+            self.marks += [artist for artist in panel.get_children() if artist not in before]
         panel.set_xlim(limits[0])
         panel.set_ylim(limits[1])
         self.clock = panel.text(

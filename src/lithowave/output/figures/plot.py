@@ -16,30 +16,46 @@ from lithowave.output.snapshots import load_snapshots
 FOLDER = "figures"
 
 
-def plot_run(directory: str | Path) -> list[Path]:
-    """Draw all figures that the files of a run permit to its ``figures/`` and return the files, map first.
+def plot_run(
+    directory: str | Path,
+    folder: str | Path | None = None,
+    *,
+    file_format: str = "png",
+    normalise: str = "trace",
+    gain: float = 1.0,
+    clip: float | None = None,
+) -> list[Path]:
+    """Draw all figures that the files of a run permit and return the files, map first.
 
     The files are ``map.png``, ``record_section.png``, ``traces.png`` (or ``traces_1.png``, ...), and for each snapshot
     file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available).
+
+    Parameters
+    ----------
+    directory : the run folder.
+    folder : the folder of the figures; default: ``figures`` in the run folder.
+    file_format : ``png``, ``pdf`` or ``svg``, for all figures except movies.
+    normalise, gain, clip : amplitudes of the record section (see `record_section`).
 
     Raises
     ------
     OutputError : there are no seismograms, nothing can be drawn, or a file cannot be written.
     """
     directory = Path(directory)
-    folder = directory / FOLDER
+    folder = directory / FOLDER if folder is None else Path(folder)
     seismograms = load_seismograms(directory)
     layers = layers_of(read_description(directory))
     written: list[Path] = []
     if len(seismograms) or len(seismograms.sources):
-        written.append(station_map(directory, folder / "map.png"))
+        written.append(station_map(directory, folder / f"map.{file_format}"))
     if len(seismograms) and len(seismograms.time):
         # Without a source the radial and transverse directions are undefined.
         components = "ZRT" if len(seismograms.sources) else "ENZ"
-        if seismograms.pressure is not None:
-            components = "P" + components
-        written.append(record_section(seismograms, folder / "record_section.png", components, layers=layers))
-        written += traces(seismograms, folder / "traces.png", layers=layers)
+        pressure = "" if seismograms.pressure is None else "P"
+        amplitudes = {"normalise": normalise, "gain": gain, "clip": clip}
+        section = folder / f"record_section.{file_format}"
+        written.append(record_section(seismograms, section, pressure + components, layers=layers, **amplitudes))
+        written += traces(seismograms, folder / f"traces.{file_format}", pressure + "ENZ", layers=layers)
     for file in snapshot_files(directory):
         with load_snapshots(file) as snapshots:
             if not len(snapshots):

@@ -1,4 +1,4 @@
-"""Record sections: traces by distance from the source, with the first arrivals of P and S."""
+"""Record sections: traces by distance or signed offset from the source, with the first arrivals of P and S."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import component, epicenter, epicentral_distance
+from lithowave.output.figures.geometry import component, epicenter, offsets
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
 MOST_TRACES = 90
 LABEL_GAP = 0.021
+ROUND_OFF = 1e-5  # relative to the largest component of a receiver: smaller traces are not enlarged
 NORMALISATIONS = {
-    "trace": "each trace to its own peak",
-    "receiver": "each receiver to its largest component",
-    "all": "one scale for all",
+    "trace": "amplitudes: each trace relative to its own peak",
+    "receiver": "amplitudes: each receiver relative to its largest component",
+    "all": "true relative amplitudes: one scale for all traces",
 }
 
 
@@ -32,14 +33,20 @@ def record_section(
     reduction_speed: float | None = None,
     layers: tuple[list[float], list[float], list[float]] | None = None,
     speeds: Mapping[str, float] | None = None,
+    gain: float = 1.0,
+    clip: float | None = None,
 ) -> Path:
-    """Draw one panel per component, with traces at their epicentral distance over time; return `path`.
+    """Draw one panel per component, with traces over time at their distance from the source; return `path`.
+
+    Traces of receivers on a line with the source are at their signed offset (see `geometry.offsets`).
 
     Parameters
     ----------
     components : letters from E, N, Z, R (radial, away from the source), T (transverse) and P (pressure).
     normalise : ``trace`` (each by its own peak), ``receiver`` (by the peak of its three components) or
-        ``all`` (one scale for all); the pressure always has a separate scale.
+        ``all`` (one scale for all: true relative amplitudes); the pressure always has a separate scale.
+    gain : factor of all normalized traces.
+    clip : the normalized traces, after the gain, are drawn up to this absolute value; None: completely.
     reduction_speed : m/s; the time axis then shows t - distance / reduction_speed.
     layers : (tops, vp, vs) of flat layers (m, m/s), for the curves of the first P and S arrivals.
     speeds : from label to velocity (m/s): straight moveout lines at distance / velocity.
@@ -53,30 +60,41 @@ def record_section(
         raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not len(seismograms) or not len(seismograms.time):
         raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
-    distance = epicentral_distance(seismograms)
-    chosen = choose_traces(distance, MOST_TRACES)
-    curves = _arrival_curves(seismograms, distance, layers, speeds or {})
+    place, label = offsets(seismograms)
+    chosen = choose_traces(place, MOST_TRACES)
+    curves = _arrival_curves(seismograms, place, layers, speeds or {})
     with style.styled():
         figure = style.new_figure(1.6 + 2.9 * len(components), 6.8, layout="constrained")
         panels = figure.subplots(1, len(components), sharex=True, sharey=True, squeeze=False)[0]
+        extents = []
         for panel, name in zip(panels, components, strict=True):
             values = component(seismograms, name)
             traces = normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)[chosen]
-            _draw_traces(panel, seismograms.time, distance[chosen] / 1000, traces, name, reduction_speed)
+            traces = np.clip(gain * traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
+            extents.append(_draw_traces(panel, seismograms.time, place[chosen] / 1000, traces, reduction_speed))
+            panel.set_title(style.COMPONENT_NAMES[name])
             _draw_curves(panel, curves, reduction_speed)
-        _finish_axes(panels, seismograms, distance / 1000, reduction_speed)
-        _label_stations(panels[-1], [seismograms.names[index] for index in chosen], distance[chosen] / 1000)
-        shown = "" if len(chosen) == len(distance) else f"{len(chosen)} of {len(distance)} receivers, "
+        _finish_axes(panels, seismograms, place / 1000, label, extents, reduction_speed)
+        _label_stations(panels[-1], [seismograms.names[index] for index in chosen], place[chosen] / 1000)
         title = f"{seismograms.title}: " if seismograms.title else ""
-        figure.suptitle(f"{title}{_recorded(seismograms, components)}", x=0.01, ha="left", size=12, weight="bold")
-        figure.supxlabel(
-            f"{shown}{NORMALISATIONS[normalise]}", size=7.5, color=style.MUTED, x=0.99, ha="right"
-        )
+        quantity = recorded_quantity(seismograms, components)
+        figure.suptitle(f"{title}{quantity}", x=0.01, ha="left", size=12, weight="bold")
+        note = amplitude_note(len(chosen), len(place), normalise, gain, clip)
+        figure.supxlabel(note, size=7.5, color=style.MUTED, x=0.99, ha="right")
         return style.save(figure, path)
 
 
+def amplitude_note(shown: int, count: int, normalise: str, gain: float, clip: float | None) -> str:
+    """Return how many receivers are drawn, and the scale of their amplitudes."""
+    parts = [] if shown == count else [f"{shown} of {count} receivers"]
+    parts.append(NORMALISATIONS[normalise])
+    parts += [] if gain == 1.0 else [f"gain {gain:g}"]
+    parts += [] if clip is None else [f"clipped at {clip:g}"]
+    return ", ".join(parts)
+
+
 def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
-    """Return indices of at most `most` receivers, nearest first, omitting those whose traces would overlap."""
+    """Return indices of at most `most` receivers by ascending distance, omitting those whose traces would overlap."""
     order = np.argsort(distance, kind="stable")
     if len(order) <= most:
         return order
@@ -87,7 +105,7 @@ def choose_traces(distance: np.ndarray, most: int) -> np.ndarray:
     return order[np.unique(bins, return_index=True)[1]][:most]
 
 
-def _recorded(seismograms: Seismograms, components: str) -> str:
+def recorded_quantity(seismograms: Seismograms, components: str) -> str:
     """Return the quantity in the panels: ground velocity, pressure, or both."""
     if "P" not in components:
         return f"ground {seismograms.quantity}"
@@ -95,9 +113,12 @@ def _recorded(seismograms: Seismograms, components: str) -> str:
 
 
 def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarray:
-    """Return the traces of one component over its peak or that of all traces (n_receivers, n_components, n_samples)."""
+    """Return the traces of one component over its peak or that of all traces (n_receivers, n_components, n_samples).
+
+    Traces that are round-off of the other components of their receiver are not enlarged to amplitude 1.
+    """
     if normalise == "trace":
-        peaks = np.abs(traces).max(axis=1)
+        peaks = np.maximum(np.abs(traces).max(axis=1), ROUND_OFF * np.abs(data).max(axis=(1, 2)))
     else:
         peaks = np.abs(data).max(axis=(1, 2))
         if normalise == "all":
@@ -107,16 +128,17 @@ def normalised(data: np.ndarray, traces: np.ndarray, normalise: str) -> np.ndarr
 
 def _span(distance: np.ndarray) -> float:
     """Return the range of distances of the traces; never 0."""
-    return float(np.ptp(distance)) or max(float(distance.max()), 1.0)
+    return float(np.ptp(distance)) or max(float(np.abs(distance).max()), 1.0)
 
 
 def _reduced(time: np.ndarray, distance: Any, reduction_speed: float | None) -> np.ndarray:
-    return time if reduction_speed is None else time - distance * 1000.0 / reduction_speed
+    return time if reduction_speed is None else time - np.abs(distance) * 1000.0 / reduction_speed
 
 
 def _draw_traces(
-    panel: Any, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, name: str, reduction: float | None
-) -> None:
+    panel: Any, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, reduction: float | None
+) -> tuple[float, float]:
+    """Draw traces of amplitude 1 at their distances (km), and return the range that they cover."""
     span = _span(distance)
     height = float(np.clip(1.05 * span / len(traces), span / 55, span / 9))
     width = float(np.clip(22.0 / len(traces), 0.45, 0.85))
@@ -124,8 +146,9 @@ def _draw_traces(
     for place, trace in zip(distance, traces, strict=True):
         moment, line = _reduced(time, place, reduction), place + height * trace
         panel.fill_between(moment, place, line, where=trace > 0, color=color, alpha=0.28, linewidth=0)
-        panel.plot(moment, line, color=color, linewidth=width, solid_joinstyle="round")
-    panel.set_title(style.COMPONENT_NAMES[name])
+        panel.plot(moment, line, color=color, linewidth=width, solid_joinstyle="round", gid="trace")
+    lines = distance[:, None] + height * traces
+    return float(lines.min()), float(lines.max())
 
 
 def _arrival_curves(
@@ -136,7 +159,8 @@ def _arrival_curves(
 ) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
     """Return (label, distances in km, times in s, color) of the curves."""
     margin = 0.06 * _span(distance)
-    line = np.linspace(max(distance.min() - margin, 0.0), distance.max() + margin, 200)
+    low = distance.min() - margin
+    line = np.linspace(low if distance.min() < 0 else max(low, 0.0), distance.max() + margin, 201)
     curves = []
     if layers is not None and seismograms.sources.centroid is not None:
         tops, vp, vs = layers
@@ -144,10 +168,10 @@ def _arrival_curves(
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
             if min(speed) == 0:
                 continue  # S waves do not propagate through a fluid
-            times = seismograms.sources.onset + first_arrival(line, source_z, receiver_z, tops, speed)
+            times = seismograms.sources.onset + first_arrival(np.abs(line), source_z, receiver_z, tops, speed)
             curves.append((label, line / 1000, times, color))
     for label, speed in speeds.items():
-        curves.append((label, line / 1000, line / speed, style.MUTED))
+        curves.append((label, line / 1000, np.abs(line) / speed, style.MUTED))
     return curves
 
 
@@ -174,18 +198,26 @@ def _draw_curves(
 
 
 def _finish_axes(
-    panels: Any, seismograms: Seismograms, distance: np.ndarray, reduction: float | None
+    panels: Any,
+    seismograms: Seismograms,
+    distance: np.ndarray,
+    label: str,
+    extents: list[tuple[float, float]],
+    reduction: float | None,
 ) -> None:
+    """Set labels and limits; extents : ranges that the traces of the panels cover, km."""
     span, time = _span(distance), seismograms.time
-    panels[0].set_ylim(distance.min() - 0.07 * span, distance.max() + 0.11 * span)
+    low, high = (limit(values) for limit, values in zip((min, max), zip(*extents, strict=True), strict=True))
+    low, high = min(low, distance.min() - 0.05 * span), max(high, distance.max() + 0.05 * span)
+    panels[0].set_ylim(low - 0.02 * span, high + 0.06 * span)  # the phases are labeled at the upper end
     if reduction is None:
         panels[0].set_xlim(time[0], time[-1])
     else:
-        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - distance.min() * 1000.0 / reduction)
-    panels[0].set_ylabel("Epicentral distance (km)")
-    label = "Time (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
+        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - np.abs(distance).min() * 1000.0 / reduction)
+    panels[0].set_ylabel(f"{label} (km)")
+    time_label = "Time (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
     for panel in panels:
-        panel.set_xlabel(label)
+        panel.set_xlabel(time_label)
         panel.grid(axis="x")
 
 

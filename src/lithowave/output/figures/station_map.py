@@ -12,6 +12,7 @@ from lithowave.output.attributes import to_geographic
 from lithowave.output.figures import style
 from lithowave.output.figures.beachball import draw_beachball
 from lithowave.output.figures.description import domain_of, read_description
+from lithowave.output.figures.ground import GroundMap, ground_map, read_simulation
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE_NAME
 from lithowave.output.peak_motion import PeakMotion, load_peak_motion
 from lithowave.output.seismograms import Seismograms, load_seismograms
@@ -21,6 +22,8 @@ MOST_LABELS = 60
 PEAK_LABELS = {"pgv": "Peak ground velocity", "pgd": "Peak ground displacement"}
 PEAK_UNITS = {"pgv": "m/s", "pgd": "m"}
 DECADES = 2.0
+WIDTH = 9.2
+GROUND_COLORS = "cividis"  # the same to all kinds of color vision
 
 
 def station_map(
@@ -29,12 +32,16 @@ def station_map(
     *,
     peak: str = "pgv",
     measure: str = "horizontal",
+    width: float = WIDTH,
 ) -> Path:
-    """Draw stations, sources with their mechanism, and the peak motion of a run; return `path`.
+    """Draw stations and sources with their mechanism on a map of the peak motion of a run; return `path`.
+
+    Without peak motion, the map shows the topography or, with a flat surface, vs at the surface.
 
     Parameters
     ----------
     peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `peak_motion`).
+    width : of the figure, inches.
 
     Raises
     ------
@@ -46,17 +53,21 @@ def station_map(
         raise OutputError(f"{path}: nothing to draw: neither receivers nor sources.")
     motion = load_peak_motion(run_folder) if (run_folder / PEAK_FILE_NAME).is_file() else None
     frame = map_frame(seismograms, motion, domain_of(read_description(run_folder)))
-    width, height = frame[1] - frame[0], frame[3] - frame[2]
+    across, up = frame[1] - frame[0], frame[3] - frame[2]
     with style.styled():
-        tall = float(np.clip(7.2 * height / width, 4.0, 9.5))
-        figure = style.new_figure(9.2, tall + 1.2, layout="constrained")
+        tall = float(np.clip((width - 2.0) * up / across, 0.43 * width, 1.03 * width))
+        figure = style.new_figure(width, tall + 1.2, layout="constrained")
         panel = figure.subplots()
-        if motion is not None:
-            _draw_peak(figure, panel, motion, peak, measure)
+        if motion is not None and _draw_peak(figure, panel, motion, peak, measure):
+            ground = None
+        else:
+            ground = ground_map(read_simulation(run_folder), tuple(1000.0 * bound for bound in frame))
+        if ground is not None:
+            _draw_ground(figure, panel, ground)
         panel.set_aspect("equal")
         panel.set_xlim(frame[0], frame[1])
         panel.set_ylim(frame[2], frame[3])
-        draw_sources(panel, seismograms.sources, 0.045 * min(width, height))
+        draw_sources(panel, seismograms.sources, 0.045 * min(across, up))
         draw_stations(panel, seismograms)
         _finish_axes(panel, seismograms.geographic_origin, frame)
         figure.suptitle(_title(seismograms), x=0.02, ha="left", size=12, weight="bold")
@@ -93,13 +104,14 @@ def map_frame(
     return low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin
 
 
-def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: str) -> None:
+def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: str) -> bool:
+    """Draw the peak motion; False if there was none."""
     from matplotlib.colors import LogNorm
 
     values = getattr(motion, peak)[measure]
     largest = float(np.nanmax(values)) if values.size else 0.0
     if not largest > 0:
-        return
+        return False
     factor, unit = style.readable_unit(largest, PEAK_UNITS[peak])
     top = largest * factor
     norm = LogNorm(top / 10**DECADES, top, clip=True)
@@ -120,6 +132,29 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
     ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
     bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     bar.minorticks_off()
+    return True
+
+
+def _draw_ground(figure: Any, panel: Any, ground: GroundMap) -> None:
+    """Draw values at the surface with a color scale; equal values are stated in words."""
+    if np.ptp(ground.values) <= 1e-6 * np.abs(ground.values).max():
+        name, _, unit = ground.label.partition(" (")
+        panel.set_facecolor(style.FAINT)
+        text = f"{name}: {ground.values.flat[0]:.4g} {unit.rstrip(')')}"
+        panel.set_title(text, size=8.5, weight="normal", color=style.MUTED)
+        return
+    image = panel.pcolormesh(
+        ground.x / 1000,
+        ground.y / 1000,
+        ground.values,
+        cmap=GROUND_COLORS,
+        shading="gouraud",
+        rasterized=True,
+        zorder=0,
+    )
+    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02)
+    bar.set_label(ground.label)
+    bar.outline.set_visible(False)
 
 
 def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> None:

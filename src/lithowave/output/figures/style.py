@@ -14,10 +14,11 @@ INK = "#16202b"
 MUTED = "#5c6b7a"
 FAINT = "#dfe5eb"
 PAPER = "#ffffff"
-P_COLOR = "#0b7a75"
-S_COLOR = "#d1495b"
+# Colors of Okabe and Ito (2008), distinguishable with all kinds of color vision.
+P_COLOR = "#0072b2"
+S_COLOR = "#d55e00"
 COMPONENT_NAMES = {"E": "East", "N": "North", "Z": "Vertical", "R": "Radial", "T": "Transverse", "P": "Pressure"}
-RUN_COLORS = ("#d1495b", INK)
+RUN_COLORS = (S_COLOR, INK)
 PEAK_COLORS = ("#fbfaf5", "#f4e3b2", "#f2b56b", "#e07a4f", "#b23a48", "#5e1f45")
 WAVE_COLORS = ("#0b2545", "#2a6fbb", "#8fbfe0", "#f7f7f4", "#f0b48a", "#c8452f", "#5c0f1d")
 DOTS_PER_INCH = 160

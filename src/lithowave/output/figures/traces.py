@@ -9,7 +9,8 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance
+from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance, offsets
+from lithowave.output.figures.record_section import recorded_quantity
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 
@@ -27,13 +28,14 @@ def traces(
 ) -> list[Path]:
     """Draw the components of each receiver side by side, nearest receivers first; return the pages written.
 
-    All components of a receiver share one scale; the number in each panel is its peak. A single page is written to
+    The components of motion of a receiver share one scale, and the pressure has its own; the number in each panel is
+    its peak. A single page is written to
     `path`; of several, page 1 of ``traces.png`` is ``traces_1.png``. If `most_pages` cannot show all receivers,
     evenly spaced ones are drawn, and the title states their number.
 
     Parameters
     ----------
-    components : letters from E, N, Z, R, T.
+    components : letters from E, N, Z, R, T, and P (pressure).
     layers : (tops, vp, vs) of flat layers (m, m/s), for marks of the first P and S arrivals.
 
     Raises
@@ -98,7 +100,7 @@ def _draw_page(
         rows,
         len(motions),
         sharex=True,
-        sharey="row",
+        sharey=False,
         squeeze=False,
         gridspec_kw={
             "left": 0.105,
@@ -109,17 +111,17 @@ def _draw_page(
             "wspace": 0.03,
         },
     )
-    distance, direction = epicentral_distance(seismograms) / 1000, azimuth(seismograms)
+    distance, direction = offsets(seismograms)[0] / 1000, azimuth(seismograms)
     for row, index in zip(panels, page, strict=True):
-        peak = max(float(np.abs(motion[index]).max()) for motion in motions.values())
-        factor, unit = style.readable_unit(peak, seismograms.units)
+        scales = _scales({name: motion[index] for name, motion in motions.items()}, seismograms.units)
         for panel, (name, motion) in zip(row, motions.items(), strict=True):
+            factor, unit, limit = scales[name]
             _draw_trace(
                 panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}"
             )
+            panel.set_ylim(-limit, limit)
             for phase, times, color in arrivals:
                 _mark_arrival(panel, phase, times[index], color, first=panel is panels[0][0])
-        row[0].set_ylim(-1.18 * peak * factor or -1.0, 1.18 * peak * factor or 1.0)
         where = f"{distance[index]:.1f} km, {direction[index]:.0f}°"
         row[0].text(
             -0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold"
@@ -136,9 +138,20 @@ def _draw_page(
         panel.set_xlim(seismograms.time[0], max(seismograms.time[-1], seismograms.sampling_interval))
     title = f"{seismograms.title}: " if seismograms.title else ""
     height = 1.0 - 0.12 / figure.get_figheight()
-    figure.text(0.012, height, f"{title}ground {seismograms.quantity}", size=12, weight="bold", va="top")
+    quantity = recorded_quantity(seismograms, "".join(motions))
+    figure.text(0.012, height, f"{title}{quantity}", size=12, weight="bold", va="top")
     figure.text(0.985, height, label, size=8, color=style.MUTED, ha="right", va="top")
     return figure
+
+
+def _scales(traces: dict[str, np.ndarray], units: str) -> dict[str, tuple[float, str, float]]:
+    """Return (factor, unit, limit of the axis) of each component: one for the motion, and one for the pressure."""
+    scales = {}
+    for names, unit in (([name for name in traces if name != "P"], units), (["P"], "Pa")):
+        peak = max((float(np.abs(traces[name]).max()) for name in names if name in traces), default=0.0)
+        factor, shown = style.readable_unit(peak, unit)
+        scales |= {name: (factor, shown, 1.18 * peak * factor or 1.0) for name in names}
+    return scales
 
 
 def _draw_trace(panel: Any, time: np.ndarray, motion: np.ndarray, unit: str, name: str) -> None:

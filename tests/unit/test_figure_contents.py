@@ -1,0 +1,337 @@
+"""What figures show: axes, amplitudes, color scales, backgrounds, formats and colors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.output.figures import plot_run, record_section, station_map, style, traces
+from lithowave.output.figures.geometry import line_direction, offsets
+from lithowave.output.figures.ground import draw_interfaces, ground_map, interface_levels
+from lithowave.output.figures.movie import _Frames, nice_limit
+from lithowave.output.figures.record_section import normalised
+from lithowave.output.seismograms import load_seismograms
+from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from sample_run import MOMENT, make_run_folder
+from small_run import lithowave, write_small
+
+EXPLOSION = (1e15, 1e15, 1e15, 0.0, 0.0, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Coarse pictures are drawn faster."""
+    monkeypatch.setattr(style, "DOTS_PER_INCH", 50)
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that are saved, by the stem of their file."""
+    saved, save = {}, style.save
+
+    def save_and_keep(figure, path):
+        figure.canvas.draw()
+        saved[path.stem] = figure
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", save_and_keep)
+    return saved
+
+
+def receivers_at(*places):
+    return [
+        SimpleNamespace(network="XX", station=f"R{k}", position=(*place, 0.0)) for k, place in enumerate(places)
+    ]
+
+
+def source_at(x, y, moment=EXPLOSION, force=None):
+    return [SimpleNamespace(name="", position=(x, y, -1000.0), moment=moment, force=force)]
+
+
+def run_of(folder, receivers, sources, **options):
+    """The seismograms of a made-up run without snapshots of interest."""
+    options = {"samples": 120, "points": 5, "steps": 1, "vertical_plane": False, "geographic": False} | options
+    return load_seismograms(make_run_folder(folder, receivers=receivers, sources=sources, **options))
+
+
+# ---- offsets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("places", "source", "expected"),
+    [
+        ([(-300.0, 0.0), (100.0, 0.0), (500.0, 0.0)], (0.0, 0.0), [-300.0, 100.0, 500.0]),
+        ([(0.0, 400.0), (0.0, -100.0), (0.0, 50.0)], (0.0, 0.0), [400.0, -100.0, 50.0]),
+        ([(300.0, 400.0), (-300.0, -400.0), (600.0, 800.0)], (0.0, 0.0), [500.0, -500.0, 1000.0]),
+        ([(-30.0, 40.0), (30.0, -40.0), (60.0, -80.0)], (0.0, 0.0), [-50.0, 50.0, 100.0]),
+        ([(0.0, 3.0), (500.0, 3.0), (1000.0, 3.0)], (500.0, 0.0), [-np.hypot(500, 3), 3.0, np.hypot(500, 3)]),
+    ],
+)
+def test_offsets_along_a_line_are_signed(tmp_path, places, source, expected):
+    run = run_of(tmp_path, receivers_at(*places), source_at(*source))
+    values, label = offsets(run)
+    assert label == "Offset" and values == pytest.approx(expected)
+
+
+def test_offsets_elsewhere_are_distances(tmp_path):
+    corners = [(300.0, 0.0), (0.0, 400.0), (-300.0, -400.0)]
+    line = [(-300.0, 0.0), (100.0, 0.0), (500.0, 0.0)]
+    values, label = offsets(run_of(tmp_path / "a", receivers_at(*corners), source_at(0.0, 0.0)))
+    assert label == "Distance from the source" and values == pytest.approx([300.0, 400.0, 500.0])
+    # The source is next to the line, by a quarter of its length.
+    assert offsets(run_of(tmp_path / "b", receivers_at(*line), source_at(0.0, 200.0)))[1] == "Distance from the source"
+    two = run_of(tmp_path / "c", receivers_at(*line[:2]), source_at(0.0, 0.0))
+    assert offsets(two)[1] == "Distance from the source"
+    assert offsets(run_of(tmp_path / "d", receivers_at(*line), []))[1] == "Distance from the first receiver"
+    assert line_direction(np.zeros((4, 2)), np.zeros(2)) is None
+
+
+@pytest.mark.parametrize(
+    ("moment", "force", "geographic", "label"),
+    [
+        (MOMENT, None, True, "Epicentral distance"),
+        (MOMENT, None, False, "Offset"),
+        (EXPLOSION, None, True, "Offset"),
+        (None, (0.0, 0.0, 1e9), True, "Offset"),
+    ],
+)
+def test_only_earthquakes_have_an_epicentral_distance(tmp_path, figures, moment, force, geographic, label):
+    line = receivers_at((-300.0, 0.0), (100.0, 0.0), (500.0, 0.0))
+    run = run_of(tmp_path, line, source_at(0.0, 0.0, moment, force), geographic=geographic)
+    record_section(run, tmp_path / "section.png", "Z")
+    assert figures["section"].axes[0].get_ylabel() == f"{label} (km)"
+
+
+# ---- amplitudes ------------------------------------------------------------------------------------------------------
+
+
+def drawn_traces(panel):
+    """The lines of a panel, from their baselines, which are their first samples."""
+    return [line.get_ydata() for line in panel.lines if line.get_gid() == "trace"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+@pytest.mark.parametrize("gain", [1.0, 3.0])
+def test_traces_are_within_the_axes(tmp_path, figures, count, gain):
+    places = [(1000.0 * k, 300.0) for k in range(1, count + 1)]
+    run = run_of(tmp_path, receivers_at(*places), source_at(0.0, 0.0, MOMENT))
+    record_section(run, tmp_path / "section.png", "ZRT", gain=gain)
+    for panel in figures["section"].axes:
+        low, high = panel.get_ylim()
+        lines = drawn_traces(panel)
+        assert len(lines) == count
+        assert low < min(line.min() for line in lines) and max(line.max() for line in lines) < high
+        assert high - low < 4.0 * gain * max(np.ptp(np.abs(run.positions[:, 0])) / 1000, count)
+
+
+def test_gain_and_clip_change_the_amplitudes(tmp_path, figures):
+    run = run_of(tmp_path, receivers_at((0.0, 9e3), (0.0, 2e4), (0.0, 4e4)), source_at(0.0, 0.0, MOMENT))
+
+    def amplitudes(**options):
+        record_section(run, tmp_path / "section.png", "Z", **options)
+        note = figures["section"].get_supxlabel()
+        return np.array([line - line[0] for line in drawn_traces(figures["section"].axes[0])]), note
+
+    plain, note = amplitudes()
+    assert note == "amplitudes: each trace relative to its own peak"
+    assert np.abs(plain).max(axis=1) == pytest.approx([np.abs(plain).max()] * 3)
+    double, note = amplitudes(gain=2.0)
+    assert np.allclose(double, 2.0 * plain) and note.endswith(", gain 2")
+    clipped, note = amplitudes(gain=2.0, clip=0.5)
+    limit = 0.5 * np.abs(plain).max()
+    assert np.allclose(clipped, np.clip(double, -limit, limit)) and note.endswith("gain 2, clipped at 0.5")
+    true, note = amplitudes(normalise="all")
+    assert note == "true relative amplitudes: one scale for all traces"
+    recorded = np.abs(run.data[:, 2]).max(axis=1)
+    expected = recorded / np.abs(run.data).max() * np.abs(plain).max()
+    assert np.abs(true).max(axis=1) == pytest.approx(expected, rel=1e-5)
+
+
+def test_round_off_is_not_enlarged():
+    data = np.array([[[1.0, -2.0], [1e-8, -2e-8], [0.1, -0.2]]])
+    largest = [np.abs(normalised(data, data[:, k], "trace")).max() for k in range(3)]
+    assert largest == pytest.approx([1.0, 1e-3, 1.0])
+
+
+def test_signed_offsets_have_their_arrivals_on_both_sides(tmp_path, figures):
+    line = receivers_at(*((x, 0.0) for x in (-4e3, -2e3, 1e3, 3e3)))
+    run = run_of(tmp_path, line, source_at(0.0, 0.0))
+    record_section(run, tmp_path / "section.png", "Z", speeds={"2 km/s": 2000.0})
+    panel = figures["section"].axes[0]
+    assert sorted(round(line[0]) for line in drawn_traces(panel)) == [-4, -2, 1, 3]
+    [curve] = [line for line in panel.lines if line.get_gid() != "trace" and len(line.get_xdata()) == 201]
+    assert np.allclose(curve.get_xdata(), np.abs(curve.get_ydata()) / 2.0)
+    assert curve.get_ydata()[0] < -4.0 and curve.get_ydata()[-1] > 3.0
+
+
+def test_the_pressure_has_its_own_axis(tmp_path, figures):
+    run = run_of(tmp_path, receivers_at((0.0, 9e3), (0.0, 2e4)), source_at(0.0, 0.0, MOMENT), pressure=True)
+    traces(run, tmp_path / "traces.png", "PENZ")
+    panels = figures["traces"].axes
+    assert [panel.get_title(loc="left") for panel in panels[:4]] == ["Pressure", "East", "North", "Vertical"]
+    limits = [panel.get_ylim()[1] for panel in panels[:4]]
+    assert limits[1] == limits[2] == limits[3]
+    peak = float(np.abs(run.pressure[0]).max())
+    factor, unit = style.readable_unit(peak, "Pa")
+    assert limits[0] == pytest.approx(1.18 * peak * factor)
+    assert f"{style.number(peak * factor)} {unit}" in [text.get_text() for text in panels[0].texts]
+
+
+# ---- movies ----------------------------------------------------------------------------------------------------------
+
+
+def pulse(radius, now):
+    """A pulse that spreads at 2 km/s and decays as the inverse of the distance."""
+    return np.exp(-(((radius - 2000.0 * now) / 300.0) ** 2)) / np.maximum(radius, 1.0)
+
+
+def test_the_color_scale_fits_the_wave_instead_of_the_source(tmp_path):
+    axis = np.linspace(-5e3, 5e3, 51)
+    x, y = np.meshgrid(axis, axis)
+    path = tmp_path / "snapshots" / "plane_z_0.vtkhdf"
+    with SnapshotWriter(path, (-5e3, -5e3, 0), (200.0,) * 3, (1, 51, 51), ["velocity"], step_count=12) as writer:
+        for step in range(12):
+            values = np.zeros((1, 51, 51, 3))
+            values[0, ..., 2] = pulse(np.hypot(x, y), 0.2 * step)
+            writer.write(0.2 * step, {"velocity": values})
+    run = run_of(tmp_path / "run", receivers_at((1e3, 0.0)), [
+        SimpleNamespace(name="", position=(0.0, 0.0, 0.0), moment=EXPLOSION, force=None)
+    ])  # fmt: skip
+    with load_snapshots(path) as snapshots:
+        frames = _Frames(snapshots, None, "Z", run)
+        times = np.array([0.2 * step for step in range(12)])
+        largest = np.max([pulse(np.hypot(x, y), now) for now in times], axis=0)
+        far = largest[np.hypot(x, y) >= 0.12 * 1e4]
+        far = far[far > 1e-3 * far.max()]
+        assert frames.wave_amplitude(run) == pytest.approx(np.percentile(far, 90), rel=1e-5)
+        assert frames.limit == nice_limit(frames.wave_amplitude(run) * frames.factor)
+        assert frames.limit / frames.factor < 0.002 * largest.max()  # the peak at the source is 500 times larger
+        bar = frames.figure.axes[1]
+        assert bar.get_ylabel().startswith("Vertical velocity (") and bar.get_ylabel().endswith("m/s)")
+
+
+def test_interfaces_are_drawn_at_their_depths(tmp_path):
+    text = "{layers: [{top: 0, vp: 4000, vs: 2300, rho: 2400}, {top: -310, vp: 5000, vs: 2900, rho: 2600}]}"
+    file = write_small(tmp_path, ("{homogeneous: {vp: 5000, vs: 2900, rho: 2600}}", text))
+    simulation = lw.Simulation.from_file(file)
+    panel = style.new_figure(3, 3).subplots()
+    [contours] = draw_interfaces(panel, simulation, "y", 0.0, (-0.6, 0.6, -0.8, 0.0))
+    assert contours.get_gid() == "interfaces"
+    depth = np.concatenate([path.vertices[:, 1] for path in contours.get_paths()])
+    assert depth == pytest.approx(np.full(len(depth), -0.31), abs=0.8 / 240)
+    assert draw_interfaces(panel, simulation, "z", 0.0, (-0.6, 0.6, -0.6, 0.6)) == []
+    assert draw_interfaces(panel, None, "y", 0.0, (-0.6, 0.6, -0.8, 0.0)) == []
+    assert interface_levels(np.array([[1.0, 3.0], [3.0, 7.0]])).tolist() == [2.0, 5.0]
+    assert interface_levels(np.linspace(0.0, 7.0, 100)) == pytest.approx([1, 2, 3, 4, 5, 6])
+    assert interface_levels(np.ones(4)).tolist() == []
+
+
+# ---- maps ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_map_without_peak_motion_shows_the_model(tmp_path, figures):
+    lithowave("run", write_small(tmp_path, ("peak_motion: true", "peak_motion: false")), "-o", tmp_path / "run")
+    station_map(tmp_path / "run", tmp_path / "map.png")
+    assert figures["map"].axes[0].get_title(loc="left") == "vs at the surface: 2900 m/s"
+    simulation = lw.Simulation.from_file(tmp_path / "run" / "simulation.yaml")
+    varied = simulation.model_copy(update={
+        "material": lw.Material(function=lambda x, y, z: (5000.0 + 0 * x, 2000.0 + x, 2500.0 + 0 * x))
+    })  # fmt: skip
+    ground = ground_map(varied, (-600.0, 600.0, -300.0, 300.0))
+    assert ground.label == "vs at the surface (m/s)"
+    assert np.allclose(ground.values, (2000.0 + ground.x)[None, :]) and ground.values.shape == (241, 241)
+    fluid = simulation.model_copy(update={"material": lw.Material(homogeneous={"vp": 1500, "vs": 0, "rho": 1000})})
+    assert ground_map(fluid, (-600.0, 600.0, -300.0, 300.0)).label == "vp at the surface (m/s)"
+
+
+def test_a_map_without_peak_motion_shows_the_topography(tmp_path):
+    x, y = np.linspace(-600, 600, 13), np.linspace(-600, 600, 11)
+    np.savez(tmp_path / "hill.npz", x=x, y=y, elevation=0.1 * x[None, :] + 0 * y[:, None], axes=["y", "x"])
+    file = write_small(
+        tmp_path,
+        ("z: [-800, 0]}", "z: [-800, 0], topography: hill.npz}"),
+        ("solver: {spacing: 100, order: 4}", "solver: {method: spectral_element, spacing: 200, degree: 3}"),
+        ("position: [330, 250, 0]", "position: [330, 250]"),
+        ("start: [-500, 0, 0], end: [500, 0, 0]", "start: [-500, 0], end: [500, 0]"),
+        ("boundaries: {layer: {cells: 5}}", "boundaries: {}"),
+    )
+    text = file.read_text(encoding="utf-8")
+    begin, rest = text.split("  snapshots:\n")
+    file.write_text(begin + rest[rest.index("  checkpoint:") :], encoding="utf-8")
+    ground = ground_map(lw.Simulation.from_file(file), (-600.0, 600.0, -600.0, 600.0))
+    assert ground.label == "Elevation of the surface (m)"
+    assert ground.values == pytest.approx(0.1 * np.broadcast_to(ground.x, ground.values.shape), abs=1e-6)
+
+
+# ---- formats and colors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ending", "begin"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
+def test_figures_are_written_in_a_format(tmp_path, ending, begin):
+    run = make_run_folder(tmp_path / "run", 3, samples=60, points=5, steps=1, vertical_plane=False)
+    (run / "snapshots" / "plane_z_0.vtkhdf").unlink()
+    paths = plot_run(run, tmp_path / "figures", file_format=ending)
+    assert [path.name for path in paths] == [f"{name}.{ending}" for name in ("map", "record_section", "traces")]
+    assert all(path.read_bytes().startswith(begin) and path.parent == tmp_path / "figures" for path in paths)
+
+
+def linear_rgb(color):
+    """Linear red, green and blue of an sRGB color (IEC 61966-2-1)."""
+    from matplotlib.colors import to_rgb
+
+    values = np.array(to_rgb(color))
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+# Without red-sensitive and without green-sensitive cones (Machado, Oliveira & Fernandes 2009, severity 1).
+VISIONS = {
+    "full": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+
+
+def lightness(color, vision="full"):
+    """L* of CIELAB as seen with a kind of color vision, 0 to 100."""
+    luminance = float(np.clip(np.array(VISIONS[vision]) @ linear_rgb(color), 0, 1) @ [0.2126, 0.7152, 0.0722])
+    return 116 * np.cbrt(luminance) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+def seen(color, vision):
+    """a*, b*-like opponent coordinates and lightness, for distances between colors."""
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = matrix @ np.clip(np.array(VISIONS[vision]) @ linear_rgb(color), 0, 1) / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_colors_are_distinguishable_with_all_kinds_of_color_vision(vision):
+    lines = [style.INK, style.P_COLOR, style.S_COLOR]
+    for number, first in enumerate(lines):
+        for second in lines[number + 1 :]:
+            assert np.linalg.norm(seen(first, vision) - seen(second, vision)) > 30.0
+    peaks = [lightness(color, vision) for color in style.PEAK_COLORS]
+    assert (np.diff(peaks) < -7.0).all()  # darker for stronger motion
+    waves = [lightness(color, vision) for color in style.WAVE_COLORS]
+    assert (np.diff(waves[:4]) > 10.0).all() and (np.diff(waves[3:]) < -10.0).all()
+    ends = [seen(style.WAVE_COLORS[index], vision) for index in (1, -2)]
+    assert np.linalg.norm(ends[0] - ends[1]) > 40.0  # the two signs
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_plot_takes_its_options(tmp_path, figures):
+    run = make_run_folder(tmp_path / "run", 3, samples=60, points=5, steps=1, vertical_plane=False)
+    (run / "snapshots" / "plane_z_0.vtkhdf").unlink()
+    options = ("--format", "svg", "--normalize", "all", "--gain", 3, "--clip", 1.5, "-o", tmp_path / "here")
+    output = lithowave("plot", run, *options)
+    assert str(tmp_path / "here" / "record_section.svg") in output
+    note = figures["record_section"].get_supxlabel()
+    assert note == "true relative amplitudes: one scale for all traces, gain 3, clipped at 1.5"
+    assert "did you mean" in lithowave("plot", run, "--format", "pgn", status=2)
+    assert "--gain: -1 is out of range" in lithowave("plot", run, "--gain", -1, status=2)
