@@ -132,7 +132,7 @@ def replaced(old, new, count=1):
 PLANES = without(EVENT, "<tensor>", "</tensor>")
 BOMB = '<!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>\n'
 DAMAGED = {
-    "empty": ("", "not well-formed XML: no element found"),
+    "empty": ("", "the file is empty"),
     "not xml": ("PDE 2008 7 29", ":1: .*not well-formed XML"),
     "cut": (quakeml(EVENT)[:2000], "not well-formed XML: .*check that the file is complete"),
     "entities": (quakeml(EVENT).replace("\n", "\n" + BOMB, 1), ":2: .*document type declaration"),
@@ -142,7 +142,7 @@ DAMAGED = {
     "other version": (quakeml(EVENT).replace("quakeml/1.2", "quakeml/1.1"), "root element is .*quakeml/1.1.*expected"),
     "other body": (quakeml(EVENT).replace("bed/1.2", "bed/1.1"), "the document has no events; .*bed/1.2"),
     "no events": (quakeml(), "the document has no events"),
-    "deep": (HEAD + "<a>" * 10_000, "nested more than 100 deep"),
+    "deep": (HEAD + "<a>" * 10_000, "more than 100 nested elements"),
     "unknown encoding": (quakeml(EVENT).replace("UTF-8", "UTF-99"), "unknown encoding|cannot be decoded"),
     "no origin": (quakeml(without_all(EVENT, "<origin", "</origin>")), "smi:test/event/1: origin: is missing"),
     "preferred origin elsewhere": (replaced("ID>smi:test/origin/hypo", "ID>smi:a"), "preferredOriginID: 'smi:a'"),
@@ -186,7 +186,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path):
     data = quakeml(EVENT).encode()
     for length in range(0, len(data.rstrip()), 7):
         with pytest.raises(InputError):
-            parse_quakeml(data[:length], tmp_path / "event.xml")
+            parse_quakeml(data[:length])
 
 
 @pytest.mark.parametrize("source", [CHINO, BOLIVIA])

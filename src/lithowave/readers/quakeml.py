@@ -7,69 +7,31 @@ standard library; files with a document type declaration, and thus with entities
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from xml.parsers import expat
 
 from lithowave.errors import InputError
 from lithowave.faults.mechanism import double_couple, plane_normal, slip_direction
 from lithowave.readers.seismic_event import SeismicEvent, utc_text
 from lithowave.readers.text import parse_number
+from lithowave.readers.xml_tree import Element, parse_xml, read_xml
 
 _WHAT = "QuakeML"
-_ROOT = "http://quakeml.org/xmlns/quakeml/1.2 quakeml"
-_BED = "http://quakeml.org/xmlns/bed/1.2 "
+_ROOT = "http://quakeml.org/xmlns/quakeml/1.2"
+_BED = "http://quakeml.org/xmlns/bed/1.2"
 _COMPONENTS = ("Mrr", "Mtt", "Mpp", "Mrt", "Mrp", "Mtp")
-_DEEPEST = 100
-"""Largest depth of nested elements; those of the format are nested less than 20 deep."""
 _MOMENT_RATIO = 2.0
 """Largest ratio of the moment of the tensor and the stated scalar moment."""
 _MAGNITUDE_DIFFERENCE = 1.0
 """Largest difference of the magnitude of the tensor and the stated Mw; dyn cm instead of N m amount to 4.7."""
 
 
-@dataclass
-class _Element:
-    """An element of the Basic Event Description; the names of others begin with their namespace."""
-
-    name: str
-    attributes: dict[str, str]
-    line: int
-    text: str = ""
-    children: list[_Element] = field(default_factory=list)
-
-    def all(self, name: str) -> list[_Element]:
-        return [child for child in self.children if child.name == name]
-
-    def first(self, *names: str) -> _Element | None:
-        """Return the first element at a path of names."""
-        element: _Element | None = self
-        for name in names:
-            element = next(iter(element.all(name)), None) if element is not None else None
-        return element
-
-    def content(self, *names: str) -> str:
-        """Return the text at a path of names; empty without such an element."""
-        element = self.first(*names)
-        return "" if element is None else element.text.strip()
-
-    @property
-    def identifier(self) -> str:
-        return self.attributes.get("publicID", "").strip()
-
-
 def read_quakeml(path: str | Path) -> list[SeismicEvent]:
     """Read the events of a file; see `parse_quakeml`."""
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(_WHAT, f"cannot be read: {error.strerror or error}", file=path) from None
-    return parse_quakeml(data, path)
+    return _events(read_xml(path, _WHAT), Path(path))
 
 
-def parse_quakeml(data: bytes, path: Path | None = None) -> list[SeismicEvent]:
+def parse_quakeml(data: bytes) -> list[SeismicEvent]:
     """Return the events of a document.
 
     The mechanism is the moment tensor of the preferred focal mechanism; without a tensor, it is the double couple of
@@ -84,58 +46,31 @@ def parse_quakeml(data: bytes, path: Path | None = None) -> list[SeismicEvent]:
         with the identifier of the event and the line: text that is not QuakeML 1.2, declarations of document types or
         entities, missing or ambiguous origins and mechanisms, missing values, and values out of range.
     """
-    root = _parse(data, path)
-    if root.name != _ROOT:
-        allowed = f"expected the root element quakeml of {_ROOT.split()[0]}"
-        raise InputError(_WHAT, f"the root element is {root.name!r}", allowed, file=path, line=root.line)
-    events = [event for parameters in root.all("eventParameters") for event in parameters.all("event")]
+    return _events(parse_xml(data, _WHAT), None)
+
+
+def _events(root: Element, path: Path | None) -> list[SeismicEvent]:
+    if (root.name, root.namespace) != ("quakeml", _ROOT):
+        shown = f"{root.namespace} {root.name}".strip()
+        got, allowed = f"the root element is {shown!r}", f"expected the element quakeml of {_ROOT}"
+        raise InputError(_WHAT, got, allowed, file=path, line=root.line)
+    events = [event for parameters in root.all("eventParameters", _BED) for event in parameters.all("event")]
     if not events:
         got = "the document has no events"
-        raise InputError(_WHAT, got, f"expected eventParameters and event of {_BED.strip()}", file=path)
+        raise InputError(_WHAT, got, f"expected eventParameters and event of {_BED}", file=path)
     return [_EventReader(event, path).event() for event in events]
 
 
-def _parse(data: bytes, path: Path | None) -> _Element:
-    """Return the root element."""
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    top = _Element("", {}, 0)
-    stack = [top]
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        if len(stack) > _DEEPEST:
-            got = f"elements are nested more than {_DEEPEST} deep"
-            raise InputError(_WHAT, got, file=path, line=parser.CurrentLineNumber)
-        element = _Element(name.removeprefix(_BED), attributes, parser.CurrentLineNumber)
-        stack[-1].children.append(element)
-        stack.append(element)
-
-    def text(data: str) -> None:
-        stack[-1].text += data
-
-    def declaration(*_: object) -> None:
-        got = "the document has a document type declaration, which may define entities"
-        raise InputError(_WHAT, got, "QuakeML has none", "remove it", file=path, line=parser.CurrentLineNumber)
-
-    parser.StartElementHandler, parser.CharacterDataHandler = start, text
-    parser.EndElementHandler = lambda _: stack.pop()
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = declaration
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        got = f"the text is not well-formed XML: {expat.ErrorString(error.code)}"
-        raise InputError(_WHAT, got, hint="check that the file is complete", file=path, line=error.lineno) from None
-    except (ValueError, LookupError) as error:  # an unknown encoding
-        raise InputError(_WHAT, f"the text cannot be decoded: {error}", file=path) from None
-    return top.children[0]
+def _identifier(element: Element) -> str:
+    return element.attributes.get("publicID", "").strip()
 
 
 class _EventReader:
     """The values of one event."""
 
-    def __init__(self, element: _Element, path: Path | None) -> None:
+    def __init__(self, element: Element, path: Path | None) -> None:
         self.element, self.path = element, path
-        self.identifier = element.identifier or "event without publicID"
+        self.identifier = _identifier(element) or "event without publicID"
 
     def event(self) -> SeismicEvent:
         preferred = self._chosen("origin", "preferredOriginID")
@@ -158,7 +93,7 @@ class _EventReader:
             line_number=self.element.line,
         )
 
-    def _error(self, element: _Element, key: str, got: str, allowed: str = "", hint: str = "") -> InputError:
+    def _error(self, element: Element, key: str, got: str, allowed: str = "", hint: str = "") -> InputError:
         return InputError(f"{self.identifier}: {key}", got, allowed, hint, file=self.path, line=element.line)
 
     def _name(self) -> str:
@@ -166,11 +101,11 @@ class _EventReader:
         named = [entry for entry in descriptions if entry.content("type") == "earthquake name"]
         return next((text for entry in (*named, *descriptions) if (text := entry.content("text"))), self.identifier)
 
-    def _chosen(self, name: str, key: str) -> _Element:
+    def _chosen(self, name: str, key: str) -> Element:
         """Return the preferred element of a kind, or the only one."""
         elements = self.element.all(name)
         if (preferred := self.element.content(key)) and elements:
-            chosen = [element for element in elements if element.identifier == preferred]
+            chosen = [element for element in elements if _identifier(element) == preferred]
             if not chosen:
                 raise self._error(self.element, key, f"{preferred!r} is not the publicID of an element {name}")
         else:
@@ -184,16 +119,16 @@ class _EventReader:
             raise self._error(chosen[0], name, "its evaluationStatus is 'rejected'", "", "choose another one")
         return chosen[0]
 
-    def _mechanism(self) -> _Element:
+    def _mechanism(self) -> Element:
         return self._chosen("focalMechanism", "preferredFocalMechanismID")
 
-    def _referred(self, element: _Element | None, key: str) -> _Element | None:
+    def _referred(self, element: Element | None, key: str) -> Element | None:
         """Return the origin of the document to which an element refers; None if there is none."""
         identifier = "" if element is None else element.content(key)
-        return next((origin for origin in self.element.all("origin") if identifier == origin.identifier != ""), None)
+        return next((origin for origin in self.element.all("origin") if identifier == _identifier(origin) != ""), None)
 
     def _number(
-        self, element: _Element, *names: str, low: float = -math.inf, high: float = math.inf, unit: str = ""
+        self, element: Element, *names: str, low: float = -math.inf, high: float = math.inf, unit: str = ""
     ) -> float:
         key = ".".join((element.name, *(name for name in names if name != "value")))
         text = element.content(*names)
@@ -207,7 +142,7 @@ class _EventReader:
             raise self._error(element.first(*names) or element, key, f"{value:.12g}{unit}", f"must be {limits}")
         return value
 
-    def _time(self, origin: _Element) -> datetime:
+    def _time(self, origin: Element) -> datetime:
         text = origin.content("time", "value")
         try:
             time = datetime.fromisoformat(text)
@@ -217,13 +152,13 @@ class _EventReader:
             got = f"{text[:40]!r} is not a time" if text else "is missing"
             raise self._error(origin, "origin.time", got, "expected for example 2008-07-29T18:42:15.5Z") from None
 
-    def _half_duration(self, mechanism: _Element) -> float | None:
+    def _half_duration(self, mechanism: Element) -> float | None:
         function = mechanism.first("momentTensor", "sourceTimeFunction")
         if function is None or not function.content("duration"):
             return None
         return 0.5 * self._number(function, "duration", low=0.0, unit=" s")
 
-    def _moment(self, mechanism: _Element) -> tuple[float, float, float, float, float, float]:
+    def _moment(self, mechanism: Element) -> tuple[float, float, float, float, float, float]:
         tensor = mechanism.first("momentTensor", "tensor")
         if tensor is None:
             return self._double_couple(mechanism)
@@ -235,7 +170,7 @@ class _EventReader:
         # x = phi, y = -theta, z = r.
         return (pp, tt, rr, -tp, rp, -rt)
 
-    def _check_size(self, mechanism: _Element, tensor: _Element, moment: float) -> None:
+    def _check_size(self, mechanism: Element, tensor: Element, moment: float) -> None:
         """Refuse a tensor that contradicts the scalar moment or Mw, which indicates another unit."""
         units = "QuakeML has moments in N m; 1 dyn cm is 1e-7 N m"
         element = mechanism.first("momentTensor")
@@ -250,20 +185,20 @@ class _EventReader:
             got = f"its scalar moment, {moment:.4g} N m, is Mw {magnitude:.2f}, while Mw is {stated_magnitude:g}"
             raise self._error(tensor, "tensor", got, "both must agree", units)
 
-    def _moment_magnitude(self, mechanism: _Element) -> float | None:
+    def _moment_magnitude(self, mechanism: Element) -> float | None:
         """Return the magnitude of the moment tensor, or the preferred one, if it is Mw; else None."""
         magnitudes = self.element.all("magnitude")
         identifiers = (
             mechanism.content("momentTensor", "momentMagnitudeID"),
             self.element.content("preferredMagnitudeID"),
         )
-        chosen = [entry for name in identifiers for entry in magnitudes if name and entry.identifier == name]
+        chosen = [entry for name in identifiers for entry in magnitudes if name and _identifier(entry) == name]
         chosen = chosen or (magnitudes if len(magnitudes) == 1 else [])
         if not chosen or not chosen[0].content("type").lower().startswith("mw"):
             return None
         return self._number(chosen[0], "mag", "value", low=-10.0, high=11.0)
 
-    def _double_couple(self, mechanism: _Element) -> tuple[float, float, float, float, float, float]:
+    def _double_couple(self, mechanism: Element) -> tuple[float, float, float, float, float, float]:
         planes = mechanism.first("nodalPlanes")
         plane = None if planes is None else planes.first("nodalPlane1") or planes.first("nodalPlane2")
         if plane is None:
@@ -276,7 +211,7 @@ class _EventReader:
         xx, yy, zz, xy, xz, yz = (self._scalar_moment(mechanism) * float(value) for value in unit)
         return (xx, yy, zz, xy, xz, yz)
 
-    def _scalar_moment(self, mechanism: _Element) -> float:
+    def _scalar_moment(self, mechanism: Element) -> float:
         element = mechanism.first("momentTensor")
         if element is not None and element.content("scalarMoment", "value"):
             moment = self._number(element, "scalarMoment", "value")

@@ -6,7 +6,7 @@ the formats of seismology do not use them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -28,32 +28,46 @@ class Element:
     text: str = ""
     children: list[Element] = field(default_factory=list)
 
-    def all(self, name: str) -> Iterator[Element]:
-        """Yield the children with this name and the namespace of the element."""
-        return (child for child in self.children if child.name == name and child.namespace == self.namespace)
+    def all(self, name: str, namespace: str | None = None) -> list[Element]:
+        """Return the children with this name and a namespace, by default that of the element."""
+        space = self.namespace if namespace is None else namespace
+        return [child for child in self.children if child.name == name and child.namespace == space]
 
-    def first(self, name: str) -> Element | None:
-        """Return the first child with this name, or None."""
-        return next(self.all(name), None)
+    def first(self, *names: str) -> Element | None:
+        """Return the first element at a path of names, or None."""
+        element: Element | None = self
+        for name in names:
+            element = next(iter(element.all(name)), None) if element is not None else None
+        return element
+
+    def content(self, *names: str) -> str:
+        """Return the text at a path of names; empty without such an element."""
+        element = self.first(*names)
+        return "" if element is None else element.text.strip()
 
 
 def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Element:
-    """Return the root element of an XML file.
-
-    Parameters
-    ----------
-    what : purpose of the file, for messages.
-    skipped : names of elements whose content is checked for correct XML, but not stored.
-
-    Raises
-    ------
-    InputError : the file cannot be read, is not well-formed (with the line), or has a document type declaration.
-    """
+    """Return the root element of an XML file; see `parse_xml`."""
     path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+    return parse_xml(data, what, path, skipped)
+
+
+def parse_xml(data: bytes, what: str, path: Path | None = None, skipped: Collection[str] = ()) -> Element:
+    """Return the root element of an XML document.
+
+    Parameters
+    ----------
+    what : name of the format, for messages. path : file of the document.
+    skipped : names of elements whose content is checked for correct XML, but not stored.
+
+    Raises
+    ------
+    InputError : the document is not well-formed (with the line), or has a document type declaration.
+    """
     if not data.strip():
         raise InputError(what, "the file is empty", file=path)
     builder = _Builder(path, what, frozenset(skipped))
@@ -71,7 +85,7 @@ def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Elem
 class _Builder:
     """The handlers of the parser, which build the tree."""
 
-    def __init__(self, path: Path, what: str, skipped: frozenset[str]) -> None:
+    def __init__(self, path: Path | None, what: str, skipped: frozenset[str]) -> None:
         self.path, self.what, self.skipped = path, what, skipped
         self.root: Element | None = None
         self.open: list[Element] = []
