@@ -261,3 +261,50 @@ def test_check_lists_the_layers():
     (name, text), (_, rock) = medium.lines(DOMAIN)
     assert name == "layers[0]" and text.startswith("up to 600 m thick, absent in ")
     assert "vp 2000 to 2300 m/s, vs 1000 m/s" in text and rock.startswith("1400 to 2000 m thick; vp 3500 m/s")
+
+
+# --- surfaces on longitude and latitude
+
+
+def grid_of(path: Path) -> Path:
+    """A GMT grid of an elevation that is linear in longitude and latitude."""
+    netcdf = pytest.importorskip("netCDF4")
+    with netcdf.Dataset(path, "w") as file:
+        axes = {"lon": np.linspace(7.9, 8.1, 21), "lat": np.linspace(46.95, 47.05, 23)}
+        for name, values in axes.items():
+            file.createDimension(name, len(values))
+            variable = file.createVariable(name, "f8", (name,))
+            variable[:], variable.units = values, {"lon": "degrees_east", "lat": "degrees_north"}[name]
+        elevation = file.createVariable("z", "f4", ("lat", "lon"))
+        elevation[:] = -600.0 + 2000.0 * (axes["lon"] - 8.0) + 3000.0 * (axes["lat"][:, None] - 47.0)
+        elevation.units = "m"
+    return path
+
+
+def placed_in(path: Path, **changes) -> lw.Simulation:
+    domain = {"x": [-3e3, 3e3], "y": [-3e3, 3e3], "z": [-2e3, 0], "crs": {"longitude": 8, "latitude": 47}} | changes
+    return lw.Simulation(
+        domain={key: value for key, value in domain.items() if value is not None},
+        material={"layers": [{"top": 0, **SOFT}, {"top": path, **ROCK}]},
+        sources=[], receivers=[{"name": "A", "position": [0, 0, 0]}], duration=1.0, solver={"max_frequency": 1.0},
+    )  # fmt: skip
+
+
+def test_a_surface_on_longitude_and_latitude_is_placed_in_the_domain(tmp_path):
+    simulation = placed_in(grid_of(tmp_path / "floor.nc"))
+    x, y = np.array([-2900.0, 0.0, 1500.0]), np.array([2000.0, 0.0, -2900.0])
+    longitude, latitude = simulation.domain.to_geographic(x, y)
+    expected = -600.0 + 2000.0 * (longitude - 8.0) + 3000.0 * (latitude - 47.0)
+    for distance, vp in ((0.01, 2000.0), (-0.01, 3500.0)):
+        assert simulation.material.sample(x, y, expected + distance)[0] == pytest.approx(vp)
+    moved = simulation.with_overrides({"domain.crs.longitude": 8.01})
+    assert moved.material.sample(0.0, 0.0, -590.0)[0] == 3500.0  # its top is at -580 m there
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"crs": None}, "require the origin domain.crs"), ({"x": [-30e3, 3e3]}, "it must cover the domain")],
+)
+def test_a_surface_on_longitude_and_latitude_that_cannot_be_placed_is_refused(tmp_path, changes, words):
+    with pytest.raises(InputError, match=rf"material.layers\[1\].top: .*{words}"):
+        placed_in(grid_of(tmp_path / "floor.nc"), **changes)

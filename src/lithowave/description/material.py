@@ -244,11 +244,15 @@ class Material(DescriptionModel):
         tops = list(found.tops)
         for index, top in enumerate(tops):
             if isinstance(top, GeographicSurface):
+                key = ("material", "layers", index, "top")
+                if domain.crs is None:
+                    got = f"{top.path} has longitudes and latitudes, which require the origin domain.crs"
+                    raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", at=key)
 
                 def place(_: Path, top: GeographicSurface = top) -> GeographicSurface:
                     return top.placed(domain.to_geographic, domain.x, domain.y)
 
-                tops[index] = reading(place, top.path, ("material", "layers", index, "top"))
+                tops[index] = reading(place, top.path, key)
         return replace(found, tops=tuple(tops))
 
     @property
