@@ -55,6 +55,7 @@ def test_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < float(misfit) < 0.45, "two resolutions agree"
 
 
+@pytest.mark.slow
 def test_the_basin_explains_the_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Misfits decrease from bedrock to the guessed basin and to the slower one, and the guessed one is early."""
     printed, figures = run("basin_and_data", tmp_path, monkeypatch)
@@ -67,6 +68,7 @@ def test_the_basin_explains_the_recordings(tmp_path: Path, monkeypatch: pytest.M
     assert all(float(row[2]) < -0.03 for row in basin[2:])
 
 
+@pytest.mark.slow
 def test_the_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask Distributed is not installed")
     printed, figures = run("survey", tmp_path, monkeypatch)

@@ -307,5 +307,5 @@ def test_bad_input_is_told_with_its_line(
 def test_the_same_without_a_fault_runs(meshed: Path) -> None:
     lithowave("run", meshed, *settings("solver.order=2", "solver.max_frequency=1.5"))  # compiled by other tests
     assert np.abs(lw.load_seismograms(meshed.parent / "out").data).max() > 0
-    faces = report_of(meshed.parent / "out")["plan"]["faces"]  # of 12 x 12 x 7 cells with the layer, two triangles each
-    assert faces == {"free": 2 * 12 * 12, "absorbing": 2 * 12 * (12 + 4 * 7)}
+    faces = report_of(meshed.parent / "out")["plan"]["faces"]  # of 14 x 14 x 8 cells with the layer, two triangles each
+    assert faces == {"free": 2 * 14 * 14, "absorbing": 2 * 14 * (14 + 4 * 8)}

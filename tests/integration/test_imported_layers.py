@@ -86,9 +86,8 @@ def plan_of(simulation: lw.Simulation) -> Any:
     return load_method(simulation.solver.method).plan(simulation, CPU)
 
 
-@pytest.mark.parametrize(
-    "material", [pytest.param(GROUPS, id="groups", marks=pytest.mark.slow), pytest.param(LAYERS, id="sampled")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("material", [pytest.param(GROUPS, id="groups"), pytest.param(LAYERS, id="sampled")])
 def test_a_box_gives_the_seismograms_of_the_generated_box(tmp_path: Path, material: dict[str, Any]) -> None:
     """Measured: 3e-12 with groups."""
     expected = velocities(built())[1]
@@ -211,7 +210,7 @@ def test_without_a_frequency_that_of_the_sources_counts(tmp_path: Path) -> None:
     assert plan_of(found).layer.frequency == pytest.approx(0.5 * highest)
 
 
-@pytest.mark.parametrize("method", [SE, DG])
+@pytest.mark.parametrize("method", [SE, pytest.param(DG, marks=pytest.mark.slow)])
 def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """The checkpoint has the memory variables of the layer."""
     mesh = box() if method == SE else split_hexahedra(box())

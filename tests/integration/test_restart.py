@@ -204,7 +204,7 @@ def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
     simulation = original.with_overrides({"material": material})
     stop_at(monkeypatch, 20)
     assert not run_simulation(simulation, folder).complete
-    assert "is a Python function" in lithowave("restart", folder, status=2)
+    assert "contains a Python function" in lithowave("restart", folder, status=2)
     assert lithowave("status", folder).endswith("stopped at step 20: by SIGTERM; not restartable\n")
     written = read_description(folder)
     assert written["material"]["function"].endswith("ground")

@@ -140,15 +140,20 @@ def test_a_receiver_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def change_finite_difference(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    from lithowave.solvers.finite_difference import point_lists
+    from lithowave.solvers.finite_difference import moments, point_lists
 
-    entries = point_lists._entries
+    entries, lines = point_lists._entries, moments.lines_of
 
     def changed(*arguments: Any) -> Any:
         number, target, weight, owner = entries(*arguments)
         return number, target, factor * weight, owner
 
+    def changed_lines(*arguments: Any) -> Any:
+        first, weight = lines(*arguments)
+        return first, weight * np.array([factor, 1.0, 1.0])[:, None, None]
+
     monkeypatch.setattr(point_lists, "_entries", changed)
+    monkeypatch.setattr(moments, "lines_of", changed_lines)
 
 
 def change_spectral_element(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:

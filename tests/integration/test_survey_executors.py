@@ -256,6 +256,7 @@ def shots_on_dashboard(client: Any) -> dict[str, list[str]]:
     return shown
 
 
+@pytest.mark.slow
 def test_shots_on_dask_are_resumed_after_a_worker_was_lost(client, tmp_path, expected):
     shown: set[str] = set()
 

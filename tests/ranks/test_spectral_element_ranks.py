@@ -263,7 +263,7 @@ LAYER = {"boundaries": {"absorption": "layer", "layer": {"elements": 1}}}
 @pytest.mark.parametrize(
     ("device", "deterministic", "more"),
     slow_except(
-        [("cpu", True, LAYER), ("emulated", True, LAYER), ("cpu", True, LOSSY)],
+        [("emulated", True, LAYER), ("cpu", True, LOSSY)],
         [(device, deterministic, more) for device in ("cpu", "emulated") for deterministic in (False, True)
          for more in (LAYER, LOSSY)],
     ),
@@ -368,6 +368,7 @@ def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     assert told.count("there is no material for the group 'rock'") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_layer_around_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
     """The root adds it and hands out its parts."""

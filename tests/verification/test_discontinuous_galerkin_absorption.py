@@ -96,9 +96,10 @@ def thin_box(ends: tuple[float, float, float], material: dict[str, Any]) -> lw.S
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "left"),
-    [pytest.param(3_000, 2e-4, id="some"), pytest.param(20_000, 1.2e-8, marks=pytest.mark.slow, id="many")],
+    [pytest.param(3_000, 2e-4, id="some"), pytest.param(20_000, 1.2e-8, id="many")],
 )
 def test_the_waves_go_and_do_not_come_back(steps: int, left: float) -> None:
     """Measured: 9e-5 of the largest velocity after 3,000 steps, 6e-9 after 20,000."""

@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import lithowave as lw
 from verification_tools import draw, record, relative_l2, velocities
@@ -44,6 +45,7 @@ def experiment(method: str) -> lw.Simulation:
     )
 
 
+@pytest.mark.slow
 def test_three_methods_agree() -> None:
     """Seismograms at the surface differ by less than 2.5% from method to method."""
     traces = {}

@@ -30,6 +30,10 @@ def inject(fields, number, target, begin, weight, owner, amplitude, row):
         field[target[n]] += total
 
 
+# 1 along the axes at whose half nodes the stresses xx, yy, zz, xy, xz, yz are.
+HALVES = np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
+
+
 @njit(fastmath=FAST, error_model="numpy", cache=True)
 def overlap(first, brick, axis):
     """Return the first and end indices of the weights along an axis that are in a brick."""
@@ -51,7 +55,7 @@ def add_product(total, brick, first, weight, halves, value):
                 total[z + k - brick[2], y + j - brick[1], x + i - brick[0]] += factor * weight[0, halves[0], i]
 
 
-@njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+@njit(fastmath=FAST, error_model="numpy", cache=True)
 def inject_moments(fields, brick, begin, source, first, weight, moment, amplitude, window, row):
     """Add moment * amplitude * w_x w_y w_z of the sources s to the stresses, brick by brick.
 
@@ -61,7 +65,7 @@ def inject_moments(fields, brick, begin, source, first, weight, moment, amplitud
     in row row[0] of `amplitude`.
     """
     present = row[0] * (window[1] - window[0]) - window[0]
-    for n in prange(brick.shape[0]):
+    for n in range(brick.shape[0]):
         entry, end = begin[n], begin[n + 1]
         while entry < end and source[entry] < window[0]:
             entry += 1
@@ -71,12 +75,9 @@ def inject_moments(fields, brick, begin, source, first, weight, moment, amplitud
                 s = source[entry]
                 value = amplitude[present + s]
                 if value != 0.0:
-                    for c in range(3):
+                    for c in range(6):
                         if moment[s, c] != 0.0:
-                            add_product(total[c], brick[n], first[s], weight[s], (0, 0, 0), value * moment[s, c])
-                    add_product(total[3], brick[n], first[s], weight[s], (1, 1, 0), value * moment[s, 3])
-                    add_product(total[4], brick[n], first[s], weight[s], (1, 0, 1), value * moment[s, 4])
-                    add_product(total[5], brick[n], first[s], weight[s], (0, 1, 1), value * moment[s, 5])
+                            add_product(total[c], brick[n], first[s], weight[s], HALVES[c], value * moment[s, c])
                 entry += 1
             for c in range(6):
                 field = fields[3 + c]
