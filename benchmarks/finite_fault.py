@@ -26,7 +26,7 @@ RISE_TIMES = {1.2: 0.025, 20.0: 0.2}  # s, and the intervals between samples
 
 
 def simulation(source: dict[str, Any], points: int, duration: float) -> lw.Simulation:
-    """Return a box of two layers with so many points along each axis, layers included."""
+    """Return a box of two layers; points : along each axis, with absorbing layers."""
     half = 0.5 * SPACING * (points - 21)
     return lw.Simulation(
         title="finite fault",

@@ -170,7 +170,7 @@ def _receivers(epochs: Sequence[StationEpoch], sensors: Sequence[Channel], what:
 
 
 def _require_own_codes(station: StationEpoch, places: Sequence[Sequence[Channel]], what: str) -> None:
-    """Refuse positions that have a location code in common, by which they cannot be told apart."""
+    """Refuse positions that share a location code and thus cannot be distinguished."""
     for index, place in enumerate(places):
         for other in places[:index]:
             common = {sensor.location for sensor in place} & {sensor.location for sensor in other}
