@@ -99,6 +99,7 @@ def test_a_box_gives_the_seismograms_of_the_generated_box(tmp_path: Path, materi
     assert relative_l2(velocities(imported(tmp_path, boundaries={"absorption": "stacey"}))[1], expected) > 0.1
 
 
+@pytest.mark.slow
 def test_a_hill_continues_as_in_the_generated_mesh(tmp_path: Path) -> None:
     """Elements of 27 nodes; the hill reaches the western side."""
     x = np.linspace(-600, 600, 25)  # beyond these ends the surface is constant also in the generated mesh

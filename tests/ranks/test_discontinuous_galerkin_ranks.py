@@ -362,10 +362,13 @@ def states_on(size: int, device: str, **changes: Any) -> np.ndarray:
     [
         {}, pytest.param({"compute__precision": "single"}, marks=pytest.mark.slow),
         pytest.param({"solver__local_time_steps": False}, marks=pytest.mark.slow),
-        {
-            "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
-            "boundaries__absorption": "stacey",
-        },
+        pytest.param(
+            {
+                "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
+                "boundaries__absorption": "stacey",
+            },
+            marks=pytest.mark.slow,
+        ),
         pytest.param(LAYERED_ANISOTROPIC, marks=pytest.mark.slow), pytest.param(ATTENUATING, marks=pytest.mark.slow),
     ],
     ids=["clusters", "single", "one step", "anisotropic", "anisotropic layers", "attenuation"],
@@ -377,6 +380,7 @@ def test_steps_on_several_ranks_are_the_same_to_the_bit(changes: dict[str, Any])
         np.testing.assert_array_equal(states_on(size, "cpu", **changes), expected)
 
 
+@pytest.mark.slow
 def test_steps_on_emulated_devices() -> None:
     """With graphs between the messages."""
     changes = {

@@ -263,7 +263,7 @@ LAYER = {"boundaries": {"absorption": "layer", "layer": {"elements": 1}}}
 @pytest.mark.parametrize(
     ("device", "deterministic", "more"),
     slow_except(
-        [("emulated", True, LAYER), ("cpu", True, LOSSY)],
+        [("emulated", True, LAYER)],
         [(device, deterministic, more) for device in ("cpu", "emulated") for deterministic in (False, True)
          for more in (LAYER, LOSSY)],
     ),
@@ -323,7 +323,7 @@ def assert_close(folder: Path, reference: Path, precision: str = "double") -> No
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("case", slow_except(["rigid"], CHANGES))
+@pytest.mark.parametrize("case", slow_except([], CHANGES))
 def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> None:
     changes = CHANGES[case]
     reference = run(tmp_path, 1, **changes)

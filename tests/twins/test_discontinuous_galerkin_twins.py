@@ -72,7 +72,7 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
     shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2, 2)}}
@@ -114,7 +114,7 @@ def compare_layers(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
+@pytest.mark.parametrize("anisotropic", [0.0, pytest.param(0.05, marks=pytest.mark.slow)])
 def test_steps_of_absorbing_layers(device: str, anisotropic: float) -> None:
     compare_layers(ANISOTROPIC_ORDER if anisotropic else ORDER, "double", device, anisotropic)
 

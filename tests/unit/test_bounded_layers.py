@@ -81,6 +81,7 @@ def test_flat_tops_as_functions_give_the_medium_of_flat_layers():
         assert one == pytest.approx(other, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_flat_layers():
     """Vertical compliances are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
     flat = Material(layers=[{"top": 0, **SOFT}, {"top": -460, **ROCK}]).medium

@@ -104,6 +104,7 @@ def test_the_variant_with_attenuation_differs_only_in_its_quality_factors() -> N
         assert layer.model_copy(update={"qp": None, "qs": None}) == same
 
 
+@pytest.mark.slow
 def test_short_form_with_attenuation_against_the_stored_seismograms() -> None:
     """Waves of 0.1 Hz and more lose amplitude: the velocities decrease at every station."""
     reference = np.load(REFERENCE)

@@ -95,6 +95,7 @@ def test_energy_over_many_steps(sides: str, steps: int) -> None:
     assert growth <= 2e-4
 
 
+@pytest.mark.slow
 def test_energy_is_constant_to_rounding() -> None:
     """All kinds of maps, rigid sides: double precision keeps twelve digits."""
     worst = 0.0
