@@ -111,6 +111,7 @@ def test_shots_stop_with_a_survey_that_was_killed(tmp_path):
     assert report_of(folder / "shot_0001")["stopped_by"] == "SIGTERM"
 
 
+@pytest.mark.slow
 def test_a_broken_pool_is_replaced_and_its_shots_are_resumed(tmp_path, expected):
     pools: list[ProcessPoolExecutor] = []
 
