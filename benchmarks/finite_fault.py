@@ -3,8 +3,8 @@
     python benchmarks/finite_fault.py [--points 512] [--subfaults 400 250] [--duration 6] [--json FILE]
 
 Both run in the same grid of finite differences of order 4, with a free surface and absorbing layers. Two ruptures of
-40 x 20 km are computed: one with rise times of 1.2 s on average, in which few subfaults act at the same time, and one
-with 20 s, in which all act. Prints the rates of both and the memory of the device.
+40 x 20 km, or smaller in a smaller grid, are computed: one with rise times of 1.2 s on average, in which few subfaults
+act at the same time, and one with 20 s, in which all act. Prints the rates of both and the memory of the device.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def simulation(source: dict[str, Any], points: int, duration: float) -> lw.Simul
             ]
         },
         sources=[source],
-        receivers=[{"name": "A", "position": [5000, 5000, 0]}],
+        receivers=[{"name": "A", "position": [0.2 * half, 0.2 * half, 0]}],
         duration=duration,
         solver={"spacing": SPACING, "order": 4},
         compute={"backend": "auto", "precision": "single"},
@@ -84,15 +84,17 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     point = {
-        "position": [30, -20, -8000], "double_couple": MECHANISM,
+        "position": [30, -20, -8000 * (given.points - 21) / 491], "double_couple": MECHANISM,
         "time_function": {"gaussian": {"sigma": 0.5, "delay": 2.5}},
     }  # fmt: skip
-    measure("warm-up", point, given.points, 0.1 * given.duration)
+    size = (given.points - 21) / 491  # of the fault, relative to that in a grid of 512 points
+    measure("warm-up", point, given.points, max(0.1 * given.duration, 0.1))
     records = [measure("point source", point, given.points, given.duration)]
     for rise_time, interval in RISE_TIMES.items():
         path = Path(tempfile.mkdtemp()) / "fault.srf"
         fault = planar_rupture(
-            longitude=-117.761, latitude=33.953, length=40e3, width=20e3, top_depth=1000.0, vs=3400.0, density=2700.0,
+            longitude=-117.761, latitude=33.953, length=40e3 * size, width=20e3 * size, top_depth=1000.0 * size,
+            vs=3400.0, density=2700.0,
             subfaults=tuple(given.subfaults), rise_time=rise_time, interval=interval, **MECHANISM,
         )  # fmt: skip
         write_srf(fault, path)

@@ -8,8 +8,8 @@ SHORTEST_STRETCH, STRETCH_FRACTION = 10, 0.05
 """Constant samples within a record that count as a filled gap: number, and fraction of the record."""
 
 PLATEAU, PLATEAU_SAMPLES, DISTINCT_VALUES = 3, 5, 50
-"""Clipping: equal samples in a row at the largest or smallest value, their total, in a record of at least so many
-different values (records of a few counts have such plateaus without clipping)."""
+"""Clipping: equal samples in a row at the largest or smallest value, their total, and the minimum number of different
+values in the record (records of a few counts have such plateaus without clipping)."""
 
 
 def find_defect(data: np.ndarray, interval: float) -> str:
