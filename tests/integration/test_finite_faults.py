@@ -21,7 +21,8 @@ from slow_variants import slow_except
 from verification_tools import make, velocities
 
 SPACING = {"finite_difference": 150.0, "spectral_element": 600.0, "discontinuous_galerkin": 750.0}
-MESH = {"discontinuous_galerkin": {"refine_sources": False}}  # else each simulation has a mesh of its own
+# Else each simulation has a mesh of its own.
+MESH = dict.fromkeys(("spectral_element", "discontinuous_galerkin"), {"refine_sources": False})
 LAYERS = [{"top": 0, "vp": 4000, "vs": 2300, "rho": 2500}, {"top": -900, "vp": 5000, "vs": 2900, "rho": 2700}]
 
 
@@ -207,7 +208,8 @@ def test_subfaults_that_do_not_act_are_skipped(tmp_path: Path, method: str) -> N
     late = replace(fault, start=np.where(np.arange(12) % 3 == 1, fault.start + 50.0, fault.start))
     kept = np.flatnonzero(late.start < 50.0)
     first = motion(simulation(tmp_path / "late.srf", late, method))
-    assert np.array_equal(first, motion(simulation(tmp_path / "kept.srf", chosen(late, kept), method)))
+    second = motion(simulation(tmp_path / "kept.srf", chosen(late, kept), method))
+    assert np.abs(first - second).max() <= 1e-12 * np.abs(second).max()
 
 
 def test_the_solver_has_one_list_for_moments_of_any_kind(tmp_path: Path) -> None:
