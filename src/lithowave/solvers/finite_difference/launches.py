@@ -43,6 +43,7 @@ ATTENUATING_VARIANTS = (
     (("double", 0), LAWS["isotropic"].attenuating(3, False), 4),
 )
 BRICK_THREADS = 512  # nodes of a brick in `inject_moments`
+STAGED_BYTES = 8 * (54 * 8 + 6 * 4)  # of `StagedMoments`
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
@@ -140,8 +141,8 @@ class SmallKernels(KernelLauncher):
         named = self.named("inject_moments", arguments)
         plane, pitch, _ = element_strides(named["fields"][0])
         named |= {"fields": pack_fields(named["fields"]), "pitch": pitch, "plane": plane}
-        bricks = named["brick"].shape[0]
-        self.launch("point_kernels.cu", "inject_moments", (bricks * BRICK_THREADS,), named, (BRICK_THREADS,))
+        program = self.backend.program(self.package, "point_kernels.cu", self.defines)
+        program.launch("inject_moments", (named["brick"].shape[0],), (BRICK_THREADS,), named, STAGED_BYTES)
 
     def count_step(self, row: Any) -> None:
         """See `point_kernels.count_step`."""

@@ -1,5 +1,6 @@
 // Sources, receivers, snapshots, surface peaks and the instability check.
 
+#include "hopper.cuh"
 #include "points.cuh"
 #include "stencil.cuh"
 
@@ -22,48 +23,73 @@ extern "C" __global__ void inject(
     field[target[n]] = static_cast<real>(field[target[n]] + total);
 }
 
+// Sources of a brick that are copied to shared memory at a time.
+constexpr int STAGED = 8;
+
+// Lines of weights of some sources: first nodes, weights at nodes and half nodes along x, y, z, moments times amplitudes.
+struct StagedMoments {
+    double weight[STAGED][48], moment[STAGED][6];
+    int first[STAGED][6];
+};
+
 // Weight of a line of 8 that begins at node `first`, at node n; zero outside.
-__device__ __forceinline__ double line_weight(const double* weight, long long first, long long n) {
-    const long long at = n - first;
-    return at >= 0 && at < 8 ? weight[at] : 0.0;
+__device__ __forceinline__ double line_weight(const double* weight, int first, int n) {
+    const unsigned at = n - first;
+    return at < 8 ? weight[at] : 0.0;
 }
 
-// Add moment * amplitude * w_x w_y w_z to the stresses, one block per brick; see point_kernels.py.
+// Index of the first entry from `begin` on whose source is at least `low`.
+__device__ __forceinline__ long long first_entry(const long long* source, long long begin, long long end, long long low) {
+    while (begin < end) {
+        const long long middle = (begin + end) / 2;
+        if (source[middle] < low) begin = middle + 1;
+        else end = middle;
+    }
+    return begin;
+}
+
+// Add moment * amplitude * w_x w_y w_z to the stresses, one block per brick; see point_kernels.py. The lines of a few
+// sources are copied to shared memory together, because a thread would wait for each of them.
 extern "C" __global__ __launch_bounds__(512) void inject_moments(
     const __grid_constant__ Fields fields, const long long* brick, const long long* begin, const long long* source,
     const long long* first, const double* weight, const double* moment, const double* amplitude,
     const long long* window, const long long* row, long long pitch, long long plane)
 {
+    StagedMoments& staged = *dynamic_shared<StagedMoments>();
     const long long* const box = brick + 6 * blockIdx.x;
-    const long long i = box[0] + threadIdx.x % 8, j = box[1] + threadIdx.x / 8 % 8, k = box[2] + threadIdx.x / 64;
-    const long long low = window[0], high = window[1], last = begin[blockIdx.x + 1];
-    long long entry = begin[blockIdx.x], end = last;
-    while (entry < end) {  // the first source that acts
-        const long long middle = (entry + end) / 2;
-        if (source[middle] < low) entry = middle + 1;
-        else end = middle;
-    }
-    double total[6] = {};
+    const int thread = threadIdx.x, i = box[0] + thread % 8, j = box[1] + thread / 8 % 8, k = box[2] + thread / 64;
+    const long long low = window[0], high = window[1], stop = begin[blockIdx.x + 1];
+    const long long entry = first_entry(source, begin[blockIdx.x], stop, low);
+    const long long end = first_entry(source, entry, stop, high);
+    if (entry == end) return;
     const double* const present = amplitude + row[0] * (high - low) - low;
-    bool any = false;
-    for (; entry < last && source[entry] < high; entry++) {
-        const long long s = source[entry];
-        const double value = present[s];
-        if (value == 0) continue;
-        any = true;
-        const long long* const f = first + 6 * s;
-        const double* const w = weight + 48 * s;
-        const double* const m = moment + 6 * s;
-        const double x[2] = {value * line_weight(w, f[0], i), value * line_weight(w + 8, f[1], i)};
-        const double y[2] = {line_weight(w + 16, f[2], j), line_weight(w + 24, f[3], j)};
-        const double z[2] = {line_weight(w + 32, f[4], k), line_weight(w + 40, f[5], k)};
-        const double normal = x[0] * y[0] * z[0];
-        for (int c = 0; c < 3; c++) total[c] += normal * m[c];
-        total[3] += x[1] * y[1] * z[0] * m[3];
-        total[4] += x[1] * y[0] * z[1] * m[4];
-        total[5] += x[0] * y[1] * z[1] * m[5];
+    double total[6] = {};
+    for (long long at = entry; at < end; at += STAGED) {
+        const int count = end - at < STAGED ? end - at : STAGED;
+        __syncthreads();
+        if (thread < 48 * count) staged.weight[thread / 48][thread % 48] = weight[48 * source[at + thread / 48] + thread % 48];
+        const int other = thread - 448, n = other / 6;
+        if (other >= 0 && n < count) {
+            const long long s = source[at + n];
+            staged.moment[n][other % 6] = present[s] * moment[6 * s + other % 6];
+            staged.first[n][other % 6] = first[6 * s + other % 6];
+        }
+        __syncthreads();
+        for (int n = 0; n < count; n++) {
+            const double *const w = staged.weight[n], *const m = staged.moment[n];
+            const int* const f = staged.first[n];
+            const double z[2] = {line_weight(w + 32, f[4], k), line_weight(w + 40, f[5], k)};
+            if (z[0] == 0 && z[1] == 0) continue;  // the same for all threads of a warp
+            const double x[2] = {line_weight(w, f[0], i), line_weight(w + 8, f[1], i)};
+            const double y[2] = {line_weight(w + 16, f[2], j), line_weight(w + 24, f[3], j)};
+            const double normal = x[0] * y[0] * z[0];
+            for (int c = 0; c < 3; c++) total[c] += normal * m[c];
+            total[3] += x[1] * y[1] * z[0] * m[3];
+            total[4] += x[1] * y[0] * z[1] * m[4];
+            total[5] += x[0] * y[1] * z[1] * m[5];
+        }
     }
-    if (!any || i >= box[3] || j >= box[4] || k >= box[5]) return;
+    if (i >= box[3] || j >= box[4] || k >= box[5]) return;
     const long long p = k * plane + j * pitch + i;
     for (int c = 0; c < 6; c++) {
         real* const field = fields.field[3 + c] + p;
