@@ -101,7 +101,7 @@ KEYS = [
     (
         "domain:",
         "domain: 5\ndomein:",
-        [":2: domain: 5 is not a group of keys", "x, y, z, crs", ":3: domein: unknown key"],
+        [":2: domain: 5 is not a group of keys", "x, y, z, chunk, crs", ":3: domein: unknown key"],
     ),
     ("sources:\n", "sources: 7\nsorces:\n", [":10: sources: 7 is not a list", ":11: sorces: unknown key"]),
 ]

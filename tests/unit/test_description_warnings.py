@@ -81,7 +81,7 @@ def test_the_scale_is_that_of_the_projection():
     """The number in the warning against the scale factor of PROJ."""
     pyproj = pytest.importorskip("pyproj")
     domain = lw.Domain(x=[-450e3, 450e3], y=[-1e3, 1e3], z=[-40e3, 0], crs={"longitude": 15.0, "latitude": 45.0})
-    scale = pyproj.Proj(domain.projection).get_factors(*domain.to_geographic(450e3, 0.0)).meridional_scale
+    scale = pyproj.Proj(domain.crs.projection).get_factors(*domain.to_geographic(450e3, 0.0)).meridional_scale
     assert 100 * (scale - 1) == pytest.approx(0.25, abs=0.005)
 
 

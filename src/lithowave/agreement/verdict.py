@@ -97,8 +97,7 @@ def _option(agreement: Agreement, method: str, setting: str) -> str:
 def _boundary(agreement: Agreement, method: str, error: float, receiver: int, part: str) -> tuple[str, str]:
     """Return the sentences about the absorbing boundary of a method, at a receiver given by its index."""
     run, position = agreement.run(method), agreement.position(receiver)
-    boundaries = run.simulation.boundaries
-    absorption = boundaries.resolved_absorption()
+    absorption = run.simulation.absorption
     face = position.reflecting_face or position.face or ""
     name = agreement.names[receiver]
     text = (

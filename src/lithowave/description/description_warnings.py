@@ -58,7 +58,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(find_unused_keys(simulation))
     found.extend(unused_variables(simulation))
     found.extend(receiver_file_notes(simulation))
-    if "asdf" in simulation.output.formats and simulation.domain.crs is None:
+    if "asdf" in simulation.output.formats and not simulation.domain.is_geographic:
         found.append(
             "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
             "require longitudes and latitudes."

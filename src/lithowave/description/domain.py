@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.chunk import Chunk
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
@@ -56,10 +57,14 @@ class Domain(DescriptionModel):
     above or below this level.
     """
 
-    x: Interval = Field(description="West and east end of the box, m.")
-    y: Interval = Field(description="South and north end of the box, m.")
+    x: Interval = Field(default=None, description="West and east end of the box, m.")  # type: ignore[assignment]
+    y: Interval = Field(default=None, description="South and north end of the box, m.")  # type: ignore[assignment]
     z: Interval = Field(
-        description="Lower and upper end of the box, m; z is positive upwards, the surface is z = 0."
+        default=None,  # type: ignore[assignment]
+        description="Lower and upper end of the box, m; z is positive upwards, the surface is z = 0.",
+    )
+    chunk: Chunk | None = Field(
+        default=None, description="Instead of x, y and z: a piece of the globe (spectral_element only)."
     )
     crs: GeographicOrigin | None = Field(
         default=None,
@@ -72,6 +77,26 @@ class Domain(DescriptionModel):
         "number of points, an .npz or plain HDF5 file must name the order of the dimensions in an entry axes: [y, x]. "
         "Above z = 0, the material is evaluated as specified there.",
     )
+
+    @model_validator(mode="after")
+    def _box_or_chunk(self) -> Self:
+        if self.chunk is None:
+            missing = [key for key in AXES if getattr(self, key) is None]
+            if missing:
+                raise refusal(
+                    "is missing", "this key is required", "a piece of the globe has a chunk instead", at=missing[:1]
+                )
+            return self
+        given = [key for key in (*AXES, "crs") if getattr(self, key) is not None]
+        if given:
+            raise refusal(f"{given[0]} and chunk are both given", "a chunk has its own coordinates", at=given[:1])
+        self.__dict__.update(self.chunk.bounds)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_box_of_chunk(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        given = handler(self)
+        return given if self.chunk is None else {key: entry for key, entry in given.items() if key not in AXES}
 
     @field_validator("x", "y", "z", mode="after")
     @classmethod
@@ -162,9 +187,16 @@ class Domain(DescriptionModel):
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
     @property
-    def projection(self) -> str:
-        """PROJ text of the coordinates; empty without a geographic origin."""
-        return "" if self.crs is None else self.crs.projection
+    def is_geographic(self) -> bool:
+        """True if local coordinates have longitudes and latitudes."""
+        return self.crs is not None or self.chunk is not None
+
+    @property
+    def geographic_origin(self) -> tuple[float, ...] | None:
+        """Longitude and latitude of x = y = 0, and the azimuth of a chunk, degrees; None without an origin."""
+        if self.chunk is not None:
+            return (*self.chunk.center, self.chunk.azimuth)
+        return None if self.crs is None else (self.crs.longitude, self.crs.latitude)
 
     def to_local(self, longitude: Any, latitude: Any) -> tuple[Any, Any]:
         """Return (x, y) in m of points given by longitude and latitude in degrees (floats or arrays).
@@ -174,18 +206,25 @@ class Domain(DescriptionModel):
         PydanticCustomError
             (a ``ValueError``) without ``domain.crs``, and for points that the projection cannot reach.
         """
-        x, y = self._transformer().transform(longitude, latitude)
+        x, y = self.to_local_grid(longitude, latitude)
         if not all(math.isfinite(value) for value in _flat(x) + _flat(y)):
-            raise refusal("the point is too far from the origin domain.crs to be projected")
+            origin = "center of the chunk" if self.chunk is not None else "origin domain.crs"
+            raise refusal(f"the point is too far from the {origin} to be projected")
         return x, y
 
     def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (x, y) in m of many points given in degrees; infinite for points that the projection cannot reach."""
+        """Return (x, y) in m of many points given in degrees; not finite where the projection does not reach."""
+        if self.chunk is not None:
+            x, y = self.chunk.map.to_local(longitude, latitude)
+            return x[()], y[()]
         x, y = self._transformer().transform(longitude, latitude)
         return x, y
 
     def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Return (longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
+        if self.chunk is not None:
+            longitude, latitude = self.chunk.map.to_geographic(x, y)
+            return longitude[()], latitude[()]
         return self._transformer().transform(x, y, direction="INVERSE")
 
     def _transformer(self) -> Transformer:
@@ -205,4 +244,4 @@ def _transformer(projection: str) -> Transformer:
 
 
 def _flat(values: Any) -> list[float]:
-    return list(values) if hasattr(values, "__len__") else [values]
+    return np.atleast_1d(values).tolist()

@@ -217,7 +217,8 @@ def _probe_count(domain: Domain, axis: str, models: Sequence[GriddedModel]) -> i
     """Return the number of probes along an axis of the domain: two in each cell of the finest block, within limits."""
     low, high = getattr(domain, axis)
     degrees = models[0].frame.kind == "geographic"
-    meters = 111_000.0 * max(np.cos(np.radians(domain.crs.latitude)), 0.01) if degrees and domain.crs else 1.0
+    origin = domain.geographic_origin
+    meters = 111_000.0 * max(np.cos(np.radians(origin[1])), 0.01) if degrees and origin else 1.0
     finest = min(
         float(np.diff(each).min()) * meters for model in models for each in (model.x, model.y) if each.size > 1
     )

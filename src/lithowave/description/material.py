@@ -245,7 +245,7 @@ class Material(DescriptionModel):
         for index, top in enumerate(tops):
             if isinstance(top, GeographicSurface):
                 key = ("material", "layers", index, "top")
-                if domain.crs is None:
+                if not domain.is_geographic:
                     got = f"{top.path} has longitudes and latitudes, which require the origin domain.crs"
                     raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", at=key)
 

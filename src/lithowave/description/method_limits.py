@@ -95,7 +95,15 @@ def _fluid(simulation: Simulation) -> Iterator[Path]:
         yield ("material",)
 
 
+def _chunk(simulation: Simulation) -> Iterator[Path]:
+    if simulation.domain.chunk is not None:
+        yield ("domain", "chunk")
+
+
 FEATURES = (
+    Feature(
+        ("spectral_element",), _chunk, "{method} has no curved elements with curved faces", "{method} needs x, y and z"
+    ),
     Feature(
         _ELEMENT_METHODS,
         _topography,
@@ -142,12 +150,30 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
             f"give solver: {{method: {' or '.join(_ELEMENT_METHODS)}, mesh: ...}}",
             "without a mesh use layers, homogeneous, file or section",
         )
+    if simulation.domain.chunk is not None:
+        yield from _limits_of_chunks(simulation)
     if simulation.domain.topography is not None and simulation.solver.mesh is not None:
         yield Problem(
             ("domain", "topography"),
             "solver.mesh and a topography are both given",
             "the mesh has its own surface",
         )
+
+
+def _limits_of_chunks(simulation: Simulation) -> Iterator[Problem]:
+    """Yield a problem for each entry that a piece of the globe does not support."""
+    if simulation.solver.mesh is not None:
+        yield Problem(("solver", "mesh"), "solver.mesh and domain.chunk are both given", "the mesh has its own shape")
+    if simulation.boundaries.absorption == "layer":
+        yield Problem(
+            ("boundaries", "absorption"), "layer is not available in a chunk, whose sides converge",
+            "allowed here: auto, stacey", "move the sides away: a wider chunk has later reflections",
+        )  # fmt: skip
+    if any(part.is_anisotropic for part in simulation.material.properties.values()):
+        yield Problem(
+            ("material",), "anisotropic layers have fixed axes, and the vertical axis of a chunk turns",
+            "allowed here: isotropic layers",
+        )  # fmt: skip
 
 
 def _anisotropy_in_bounded_layers(simulation: Simulation) -> Iterator[Problem]:
@@ -171,7 +197,7 @@ def _anisotropy_in_bounded_layers(simulation: Simulation) -> Iterator[Problem]:
 def find_unused_keys(simulation: Simulation) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
-    absorption = simulation.boundaries.resolved_absorption()
+    absorption = simulation.absorption
     used = {
         ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
         ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),

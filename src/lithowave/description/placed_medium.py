@@ -60,7 +60,7 @@ class ModelOnEarth(Medium):
             the domain has no geographic origin, the model does not cover it, or has points without a value in it.
         """
         frame = self.model.frame
-        if frame.kind != "local" and domain.crs is None:
+        if frame.kind != "local" and not domain.is_geographic:
             raise InputError(
                 f"material.{self.key}",
                 f"{self.model.path} is on "

@@ -54,7 +54,7 @@ def to_local(
     """
     from pyproj import Transformer
 
-    if domain.crs is None:
+    if not domain.is_geographic:
         raise refusal(
             f"positions in {name} need the origin of local coordinates, domain.crs, which is not given",
             "expected in domain: crs: {longitude: ..., latitude: ...}", at=("crs",),
@@ -66,7 +66,10 @@ def to_local(
         raise refusal(got, at=("crs",))
     if not geographic and not native:
         first, second = (values / system.axis_info[0].unit_conversion_factor for values in (first, second))
-    x, y = Transformer.from_crs(system, domain.crs.projection, always_xy=True).transform(first, second)
+    target = "EPSG:4326" if domain.crs is None else domain.crs.projection
+    x, y = Transformer.from_crs(system, target, always_xy=True).transform(first, second)
+    if domain.crs is None:
+        x, y = domain.to_local_grid(x, y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         index = int(np.argmin(np.isfinite(x) & np.isfinite(y)))
         got = f"position {index + 1}, ({first[index]:.12g}, {second[index]:.12g}), cannot be projected from {name}"

@@ -147,7 +147,7 @@ def local_coordinates(
         return to_local(domain, system, first, second, geographic, native)
     if not geographic:
         return first, second
-    if domain.crs is None:
+    if not domain.is_geographic:
         raise refusal(
             "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
             "expected in domain: crs: {longitude: ..., latitude: ...}",
@@ -162,7 +162,7 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
     assert path is not None
     found = reading(read_stations, path)
     beyond = [record for record in found if abs(record.first) > 90.0 or abs(record.second) > 360.0]
-    kind = entry.coordinates or ("cartesian" if domain.crs is None and beyond else "geographic")
+    kind = entry.coordinates or ("cartesian" if not domain.is_geographic and beyond else "geographic")
     if kind == "geographic" and beyond:
         raise refusal(
             f"{path}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is no "
@@ -171,7 +171,7 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
             "for y and x in m set coordinates: cartesian",
             at=("file",),
         )
-    if kind == "geographic" and domain.crs is None:
+    if kind == "geographic" and not domain.is_geographic:
         raise refusal(
             "a file with latitudes and longitudes needs the origin domain.crs, which is not given",
             "expected in domain: crs: {longitude: ..., latitude: ...}",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -241,6 +241,11 @@ class Simulation(DescriptionModel):
             return None
         shortest = self.solver.recommended_points * self.solver.spacing / self.solver.steps_per_spacing
         return self.material_extremes["slowest"] / shortest
+
+    @property
+    def absorption(self) -> Literal["layer", "stacey"]:
+        """Type of absorbing boundaries; in a chunk of the globe, whose sides converge, there are no layers."""
+        return "stacey" if self.domain.chunk is not None else self.boundaries.resolved_absorption()
 
     @property
     def origin_time(self) -> str | None:

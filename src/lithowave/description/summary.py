@@ -14,7 +14,8 @@ def summary(simulation: Simulation) -> str:
     """Return title, domain, method, sources, receivers and output of a simulation."""
     domain, solver, output = simulation.domain, simulation.solver, simulation.output
     size = " x ".join(f"{(high - low) / 1e3:.4g}" for low, high in domain.bounds.values())
-    origin = f", origin at {domain.crs.longitude:g}, {domain.crs.latitude:g}" if domain.crs is not None else ""
+    place = domain.geographic_origin
+    origin = f", {'center' if domain.chunk else 'origin'} at {place[0]:g}, {place[1]:g}" if place else ""
     resolution = f"max_frequency {solver.max_frequency:g} Hz" if solver.max_frequency else ""
     resolution = resolution or (f"spacing {solver.spacing:g} m" if solver.spacing else "mesh from a file")
     names = simulation.acquisition.receiver_names

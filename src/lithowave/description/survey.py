@@ -262,7 +262,7 @@ class Shots(DescriptionModel):
             from lithowave.readers.shots import read_shots
 
             records = reading(read_shots, self.file)
-            if domain.crs is None and any(record.geographic for record in records):
+            if not domain.is_geographic and any(record.geographic for record in records):
                 raise refusal(
                     "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
                     "expected in domain: crs: {longitude: ..., latitude: ...}", at=("file",),

@@ -9,6 +9,7 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``tensor_components``                ``xx,yy,zz,xy,xz,yz``: the order along every axis of length 6
 ``crs``                              PROJ text of the local coordinates, or that they are plain meters
 ``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
+``chunk_azimuth``                    degrees; only in a chunk of the globe (see `lithowave.sphere`)
 ``time_origin``                      text: what t = 0 is
 ``origin_delay``                     s: the origin time of the event on the time axis of the file
 ``origin_time``, ``start_time``      UTC (ISO 8601) of the origin time and of t = 0; only if the event has a date
@@ -21,12 +22,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lithowave.sphere import ChunkMap
 from lithowave.utc import shifted_time
 from lithowave.version import __version__
 
 COMPONENTS = "E,N,Z"
 TENSOR_COMPONENTS = "xx,yy,zz,xy,xz,yz"
 AXES = "x East, y North, z Up (right-handed); free surface at z = 0"
+CHUNK_COORDINATES = (
+    "angles of an equiangular cubed sphere times 6371000 m around crs_longitude, crs_latitude, with y at "
+    "chunk_azimuth; z is the radius minus 6371000 m; components are East, North and Up at each place"
+)
 PLAIN_COORDINATES = "local Cartesian, metres, without a geographic origin"
 MISSING_DATES = ("", None)
 
@@ -52,7 +58,7 @@ def projection_text(longitude: float, latitude: float) -> str:
 
 def standard_attributes(
     title: str = "",
-    geographic_origin: tuple[float, float] | None = None,
+    geographic_origin: tuple[float, ...] | None = None,
     origin_time: str | None = None,
     origin_delay: float = 0.0,
 ) -> dict[str, Any]:
@@ -61,7 +67,7 @@ def standard_attributes(
     Parameters
     ----------
     title : title of the simulation.
-    geographic_origin : (longitude, latitude) in degrees of x = y = 0, or None.
+    geographic_origin : (longitude, latitude) in degrees of x = y = 0, of a chunk also its azimuth; or None.
     origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
     origin_delay : the origin time on the time axis, s.
     """
@@ -77,9 +83,11 @@ def standard_attributes(
         "time_origin": _time_origin(None if origin_time in MISSING_DATES else str(origin_time), origin_delay),
     }
     if geographic_origin is not None:
-        longitude, latitude = (float(value) for value in geographic_origin)
-        attributes["crs"] = projection_text(longitude, latitude)
+        longitude, latitude, *azimuth = (float(value) for value in geographic_origin)
+        attributes["crs"] = CHUNK_COORDINATES if azimuth else projection_text(longitude, latitude)
         attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
+        if azimuth:
+            attributes["chunk_azimuth"] = azimuth[0]
     if origin_time not in MISSING_DATES:
         attributes["origin_time"] = str(origin_time)
         attributes["start_time"] = shifted_time(str(origin_time), -origin_delay)
@@ -96,9 +104,8 @@ def _time_origin(origin_time: str | None, delay: float) -> str:
 
 def attributes_of(simulation: Any) -> dict[str, Any]:
     """Return the standard attributes of the files of a `Simulation`."""
-    origin = simulation.domain.crs
-    place = None if origin is None else (origin.longitude, origin.latitude)
-    return standard_attributes(simulation.title or "", place, simulation.origin_time, simulation.origin_delay)
+    place, times = simulation.domain.geographic_origin, (simulation.origin_time, simulation.origin_delay)
+    return standard_attributes(simulation.title or "", place, *times)
 
 
 def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -106,7 +113,7 @@ def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     given = {name: value for name, value in (attributes or {}).items() if value is not None}
     origin = None
     if "crs_longitude" in given and "crs_latitude" in given:
-        origin = (given["crs_longitude"], given["crs_latitude"])
+        origin = geographic_origin(given)
     times = given.get("origin_time"), given.get("origin_delay", 0.0)
     standard = standard_attributes(given.get("title", ""), origin, *times)
     return {**standard, **given}
@@ -131,16 +138,18 @@ def read_attributes(source: Any) -> dict[str, Any]:
     return values
 
 
-def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return (longitude, latitude) of x = y = 0 from the attributes of a file, or None."""
-    if "crs_longitude" in attributes and "crs_latitude" in attributes:
-        return float(attributes["crs_longitude"]), float(attributes["crs_latitude"])
-    return None
+def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Return (longitude, latitude) of x = y = 0 from the attributes of a file, and of a chunk its azimuth; or None."""
+    if "crs_longitude" not in attributes or "crs_latitude" not in attributes:
+        return None
+    keys = ("crs_longitude", "crs_latitude", *(("chunk_azimuth",) if "chunk_azimuth" in attributes else ()))
+    return tuple(float(attributes[key]) for key in keys)
 
 
-def to_geographic(x: Any, y: Any, origin: tuple[float, float]) -> tuple[Any, Any]:
-    """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is (longitude, latitude) of x = y =
-    0."""
+def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
+    """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is that of `geographic_origin`."""
+    if len(origin) == 3:
+        return ChunkMap(*origin).to_geographic(x, y)
     from pyproj import Transformer
 
     transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)

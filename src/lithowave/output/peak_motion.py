@@ -47,7 +47,7 @@ class PeakMotion:
     y: np.ndarray
     pgv: dict[str, np.ndarray]
     pgd: dict[str, np.ndarray]
-    geographic_origin: tuple[float, float] | None = None
+    geographic_origin: tuple[float, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -210,7 +210,7 @@ def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
         "SOURCE: ALL SOURCES OF THE RUN AT THEIR CENTROID; OFFSET: HORIZONTAL, METRES",
     ]
     if seismograms.geographic_origin is not None:
-        longitude, latitude = seismograms.geographic_origin
+        longitude, latitude = seismograms.geographic_origin[:2]
         lines.append(f"X = Y = 0 IS LONGITUDE {longitude:z.6f}, LATITUDE {latitude:z.6f} (WGS 84),")
         lines.append("            TRANSVERSE MERCATOR ABOUT IT WITH SCALE 1")
     if seismograms.origin_delay is not None:

@@ -239,7 +239,7 @@ class Seismograms:
     origin_time : ISO 8601 UTC origin time of the event; None if it has no date.
     origin_delay : origin time on the time axis, s; None if unknown, in files of earlier versions of lithowave, in which
         `origin_time` is the UTC time of t = 0.
-    geographic_origin : (longitude, latitude) of x = y = 0, degrees; None without a geographic origin.
+    geographic_origin : (longitude, latitude) of x = y = 0, degrees, and the azimuth of a chunk; None without one.
     sample_count : number of samples of the complete run.
     """
 
@@ -257,7 +257,7 @@ class Seismograms:
     strain: np.ndarray | None = None
     origin_time: str | None = None
     origin_delay: float | None = 0.0
-    geographic_origin: tuple[float, float] | None = None
+    geographic_origin: tuple[float, ...] | None = None
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
     title: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)

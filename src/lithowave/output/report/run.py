@@ -133,7 +133,8 @@ def _overview(
         rows["Domain"] = "; ".join(
             f"{axis}: {low / 1000:g} to {high / 1000:g} km" for axis, (low, high) in domain.bounds.items()
         )
-        rows["Origin"] = domain.crs and f"{domain.crs.longitude:g}° E, {domain.crs.latitude:g}° N (x = y = 0)"
+        origin = domain.geographic_origin
+        rows["Origin"] = origin and f"{origin[0]:g}° E, {origin[1]:g}° N (x = y = 0)"
         rows["Origin time"] = simulation.origin_time
         rows["Duration"] = f"{simulation.duration:g} s"
         resolved = simulation.resolved_frequency

@@ -27,7 +27,7 @@ def layer_sides(simulation: Simulation, mesh: Any) -> tuple[PlaneSides | None, s
     InputError: `boundaries.absorption` is layer, and an absorbing side is not plane.
     """
     boundaries = simulation.boundaries
-    if boundaries.resolved_absorption() != "layer":
+    if simulation.absorption != "layer":
         return None, ""
     absorbing = {name: kind_of_boundary(simulation, name) == "absorbing" for name in mesh.boundaries}
     try:

@@ -38,9 +38,9 @@ def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bo
     total = location_bytes(len(simulation.acquisition.receivers), output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
-        points = len(points_within(select_snapshot_grid(plan, selection), *reach(plan.mesh)))
+        points = len(points_within(select_snapshot_grid(plan, selection), *reach(plan)))
         total += location_bytes(points, tensors) + points * plan.value_bytes * (tensor_rows if tensors else 3)
     if output.peak_motion:
-        points = int(within_reach(plan.mesh, surface_grid(plan)[2]).sum())
+        points = int(within_reach(plan, surface_grid(plan)[2]).sum())
         total += location_bytes(points, False) + points * PEAK_VALUES * plan.value_bytes
     return total

@@ -15,6 +15,7 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
+from lithowave.sphere import ChunkMap
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -31,6 +32,7 @@ class ElementPlan:
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     mesh_ends : along x, y, z, m, of an imported mesh inside its absorbing layer; None for other meshes.
     no_layer : why the default adds no layer to an imported mesh; empty for other meshes.
+    curvature : map from local coordinates to those of the mesh of a piece of the globe; None if they are the same.
     """
 
     mesh: Any
@@ -40,6 +42,7 @@ class ElementPlan:
     mesh_file: str | None
     mesh_ends: tuple[tuple[float, float], ...] | None
     no_layer: str
+    curvature: ChunkMap | None = None
 
     unit: ClassVar[str] = "elements"
     memory: ClassVar[ModuleType]
@@ -55,11 +58,20 @@ class ElementPlan:
     def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
         """Return points in the elements of all ranks, which call this method together.
 
-        positions : (points, 3), m, of the points that may be in this rank's elements. tolerance : reference coordinates
-        by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
+        positions : (points, 3), m, in local coordinates, of the points that may be in this rank's elements. tolerance :
+        reference coordinates by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
         """
-        found = self.locate_points(self.mesh, positions, tolerance)
+        found = self.locate_points(self.mesh, self.in_mesh(positions), tolerance)
         return resolve_owners(found.rows(~self.in_layer(positions)[found.point]), self.ranks, numbers)
+
+    def in_mesh(self, positions: np.ndarray) -> np.ndarray:
+        """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""
+        return positions if self.curvature is None else self.curvature.to_cartesian(*np.transpose(positions))
+
+    def axes_at(self, positions: np.ndarray) -> np.ndarray | None:
+        """Return East, North and Up in the coordinates of the mesh as rows (points, 3, 3) at positions in local
+        coordinates; None if they are x, y and z everywhere."""
+        return None if self.curvature is None else self.curvature.axes(*np.transpose(positions)[:2])
 
     def in_layer(self, positions: np.ndarray) -> np.ndarray:
         """Return True for each of positions (points, 3), m, beyond the ends of an imported mesh that has a layer.
@@ -78,7 +90,7 @@ class ElementPlan:
 
         Points above a topography were rejected by the validation; the others are moved onto the elements.
         """
-        follows = self.domain is not None and self.domain.surface is not None
+        follows = self.curvature is not None or self.domain is not None and self.domain.surface is not None
         return SURFACE_TOLERANCE if follows else self.inside_tolerance
 
     @property
@@ -120,13 +132,18 @@ class ElementPlan:
         return math.prod(select_snapshot_grid(self, selection).shape)
 
     def element_center(self, element: int) -> np.ndarray:
-        """Return the mean (3,) of the vertices of an element, m."""
-        return self.mesh.vertices[self.mesh.elements[element]].mean(axis=0)
+        """Return the mean (3,) of the vertices of an element, m, in local coordinates."""
+        center = self.mesh.vertices[self.mesh.elements[element]].mean(axis=0)
+        return center if self.curvature is None else np.array(self.curvature.from_cartesian(center))
 
     def place_of(self, element: int) -> str:
         """Return the position of an element for messages, with its number in the mesh file."""
         x, y, z = self.element_center(element)
-        return f"element {self.mesh.element_id(element)} at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
+        name = f"element {self.mesh.element_id(element)} at"
+        if self.curvature is None:
+            return f"{name} ({x:z.6g}, {y:z.6g}, {z:z.6g}) m"
+        longitude, latitude = self.curvature.to_geographic(x, y)
+        return f"{name} longitude {longitude:z.4f}, latitude {latitude:z.4f}, depth {-z / 1e3:z.5g} km"
 
     def origin_text(self) -> str:
         """Return the mesh file as the end of a line of `check`."""

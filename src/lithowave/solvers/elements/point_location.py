@@ -179,14 +179,16 @@ def point_positions(points: Sequence[Any]) -> np.ndarray:
     return np.array([point.position for point in points], float).reshape(-1, 3)
 
 
-def reach(mesh: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends (3,) and (3,), m, of a box that contains all points in this mesh or near it."""
-    corners = mesh.vertices[mesh.elements]
-    margin = np.ptp(corners, axis=1).max(axis=0)
-    return mesh.vertices.min(axis=0) - margin, mesh.vertices.max(axis=0) + margin
+def reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends (3,) and (3,), m, of a box in local coordinates with all points in or near the mesh of a rank."""
+    vertices = plan.mesh.vertices
+    if plan.curvature is not None:
+        vertices = np.column_stack(plan.curvature.from_cartesian(vertices))
+    margin = np.ptp(vertices[plan.mesh.elements], axis=1).max(axis=0)
+    return vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
 
 
-def within_reach(mesh: Any, positions: np.ndarray) -> np.ndarray:
+def within_reach(plan: Any, positions: np.ndarray) -> np.ndarray:
     """Return True for each of positions (points, 3), m, in the box of `reach`."""
-    low, high = reach(mesh)
+    low, high = reach(plan)
     return ((positions >= low) & (positions <= high)).all(axis=1)

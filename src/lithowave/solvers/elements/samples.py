@@ -21,6 +21,7 @@ class Samples:
     ----------
     solver : plan, backend, tables.
     shared : the points in elements.
+    axes : directions of the components at each row of `shared` (rows, 3, 3), see `ElementPlan.axes_at`; None: x, y, z.
 
     Attributes
     ----------
@@ -29,11 +30,12 @@ class Samples:
     point : (n,) indices of the points, ascending.
     """
 
-    def __init__(self, solver: Any, shared: SharedLocations) -> None:
+    def __init__(self, solver: Any, shared: SharedLocations, axes: np.ndarray | None = None) -> None:
         self.locations = shared.locations
         self.count = len(self.locations.element)
         self.point, self._first = np.unique(self.locations.point, return_index=True)
         self._sharing = shared.sharing[self._first]
+        self.axes = axes
         self.prepare(solver)
 
     def prepare(self, solver: Any) -> None:

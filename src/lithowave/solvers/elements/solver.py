@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +13,7 @@ from lithowave.solvers.common.programs import Launch, Programs
 from lithowave.solvers.common.records import Records
 from lithowave.solvers.elements.peaks import SurfacePeaks
 from lithowave.solvers.elements.point_location import (
+    SharedLocations,
     point_positions,
     reach,
     require_located,
@@ -49,7 +51,7 @@ class ElementSolver:
         positions = point_positions(receivers)
         shared = plan.locate(positions, plan.tolerance)
         require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")
-        self.receivers = self.make_samples(self, shared)
+        self.receivers = self._sampled(shared, positions)
         self._records, self._programs = Records(self.backend), Programs(self.backend)
         self._maxima = PartialMaxima(self.backend)
         self._snapshot_grids: dict[SnapshotGrid, Samples] = {}
@@ -103,10 +105,18 @@ class ElementSolver:
 
     def _samples(self, snapshot: SnapshotGrid) -> Samples:
         if snapshot not in self._snapshot_grids:
-            numbers = points_within(snapshot, *reach(self.plan.mesh))
+            numbers = points_within(snapshot, *reach(self.plan))
             shared = self.plan.locate(positions_of(snapshot, numbers), self.plan.inside_tolerance, numbers)
-            self._snapshot_grids[snapshot] = self.make_samples(self, shared.first_only())
+            positions = partial(positions_of, snapshot)
+            self._snapshot_grids[snapshot] = self._sampled(shared.first_only(), positions)
         return self._snapshot_grids[snapshot]
+
+    def _sampled(self, shared: SharedLocations, positions: np.ndarray | Callable[[np.ndarray], np.ndarray]) -> Samples:
+        """Return the samples of points in elements. positions : of all points (points, 3), m, or of given points."""
+        point = shared.locations.point
+        return self.make_samples(
+            self, shared, self.plan.axes_at(positions(point) if callable(positions) else positions[point])
+        )
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""
@@ -122,8 +132,8 @@ class ElementSolver:
     def start_peaks(self) -> None:
         """See `lithowave.solvers.interface.Solver`."""
         x, y, positions = surface_grid(self.plan)
-        near = np.flatnonzero(within_reach(self.plan.mesh, positions))
-        samples = self.make_samples(self, self.plan.locate(positions[near], self.plan.tolerance, near).first_only())
+        near = np.flatnonzero(within_reach(self.plan, positions))
+        samples = self._sampled(self.plan.locate(positions[near], self.plan.tolerance, near).first_only(), positions)
         self._peaks = SurfacePeaks(self.backend, x, y, samples, self.displacement_rows)
         self._programs.clear()
 

@@ -33,6 +33,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "inject": ("momentum", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
     "sample": ("displacement", "momentum", "points", "base", "strides", "values", "slopes", "rate", "out", "slot"),
+    "rotate_velocity": ("out", "slot", "axes"),
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),
     "largest_velocity": ("displacement", "momentum", "out"),
 }  # fmt: skip

@@ -165,6 +165,13 @@ class HexahedralPointKernels(PointKernels):
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
         self.points("sample", count * WARP, named, (128,))
 
+    def rotate_velocity(self, *arguments: Any) -> None:
+        """See `point_kernels.rotate_velocity`."""
+        named = self.named("rotate_velocity", arguments)
+        _, rows, width = named["out"].shape
+        count = named["axes"].shape[0]
+        self.points("rotate_velocity", count, named | {"count": count, "width": width, "rows": rows})
+
     def largest_velocity(self, *arguments: Any) -> None:
         """See `point_kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)

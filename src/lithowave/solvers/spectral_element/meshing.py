@@ -32,6 +32,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials, mater
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.relaxation import Losses
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -69,7 +70,9 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
         window = windows(simulation, built, ranks.size)[ranks.rank]
     mesh = collective_call(ranks, lambda: built_mesh(simulation, built, window))
     materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
-    layer = built.layer if built.layer.used else None
+    layer, chunk = built.layer if built.layer.used else None, simulation.domain.chunk
+    if chunk is not None:
+        mesh = replace(mesh, vertices=chunk.map.to_cartesian(*mesh.vertices.T))
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size)
 
 
@@ -154,9 +157,12 @@ def built_box(simulation: Simulation) -> BuiltBox:
     domain = simulation.domain
     cells = cell_layers(simulation)
     edges, materials = cells.sizes, cells.materials
-    even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(edges, edges, strict=True)))
+    widths = edges if domain.chunk is None else [
+        size * RADIUS / (RADIUS + top) for size, top in zip(edges, cells.tops, strict=True)
+    ]  # fmt: skip
+    even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(widths, edges, strict=True)))
     box = refined_at_sources(even, simulation, cells)
-    requested = simulation.boundaries.resolved_absorption()
+    requested = simulation.absorption
     count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
@@ -219,8 +225,13 @@ def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectang
 
 
 def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
-    """Return the mesh, or its part in a window of columns, stretched to the topography and the interfaces."""
+    """Return the mesh, or its part in a window of columns, stretched to the topography and the interfaces.
+
+    Its vertices are in local coordinates; elements of a chunk have 27 nodes, to be mapped to the sphere.
+    """
     mesh = built.plan.build(window).local()
+    if built.cells.level_map is None and simulation.domain.chunk is not None:
+        mesh = curved(mesh, lambda x, y, z: (0.0, 0.0, 0.0))
     if built.cells.level_map is not None:
         # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
         mesh = curved(mesh, built.cells.level_map.displacement)
@@ -234,7 +245,9 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
     part = np.empty((len(y) - 1, len(x) - 1), np.int64)
     for number, window in enumerate(windows(simulation, built, parts)):
         part[window.first_y : window.end_y, window.first_x : window.end_x] = number
-    centers = mesh.vertices[mesh.elements, :2].mean(axis=1)
+    centers = mesh.vertices[mesh.elements].mean(axis=1)
+    if simulation.domain.chunk is not None:
+        centers = np.column_stack(simulation.domain.chunk.map.from_cartesian(centers))
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 

@@ -41,6 +41,7 @@ from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_
 from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
+from lithowave.sphere import ChunkMap
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -88,6 +89,7 @@ class SpectralElementPlan(ElementPlan):
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
     no_layer: str = ""
+    curvature: ChunkMap | None = None
 
     memory: ClassVar[ModuleType] = memory
     inside_tolerance: ClassVar[float] = TOLERANCE
@@ -388,13 +390,16 @@ def make_plan(
         largest = ranks.largest(float(statistics.frequency2.max()))
         statistics.frequency2[masks > 0] /= damping.time_step_factor**2
         limit *= math.sqrt(largest / ranks.largest(float(statistics.frequency2.max())))
+    domain = more.get("domain")
+    curvature = None if domain is None or domain.chunk is None else domain.chunk.map
+    bounds = _bounds(mesh, ranks) if curvature is None else tuple(domain.bounds.values())
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
         masks, damping, sets, statistics,
-        schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
+        schedule(limit), ranks, border, keys[border.points], bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
-        no_layer=model.no_layer, **more,
+        no_layer=model.no_layer, curvature=curvature, **more,
     )  # fmt: skip
 
 

@@ -154,6 +154,15 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
 
 
 @parallel
+def rotate_velocity(out, slot, axes):
+    """Replace the Cartesian velocity out[slot[0], c, place] by its components along the rows of axes (locations, 9)."""
+    for place in prange(axes.shape[0]):
+        x, y, z = out[slot[0], 0, place], out[slot[0], 1, place], out[slot[0], 2, place]
+        for c in range(3):
+            out[slot[0], c, place] = axes[place, 3 * c] * x + axes[place, 3 * c + 1] * y + axes[place, 3 * c + 2] * z
+
+
+@parallel
 def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
     """Update the peaks of |v| and |u| at locations: (3, locations), horizontal, vertical, total.
 

@@ -153,6 +153,18 @@ extern "C" __global__ void sample(
     for (int row = 0; row < rows; row++) target[static_cast<long long>(row) * width] = (row < 3 ? rate : 1) * total[row];
 }
 
+// Replace the Cartesian velocity out[slot][0..2][place] by its components along the rows of axes[place].
+extern "C" __global__ void rotate_velocity(
+    real* out, const long long* slot, const real* axes, int count, int width, int rows)
+{
+    const int place = blockIdx.x * blockDim.x + threadIdx.x;
+    if (place >= count) return;
+    real* const target = out + slot[0] * rows * width + place;
+    const real x = target[0], y = target[width], z = target[2ll * width];
+    const real* const a = axes + 9ll * place;
+    for (int c = 0; c < 3; c++) target[static_cast<long long>(c) * width] = a[3 * c] * x + a[3 * c + 1] * y + a[3 * c + 2] * z;
+}
+
 // Peaks of |v| and |u| at locations; displacement is the running integral of v.
 extern "C" __global__ void surface_peaks(
     const real* velocity, real time_step, real* displacement, real* peak_velocity, real* peak_displacement, int size)

@@ -24,7 +24,9 @@ def add_sources(placement: Placement, plan: Any, sources: Any, entries: Any) -> 
         return
     points, row = np.unique(point, return_inverse=True)
     centers = np.array([source.position for source in sources], float)
-    arms = point_positions(plan, points)[row] - centers[owner]
+    arms, axes = point_positions(plan, points)[row] - plan.in_mesh(centers)[owner], plan.axes_at(centers)
+    if axes is not None:  # to East, North, Up at the source
+        arms, weight = (np.einsum("mec,mc->me", axes[owner], vectors) for vectors in (arms, weight))
     is_force = np.array([source.force is not None for source in sources])[owner]
     for axis in range(3):
         np.add.at(placement.totals[:, FORCE][:, axis], owner[is_force], weight[is_force, axis])

@@ -70,7 +70,7 @@ def spread_of(plan: Any, simulation: Any) -> SpreadSources:
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     """Return the slowest and fastest wave velocity, m/s, and element size; see `spread_sources.Surroundings`."""
-    places = locate_points(plan.mesh, positions)
+    places = locate_points(plan.mesh, plan.in_mesh(positions))
     found = np.full((len(positions), 3), np.inf)
     known, index = np.unique(places.element, return_inverse=True)
     nodes = plan.mesh.element_nodes(known)[:, :8]
@@ -113,4 +113,8 @@ def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations)
     gradient = np.stack(slopes, axis=-1) @ inverse_jacobians(plan.mesh, places)
     moments = np.array([np.zeros((3, 3)) if one.force is not None else symmetric(one.moment) for one in sources])
     forces = np.array([np.zeros(3) if one.force is None else one.force for one in sources], float)
+    axes = plan.axes_at(np.array([one.position for one in sources], float))
+    if axes is not None:  # from East, North, Up to the coordinates of the mesh
+        moments = np.swapaxes(axes, 1, 2) @ moments @ axes
+        forces = np.einsum("mec,me->mc", axes, forces)
     return gradient @ moments + shape[..., None] * forces[:, None]

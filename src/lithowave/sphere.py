@@ -1,0 +1,110 @@
+r"""The coordinates of a piece of the globe: a chunk of the cubed sphere.
+
+A box of local coordinates (x, y, z), m, is mapped to Cartesian coordinates with their origin at the center of the
+Earth. With the radius R of the surface, angles xi = x / R and eta = y / R, and r = R + z, a point is
+
+.. math:: r\, \frac{\tan\xi\, e_1 + \tan\eta\, e_2 + e_3}{\sqrt{1 + \tan^2\xi + \tan^2\eta}},
+
+where e_3 points to the center of the chunk, and e_2 to its side of largest y, at an azimuth from north (equiangular
+gnomonic projection: Ronchi et al. 1996, J. Comput. Phys. 124, 93-114). Lines x = constant and y = constant are great
+circles; along the middle lines, x and y are lengths on the surface.
+
+Latitudes of the simulation file are geographic (WGS84); the sphere has geocentric latitudes,
+tan(geocentric) = (1 - f)^2 tan(geographic).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+RADIUS = 6_371_000.0  # m, of the Earth
+FLATTENING = 1.0 / 298.257223563  # of WGS84
+
+
+def geocentric_latitude(latitude: np.ndarray | float) -> np.ndarray:
+    """Return the geocentric latitude of geographic latitudes, both in degrees."""
+    radians = np.radians(latitude)
+    # With the sine and cosine, the poles need no special treatment.
+    return np.degrees(np.arctan2((1.0 - FLATTENING) ** 2 * np.sin(radians), np.cos(radians)))
+
+
+def geographic_latitude(latitude: np.ndarray | float) -> np.ndarray:
+    """Return the geographic latitude of geocentric latitudes, both in degrees."""
+    radians = np.radians(latitude)
+    return np.degrees(np.arctan2(np.sin(radians), (1.0 - FLATTENING) ** 2 * np.cos(radians)))
+
+
+def directions(longitude: np.ndarray | float, latitude: np.ndarray | float) -> np.ndarray:
+    """Return unit vectors (..., 3) from the center of the Earth to longitudes and geographic latitudes, degrees."""
+    lam, phi = np.radians(longitude), np.radians(geocentric_latitude(latitude))
+    return np.stack(np.broadcast_arrays(np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)), axis=-1)
+
+
+def angular_distance(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
+    """Return the angle, degrees, between places and an origin (longitude, geographic latitude) at the center of the
+    Earth."""
+    here, there = directions(longitude, latitude), directions(*origin)
+    return np.degrees(np.arctan2(np.linalg.norm(np.cross(here, there), axis=-1), here @ there))
+
+
+@dataclass(frozen=True)
+class ChunkMap:
+    """Map of the local coordinates of a chunk, m, to Cartesian coordinates of the Earth, m, and back.
+
+    longitude, latitude : geographic coordinates of the center, degrees. azimuth : direction of the local axis y there,
+    degrees clockwise from north.
+    """
+
+    longitude: float
+    latitude: float
+    azimuth: float = 0.0
+
+    @cached_property
+    def frame(self) -> np.ndarray:
+        """The unit vectors e_1, e_2 and e_3 as rows, (3, 3)."""
+        east, north, up = self._axes_at(directions(self.longitude, self.latitude), np.radians(self.longitude))
+        sine, cosine = np.sin(np.radians(self.azimuth)), np.cos(np.radians(self.azimuth))
+        return np.array([cosine * east - sine * north, sine * east + cosine * north, up])
+
+    @staticmethod
+    def _axes_at(up: np.ndarray, longitude: np.ndarray | float) -> np.ndarray:
+        """Return East, North and Up as rows (..., 3, 3)."""
+        longitude = np.broadcast_to(longitude, up.shape[:-1])
+        east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros_like(longitude)], axis=-1)
+        return np.stack([east, np.cross(up, east), up], axis=-2)
+
+    def directions(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return unit vectors (..., 3) from the center of the Earth to points."""
+        a, b = np.broadcast_arrays(np.tan(np.asarray(x) / RADIUS), np.tan(np.asarray(y) / RADIUS))
+        length = np.sqrt(1.0 + a * a + b * b)
+        return np.stack([a / length, b / length, 1.0 / length], axis=-1) @ self.frame
+
+    def to_cartesian(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return Cartesian positions (..., 3), m, of points."""
+        return (RADIUS + np.asarray(z))[..., None] * self.directions(x, y)
+
+    def from_cartesian(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, y, z, m, of Cartesian positions (..., 3), m; NaN for x and y beyond the horizon of the center."""
+        first, second, third = np.moveaxis(np.asarray(positions) @ self.frame.T, -1, 0)
+        radius = np.sqrt(first * first + second * second + third * third)
+        x, y = (np.where(third > 0.0, RADIUS * np.arctan2(side, third), np.nan) for side in (first, second))
+        return x, y, radius - RADIUS
+
+    def to_geographic(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return longitude and geographic latitude, degrees, of points."""
+        east, north, up = np.moveaxis(self.directions(x, y), -1, 0)
+        latitude = np.degrees(np.arctan2(up, np.hypot(east, north)))
+        return np.degrees(np.arctan2(north, east)), geographic_latitude(latitude)
+
+    def to_local(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and y, m, of longitudes and geographic latitudes, degrees; NaN beyond the horizon of the center."""
+        x, y, _ = self.from_cartesian(directions(longitude, latitude))
+        return x, y
+
+    def axes(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the Cartesian components of East, North and Up at points as rows, (..., 3, 3)."""
+        up = self.directions(x, y)
+        return self._axes_at(up, np.arctan2(up[..., 1], up[..., 0]))
