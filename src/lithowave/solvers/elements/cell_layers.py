@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
 from lithowave.solvers.elements.element_description import element_size, group_materials
@@ -60,7 +62,7 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     medium = simulation.material.medium
     if simulation.material.bounded and isinstance(medium, BoundedLayers):
         return _bounded(simulation, medium)
-    tops, slowest, materials = _flat_layers(simulation)
+    tops, slowest, materials = _flat_layers(simulation, medium)
     bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
     level_map = None
     if simulation.domain.surface is not None:
@@ -69,9 +71,11 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
 
-def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list[int]]:
+def _flat_layers(simulation: Simulation, medium: Any) -> tuple[list[float], list[float], list[int]]:
     """Return tops, m, slowest wave velocity, m/s, and material of flat layers of elements."""
     domain, material = simulation.domain, simulation.material
+    if isinstance(medium, EarthMedium):
+        return _radial_layers(simulation, medium)
     low, high = domain.z
     if material.kind == "homogeneous":
         return [high if domain.surface is None else domain.surface.high], [material.homogeneous.speed_range[0]], [0]
@@ -87,6 +91,28 @@ def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list
         _refuse_outcrops(tops, first, domain.surface.low)
     speeds = [one.speed_range[0] for one in inside[first:]]
     return [ground, *tops[first + 1 :]], speeds, list(range(first, len(tops)))
+
+
+def _radial_layers(simulation: Simulation, medium: EarthMedium) -> tuple[list[float], list[float], list[int]]:
+    """Return tops, m, slowest wave velocity, m/s, and material of layers of elements between all discontinuities."""
+    domain = simulation.domain
+    tops, speeds, materials = [], [], []
+    ends = [domain.ground.z[1], *medium.tops[1:].tolist(), -np.inf]
+    if domain.surface is not None:
+        _refuse_outcrops(ends[:-1], 0, domain.surface.low)
+    for index in range(medium.count):
+        high, low = ends[index], max(ends[index + 1], domain.z[0])
+        if high <= low:
+            break
+        edges, slowest = [], []
+        for number in range(SLABS):
+            part = [high - share / SLABS * (high - low) for share in (number, number + 1)]
+            box = domain.model_copy(update={"z": (part[1], part[0])})
+            _join(edges, slowest, part[0], simulation.material.extremes(box)["slowest"])
+        tops += edges
+        speeds += slowest
+        materials += [layer_code(index, index, medium.count)] * len(edges)
+    return tops, speeds, materials
 
 
 def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
@@ -266,7 +292,7 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
-    if simulation.material.kind != "layers":
+    if simulation.material.kind not in ("layers", "earth"):
         return mesh
     return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
 
@@ -277,7 +303,7 @@ def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
     Empty for media that are evaluated by position only, among them layers in an imported mesh.
     """
     medium = simulation.material.medium
-    if simulation.solver.mesh is not None or not isinstance(medium, BoundedLayers):
+    if simulation.solver.mesh is not None or not isinstance(medium, StackedLayers):
         return ()
     return layers_of(mesh.materials, medium.count)
 
