@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal
-from lithowave.description.units import Latitude, Longitude, NumberList, PositiveLength, Quantity, with_unit
+from lithowave.description.units import Count, Latitude, Longitude, NumberList, PositiveLength, Quantity, with_unit
 from lithowave.sphere import RADIUS, ChunkMap
 
 Angle = Annotated[float, Quantity("angle")]
@@ -37,6 +37,32 @@ class Chunk(DescriptionModel):
     azimuth: Angle = Field(
         default=0.0, description="Direction of the side of largest y, seen from the center, degrees from North to East."
     )
+    elements: Annotated[tuple[Count, Count], NumberList(("x", "y"))] | None = Field(
+        default=None,
+        description="Numbers of elements along x and y at the surface. Default: from solver.max_frequency and "
+        "solver.points_per_wavelength, like their heights.",
+    )
+    doublings: list[PositiveLength] | None = Field(
+        default=None,
+        description="With elements: depths, m, below which elements are twice as wide, in ascending order.",
+    )
+
+    @model_validator(mode="after")
+    def _doublings_ascend(self) -> Self:
+        depths = self.doublings or []
+        if depths and self.elements is None:
+            raise refusal("is given without elements", "the number at the surface is required", at=("doublings",))
+        if depths != sorted(set(depths)) or any(depth >= self.depth for depth in depths):
+            got = f"[{', '.join(with_unit(depth, 'length') for depth in depths)}]"
+            raise refusal(got, "expected ascending depths above the bottom of the chunk", at=("doublings",))
+        for axis, count in zip("xy", self.elements or (), strict=False):
+            unit = 2 ** (len(depths) + 1) if depths else 1
+            if count % unit:
+                raise refusal(
+                    f"{count} elements along {axis} cannot be halved {len(depths)} times",
+                    f"expected a multiple of {unit}", at=("elements",),
+                )  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _ends_above_the_center(self) -> Self:

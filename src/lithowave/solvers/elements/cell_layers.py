@@ -14,8 +14,11 @@ from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
 from lithowave.solvers.elements.element_description import element_size, group_materials
+from lithowave.solvers.elements.radial_layers import radial_layers
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
+    from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
 
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
@@ -42,7 +45,7 @@ class CellLayers:
     slowest : velocity of the slowest wave, m/s. sizes : edges of the cells, m.
     materials : code of the layers of the material in each, see `layer_code`.
     level_map : map of the levels to the surfaces; None if all are flat.
-    unfollowed : interfaces inside the layers of cells.
+    unfollowed : interfaces inside the layers of cells. inside : z, m, of discontinuities of a radial model inside them.
     """
 
     tops: list[float]
@@ -52,6 +55,21 @@ class CellLayers:
     materials: list[int]
     level_map: LevelMap | None = None
     unfollowed: tuple[Unfollowed, ...] = ()
+    inside: tuple[float, ...] = ()
+
+    def widths(self, chunk: Chunk | None) -> list[float]:
+        """Return the largest width, m, at the surface, of the columns of the cells of each layer.
+
+        In a chunk, columns become narrower with depth; the simulation file may contain their number and the depths at
+        which they become twice as wide.
+        """
+        if chunk is None:
+            return self.sizes
+        if chunk.elements is None:
+            return [size * RADIUS / (RADIUS + top) for size, top in zip(self.sizes, self.tops, strict=True)]
+        width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
+        ends = np.array(chunk.doublings or ())
+        return [width * 2 ** int((ends <= 1e-3 - top).sum()) for top in self.tops]
 
 
 def cell_layers(simulation: Simulation) -> CellLayers:
@@ -62,7 +80,9 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     medium = simulation.material.medium
     if simulation.material.bounded and isinstance(medium, BoundedLayers):
         return _bounded(simulation, medium)
-    tops, slowest, materials = _flat_layers(simulation, medium)
+    if isinstance(medium, EarthMedium):
+        return _radial(simulation, medium)
+    tops, slowest, materials = _flat_layers(simulation)
     bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
     level_map = None
     if simulation.domain.surface is not None:
@@ -71,11 +91,9 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
 
-def _flat_layers(simulation: Simulation, medium: Any) -> tuple[list[float], list[float], list[int]]:
+def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list[int]]:
     """Return tops, m, slowest wave velocity, m/s, and material of flat layers of elements."""
     domain, material = simulation.domain, simulation.material
-    if isinstance(medium, EarthMedium):
-        return _radial_layers(simulation, medium)
     low, high = domain.z
     if material.kind == "homogeneous":
         return [high if domain.surface is None else domain.surface.high], [material.homogeneous.speed_range[0]], [0]
@@ -93,26 +111,21 @@ def _flat_layers(simulation: Simulation, medium: Any) -> tuple[list[float], list
     return [ground, *tops[first + 1 :]], speeds, list(range(first, len(tops)))
 
 
-def _radial_layers(simulation: Simulation, medium: EarthMedium) -> tuple[list[float], list[float], list[int]]:
-    """Return tops, m, slowest wave velocity, m/s, and material of layers of elements between all discontinuities."""
+def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
+    """Return the layers of cells of a radial model of the Earth."""
     domain = simulation.domain
-    tops, speeds, materials = [], [], []
-    ends = [domain.ground.z[1], *medium.tops[1:].tolist(), -np.inf]
+    chunk, bottom = domain.chunk, domain.z[0]
+    doublings = [-depth for depth in (chunk.doublings if chunk is not None else None) or ()]
+    layers, dropped = radial_layers(simulation, medium.model, doublings)
+    tops = [one.top for one in layers]
+    level_map = None
     if domain.surface is not None:
-        _refuse_outcrops(ends[:-1], 0, domain.surface.low)
-    for index in range(medium.count):
-        high, low = ends[index], max(ends[index + 1], domain.z[0])
-        if high <= low:
-            break
-        edges, slowest = [], []
-        for number in range(SLABS):
-            part = [high - share / SLABS * (high - low) for share in (number, number + 1)]
-            box = domain.model_copy(update={"z": (part[1], part[0])})
-            _join(edges, slowest, part[0], simulation.material.extremes(box)["slowest"])
-        tops += edges
-        speeds += slowest
-        materials += [layer_code(index, index, medium.count)] * len(edges)
-    return tops, speeds, materials
+        _refuse_outcrops(tops, 0, domain.surface.low)
+        level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [domain.surface_height])
+    return CellLayers(
+        tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
+        [layer_code(one.first, one.last, medium.count) for one in layers], level_map, inside=tuple(dropped),
+    )  # fmt: skip
 
 
 def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:

@@ -32,7 +32,6 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials, mater
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.relaxation import Losses
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
-from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -146,7 +145,7 @@ class BuiltBox:
     @property
     def element_size(self) -> float:
         """Edge of the elements along the surface, m."""
-        return self.cells.sizes[0]
+        return float(max(np.diff(self.plan.x).max(), np.diff(self.plan.y).max()))
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
@@ -157,9 +156,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
     domain = simulation.domain
     cells = cell_layers(simulation)
     edges, materials = cells.sizes, cells.materials
-    widths = edges if domain.chunk is None else [
-        size * RADIUS / (RADIUS + top) for size, top in zip(edges, cells.tops, strict=True)
-    ]  # fmt: skip
+    widths = cells.widths(domain.chunk)
     even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(widths, edges, strict=True)))
     box = refined_at_sources(even, simulation, cells)
     requested = simulation.absorption
