@@ -7,8 +7,9 @@ kernel that is itself parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -23,15 +24,28 @@ def over_parts(function: Callable[[slice], T], count: int, size: int, threads: i
 
     threads : number of threads; default: those of the CPU kernels. The error of the first part that fails is raised.
     """
+    return list(parts_in_order(function, count, size, threads))
+
+
+def parts_in_order(
+    function: Callable[[slice], T], count: int, size: int, threads: int | None = None
+) -> Iterator[T]:
+    """Yield the results of `over_parts`, while later parts are computed; at most two for each thread are in memory."""
     parts = [slice(first, min(first + size, count)) for first in range(0, count, size)]
     workers = min(threads or get_num_threads(), len(parts))
     if workers < 2:
-        return [function(part) for part in parts]
+        yield from map(function, parts)
+        return
     with ThreadPoolExecutor(workers) as pool:
-        # Each part has the warning filters and error states of NumPy of the caller.
-        futures = [pool.submit(copy_context().run, function, part) for part in parts]
+        waiting: deque[Future[T]] = deque()
         try:
-            return [future.result() for future in futures]
+            for part in parts:
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+                # Each part has the warning filters and error states of NumPy of the caller.
+                waiting.append(pool.submit(copy_context().run, function, part))
+            while waiting:
+                yield waiting.popleft().result()
         finally:
-            for future in futures:
+            for future in waiting:
                 future.cancel()
