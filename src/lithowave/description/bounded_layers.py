@@ -125,6 +125,10 @@ class BoundedLayers(StackedLayers):
     _profiles: dict[tuple[Any, ...], LayerProfile] = field(default_factory=dict, repr=False)
 
     @property
+    def concurrent(self) -> bool:
+        return all(not callable(top) or getattr(top, "concurrent", False) for top in self.tops)
+
+    @property
     def count(self) -> int:
         """Number of layers."""
         return len(self.tops)

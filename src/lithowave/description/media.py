@@ -43,6 +43,11 @@ class DomainExtent(Protocol):
 class Medium(ABC):
     """A medium: wave speeds, density, and quality factors if it attenuates waves."""
 
+    @property
+    def concurrent(self) -> bool:
+        """True if several threads may sample the medium at the same time, each at coordinates of one shape."""
+        return False
+
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return vp, vs and rho at points."""
@@ -126,6 +131,10 @@ class LayeredMedium(Medium):
     fastest: tuple[float, ...] | None = None
     stiffness: tuple[tuple[float, ...], ...] | None = None
     losses: tuple[tuple[float, float], ...] | None = None
+
+    @property
+    def concurrent(self) -> bool:
+        return True
 
     @cached_property
     def _table(self) -> Sample:

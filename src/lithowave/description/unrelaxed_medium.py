@@ -30,6 +30,10 @@ class UnrelaxedMedium(Medium):
     body: RelaxationBody
     reference_frequency: float
 
+    @property
+    def concurrent(self) -> bool:
+        return self.medium.concurrent
+
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         """Return vp, vs and rho at points. within : see `StackedLayers`."""
         (vp, vs, rho), losses = self.medium.sample_all(x, y, z, *within)

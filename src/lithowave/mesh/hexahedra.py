@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, morton_order, number_faces
+from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, number_edges, number_faces
 from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
 
 SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
@@ -153,19 +153,19 @@ def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
     if mesh.nodes is not None:
         raise ValueError("the elements of the mesh already have 27 nodes")
     count, corners = mesh.element_count, mesh.elements
-    edges, edge_count = identify(corners[:, EDGES].reshape(-1, 2))
+    edges, edge_count = number_edges(corners)
     faces, face_count = number_faces(corners)
     edge_base = len(mesh.vertices)
     face_base = edge_base + edge_count
     center_base = face_base + face_count
     vertices = np.empty((center_base + count, 3))
     vertices[:edge_base] = mesh.vertices
-    for places, local_corners, base in ((edges.reshape(-1, 12), EDGES, edge_base), (faces, FACES, face_base)):
+    for places, local_corners, base in ((edges, EDGES, edge_base), (faces, FACES, face_base)):
         for place, local in zip(places.T, local_corners, strict=True):
             vertices[base + place] = mean_position(mesh.vertices, corners[:, local])
     vertices[center_base:] = mean_position(mesh.vertices, corners)
     vertices += np.stack(np.broadcast_arrays(*displacement(*vertices.T), vertices[:, 0])[:3], axis=-1)
-    between = [edge_base + edges.reshape(-1, 12)[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
+    between = [edge_base + edges[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
     nodes = np.concatenate([corners, *between, center_base + np.arange(count)[:, None]], axis=1)
     return replace(mesh, vertices=vertices, nodes=nodes)
 

@@ -86,7 +86,8 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
     level_map = None
     if simulation.domain.surface is not None:
-        level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [surface])
+        ends = [tops[0], tops[1] if len(tops) > 1 else bottom]
+        level_map = LevelMap(ends, [surface], simulation.domain.surface.concurrent)
     sizes = [element_size(simulation, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
@@ -199,7 +200,8 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
         materials += [layer_code(group.first, group.last, medium.count)] * len(edges)
     surfaces = [_surface(simulation, medium, one.first if number else -1) for number, one in enumerate(groups)]
     moved = any(float(np.ptp(one.top)) > 0.0 for one in groups)
-    level_map = LevelMap([*levels, bottom], surfaces) if moved else None
+    concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
+    level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
     sizes = [element_size(simulation, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed))
 

@@ -94,7 +94,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
             relaxing[memory.carrier_count(plan.degree, kind.carriers)] += count
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
-    speed = float(plan.materials.speed()[worst].max())
+    speed = float(plan.materials.speed(slice(worst, worst + 1)).max())
     return {
         "elements": plan.element_count,
         "layer_elements": int(np.count_nonzero(plan.layer_masks)),

@@ -30,7 +30,6 @@ from lithowave.solvers.spectral_element.absorption import LayerPoints, layer_poi
 from lithowave.solvers.spectral_element.element_statistics import (
     ElementStatistics,
     compute_element_statistics,
-    map_coefficients,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
@@ -370,13 +369,7 @@ def make_plan(
     mesh = model.mesh
     numbers, count = number_points(mesh.elements, degree)
     border = shared_points(mesh, numbers, ranks)
-    q = 2 if mesh.nodes is None else 3
-    coefficients = np.empty((mesh.element_count, 3, q, q, q))
-    for first in range(0, mesh.element_count, PART):
-        some = slice(first, first + PART)
-        coefficients[some] = map_coefficients(mesh.element_nodes(some))
-    density, speed = model.materials.density(), model.materials.speed()
-    statistics = compute_element_statistics(coefficients, numbers, count, density, speed)
+    coefficients, statistics = compute_element_statistics(mesh, numbers, count, model.materials)
     collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
     border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
