@@ -9,6 +9,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.verification.full_space import full_space_force, full_space_moment
+from mpi_runs import largest_difference, on_ranks, write_description
 from slow_variants import slow_except
 from verification_tools import relative_l2
 
@@ -74,3 +75,35 @@ def test_a_homogeneous_piece_has_the_waves_of_a_full_space(place, mechanism, tmp
     seismograms = simulation.run(output=tmp_path / "run").seismograms
     error = relative_l2(seismograms.data, exact(simulation, mechanism, seismograms.time))
     assert error < LIMITS[mechanism]
+
+
+EARTH: dict[str, Any] = {
+    "domain": {"chunk": {"center": [-67, -14], "width": [40, 30], "depth": "1500 km", "azimuth": 20}},
+    "material": {"earth": {"model": "prem", "attenuation": False}},
+    "sources": [
+        {"longitude": -66.0, "latitude": -13.0, "depth": "600 km", "time_function": {"gaussian": {"sigma": 20}},
+         "moment_tensor": MOMENT},
+        {"longitude": -67.0, "latitude": -14.0, "depth": "30 km", "time_function": {"gaussian": {"sigma": 20}},
+         "force": [1e14, 2e14, -1e14]},
+    ],
+    "receivers": [
+        {"name": "CUT", "longitude": -67.0, "latitude": -14.0}, {"name": "IN", "longitude": -60, "latitude": -9},
+        {"name": "LOW", "longitude": -72, "latitude": -17, "depth": "700 km"},
+    ],
+    "duration": 100.0,
+    "solver": {"method": "spectral_element", "max_frequency": 0.01, "points_per_wavelength": 5},
+    "compute": {"backend": "cpu", "precision": "double"},
+    "output": {
+        "sampling_interval": 2.0, "stress": True, "peak_motion": True, "formats": [], "checkpoint": None,
+        "snapshots": [{"interval": 50.0, "plane": {"z": 0}}, {"interval": 100.0, "plane": {"x": 0}}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("size", slow_except([3], [2, 3, 4]))
+def test_a_piece_of_the_earth_on_several_ranks(size, tmp_path):
+    file = write_description(tmp_path / "earth.yaml", EARTH)
+    for number in (1, size):
+        on_ranks(number, "run", str(file), "--output", str(tmp_path / str(number)))
+    assert largest_difference(tmp_path / str(size), tmp_path / "1") < 1e-7  # snapshots are in single precision

@@ -68,6 +68,10 @@ class ElementPlan:
         """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""
         return positions if self.curvature is None else self.curvature.to_cartesian(*np.transpose(positions))
 
+    def from_mesh(self, positions: np.ndarray) -> np.ndarray:
+        """Return the local coordinates (points, 3), m, of positions in coordinates of the mesh."""
+        return positions if self.curvature is None else np.stack(self.curvature.from_cartesian(positions), axis=-1)
+
     def axes_at(self, positions: np.ndarray) -> np.ndarray | None:
         """Return East, North and Up in the coordinates of the mesh as rows (points, 3, 3) at positions in local
         coordinates; None if they are x, y and z everywhere."""
@@ -134,7 +138,7 @@ class ElementPlan:
     def element_center(self, element: int) -> np.ndarray:
         """Return the mean (3,) of the vertices of an element, m, in local coordinates."""
         center = self.mesh.vertices[self.mesh.elements[element]].mean(axis=0)
-        return center if self.curvature is None else np.array(self.curvature.from_cartesian(center))
+        return self.from_mesh(center)
 
     def place_of(self, element: int) -> str:
         """Return the position of an element for messages, with its number in the mesh file."""

@@ -181,9 +181,7 @@ def point_positions(points: Sequence[Any]) -> np.ndarray:
 
 def reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends (3,) and (3,), m, of a box in local coordinates with all points in or near the mesh of a rank."""
-    vertices = plan.mesh.vertices
-    if plan.curvature is not None:
-        vertices = np.column_stack(plan.curvature.from_cartesian(vertices))
+    vertices = plan.from_mesh(plan.mesh.vertices)
     margin = np.ptp(vertices[plan.mesh.elements], axis=1).max(axis=0)
     return vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
 
