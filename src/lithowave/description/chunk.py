@@ -6,11 +6,12 @@ import functools
 import math
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Count, Latitude, Longitude, NumberList, PositiveLength, Quantity, with_unit
+from lithowave.earth.ellipticity import earth_ellipticity
 from lithowave.sphere import RADIUS, ChunkMap
 
 Angle = Annotated[float, Quantity("angle")]
@@ -36,6 +37,11 @@ class Chunk(DescriptionModel):
     depth: PositiveLength = Field(description="Depth of the bottom, m, less than the radius of the Earth.")
     azimuth: Angle = Field(
         default=0.0, description="Direction of the side of largest y, seen from the center, degrees from North to East."
+    )
+    ellipticity: StrictBool = Field(
+        default=False,
+        description="true: surfaces of equal depth are ellipsoids in hydrostatic equilibrium (1/300 at the surface), "
+        "and Up is normal to the surface; false: they are spheres.",
     )
     elements: Annotated[tuple[Count, Count], NumberList(("x", "y"))] | None = Field(
         default=None,
@@ -77,7 +83,7 @@ class Chunk(DescriptionModel):
     @functools.cached_property
     def map(self) -> ChunkMap:
         """The map from local coordinates to those of the Earth."""
-        return ChunkMap(*self.center, self.azimuth)
+        return ChunkMap(*self.center, self.azimuth, earth_ellipticity() if self.ellipticity else None)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:

@@ -222,8 +222,9 @@ def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, k
     if simulation.domain.chunk is not None:
         place = "longitude {:.4g}, latitude {:.4g}".format(*simulation.domain.to_geographic(x, y))
     return [
-        f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at {place}), {largest / wavelength:.2g} of the shortest wavelength; estimated "
-        f"error of the seismograms near it {min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
+        f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at {place}), "
+        f"{largest / wavelength:.2g} of the shortest wavelength; estimated error of the seismograms near it "
+        f"{min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
         "(solver.points_per_wavelength, spacing), or a smoother surface."
     ]
 
