@@ -16,6 +16,7 @@ from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.elements.cell_layers import (
     CellLayers,
     cell_layers,
@@ -220,10 +221,14 @@ def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectang
 
 def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
     """Return the mesh, or its part in a window of columns, stretched to the topography and the interfaces."""
-    mesh = built.plan.build(window).local()
+    with phase("elements of the box"):
+        mesh = built.plan.build(window)
+    with phase("order of the elements"):
+        mesh = mesh.local()
     if built.cells.level_map is not None:
         # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
-        mesh = curved(mesh, built.cells.level_map.displacement)
+        with phase("curved elements"):
+            mesh = curved(mesh, built.cells.level_map.displacement)
     return with_materials(simulation, mesh, built.materials)
 
 
@@ -255,6 +260,7 @@ def _constant_materials(
     return materials_of(properties(_unrelaxed(simulation)), number, losses)
 
 
+@phase("materials")
 def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
     """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)
