@@ -110,6 +110,8 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def outer(self) -> np.ndarray:
         """True for each element with a point that other ranks share."""
+        if not self.border.with_rank:
+            return np.zeros(self.element_count, bool)
         shared = np.zeros(self.total_points, bool)
         shared[self.border.points] = True
         return np.concatenate([shared[part].any(axis=(1, 2, 3)) for part in _in_parts(self.numbers)])

@@ -84,11 +84,11 @@ class SpectralElementSolver(ElementSolver):
         shape = (plan.total_points + 1, 4)
         start = np.zeros(shape, backend.dtype)
         start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
-        moves = np.ones(plan.total_points)
+        at_rest = np.zeros(plan.total_points, bool)
         for kind in ("rigid",) if plan.layer is None else ("rigid", "absorbing"):  # a layer ends at points at rest
-            moves[face_points(plan.numbers, plan.faces[kind])] = 0.0
-        plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may belong only to another rank
-        start[:-1, 3] *= moves
+            at_rest[face_points(plan.numbers, plan.faces[kind])] = True
+        plan.border.combine(at_rest, plan.ranks, np.maximum)  # a rigid face may belong only to another rank
+        start[:-1, 3][at_rest] = 0.0
         self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
 
     def _prepare_damping(self) -> None:
