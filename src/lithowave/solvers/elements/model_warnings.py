@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.shapes import shape_tables
@@ -140,13 +141,15 @@ def point_contrasts(values: np.ndarray) -> np.ndarray:
     """Return the largest change (elements,) of vs from one GLL point to the next in each element, relative to the
     larger value; values : lambda, mu, rho [3, element, k, j, i]."""
     found = np.zeros(values.shape[1])
-    for first in range(0, len(found), PART):
-        some = slice(first, first + PART)
+
+    def compare(some: slice) -> None:
         vs = np.sqrt(values[1, some] / values[2, some])
         for axis in (1, 2, 3):
             ends = [np.moveaxis(vs, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
             change = 1.0 - np.minimum(*ends) / np.maximum(*ends)
             found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
+
+    over_parts(compare, len(found), PART)
     return found
 
 

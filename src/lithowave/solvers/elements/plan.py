@@ -12,6 +12,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.extrusion import IN_PLANE
 from lithowave.parallel.ranks import Ranks
+from lithowave.phases import phase
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
@@ -55,6 +56,7 @@ class ElementPlan:
         """Number of elements of this rank."""
         return self.mesh.element_count
 
+    @phase("locations")
     def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
         """Return points in the elements of all ranks, which call this method together.
 
@@ -100,7 +102,7 @@ class ElementPlan:
     @property
     def mesh_statistics(self) -> Any:
         """Statistics of the global mesh; the first access is collective."""
-        return self._once("mesh_statistics", lambda: self.gather_statistics(self))
+        return self._once("mesh_statistics", phase("statistics of the mesh")(lambda: self.gather_statistics(self)))
 
     def _once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return a value that all ranks compute together, once.

@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import parts_in_order
 from lithowave.backends.kernel_cache import njit
+from lithowave.mesh.products import product
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 
@@ -26,7 +27,7 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     tensor = np.empty((len(nodes), 3, count))
     tensor[:, :, tensor_order(count)] = (nodes - nodes[:, :1]).transpose(0, 2, 1)
     whole = np.kron(line, np.kron(line, line))
-    return (tensor.reshape(-1, count) @ whole.T).reshape(len(nodes), 3, q, q, q)
+    return product(tensor.reshape(-1, count), whole.T).reshape(len(nodes), 3, q, q, q)
 
 
 PART = 4096  # elements that are measured at a time

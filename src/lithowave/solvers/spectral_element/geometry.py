@@ -20,6 +20,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
+from lithowave.mesh.products import product
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
 from lithowave.solvers.spectral_element.map_inversion import invert_maps
@@ -97,7 +98,7 @@ def _gll_tables(count: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
 def gll_positions(nodes: np.ndarray, degree: int) -> np.ndarray:
     """Return the positions of the GLL points, m, shape (elements, k, j, i, 3)."""
     elements, count, _ = nodes.shape
-    values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[0].T
+    values = product(nodes.transpose(0, 2, 1).reshape(-1, count), _gll_tables(count, degree)[0].T)
     return np.moveaxis(values.reshape(elements, 3, *(degree + 1,) * 3), 1, -1)
 
 

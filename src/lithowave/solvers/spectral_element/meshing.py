@@ -16,6 +16,7 @@ from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.elements.cell_layers import (
     CellLayers,
     cell_layers,
@@ -226,13 +227,21 @@ def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None
 
     Its vertices are in local coordinates; elements of a chunk have 27 nodes, to be mapped to the sphere.
     """
-    mesh = built.plan.build(window).local()
-    if built.cells.level_map is None and simulation.domain.chunk is not None:
-        mesh = curved(mesh, lambda x, y, z: (0.0, 0.0, 0.0))
-    if built.cells.level_map is not None:
+    with phase("elements of the box"):
+        mesh = built.plan.build(window)
+    with phase("order of the elements"):
+        mesh = mesh.local()
+    level_map = built.cells.level_map
+    if level_map is not None or simulation.domain.chunk is not None:
         # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
-        mesh = curved(mesh, built.cells.level_map.displacement)
+        with phase("curved elements"):
+            mesh = curved(mesh, unmoved if level_map is None else level_map.displacement)
     return with_materials(simulation, mesh, built.materials)
+
+
+def unmoved(*_: np.ndarray) -> tuple[float, float, float]:
+    """Return no displacement."""
+    return 0.0, 0.0, 0.0
 
 
 def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
@@ -265,6 +274,7 @@ def _constant_materials(
     return materials_of(properties(_unrelaxed(simulation)), number, losses)
 
 
+@phase("materials")
 def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
     """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)
