@@ -25,12 +25,13 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
+from lithowave.output.seismograms import load_seismograms
 from lithowave.sphere import ChunkMap, angular_distance, directions, geographic_latitude
 
 BOLIVIA = Path(__file__).parents[1] / "examples" / "bolivia" / "bolivia.yaml"
 SOURCE = (-67.25, -13.82)  # longitude and latitude, degrees
 DEPTHS = {"source": 1000e3, "stations": 150e3}  # m: without reflections and triplications close to the direct waves
-PULSE = {"sigma": 5.0, "delay": 25.0}  # s: a period of about 20 s
+PULSE = {"sigma": 6.5, "delay": 32.0}  # s: a period of about 20 s
 DISTANCES = np.linspace(5.0, 40.0, 10)  # degrees, along four azimuths
 
 
@@ -104,7 +105,7 @@ def times(folder: Path) -> dict[str, Any]:
     """Compare the pulses of `arrivals` with travel times."""
     from obspy.taup import TauPyModel
 
-    model, seismograms = TauPyModel("prem"), lw.Result(folder).seismograms
+    model, seismograms = TauPyModel("prem"), load_seismograms(folder)
     origin, found = directions(*SOURCE), []
     for entry, motion in zip(stations(), seismograms.data, strict=True):
         place = entry["longitude"], entry["latitude"]
