@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import erf
 
 import lithowave as lw
 from lithowave.output.seismograms import load_seismograms
@@ -133,11 +134,20 @@ def times(folder: Path) -> dict[str, Any]:
 
 
 def pulse_time(trace: np.ndarray, time: np.ndarray, expected: float) -> float:
-    """Return the time, s, of the largest absolute value near the expected one."""
-    near = np.flatnonzero(np.abs(time - expected) < 10.0)
-    peak = near[np.argmax(np.abs(trace[near]))]
-    before, here, after = np.abs(trace[peak - 1 : peak + 2])
-    return time[peak] + (time[1] - time[0]) * 0.5 * (before - after) / (before - 2.0 * here + after)
+    """Return the time, s, of the pulse near the expected time.
+
+    A moment tensor at a distance r has a far field, here a Gaussian, and a field in proportion to 1 / r^2, its integral,
+    which moves the maximum of the sum. Both, and a constant, are fitted.
+    """
+    sigma, trials = PULSE["sigma"], expected + np.arange(-4.0, 4.0, 0.01)
+    misfits = []
+    for trial in trials:
+        near = np.abs(time - trial) < 2.0 * sigma
+        phase = (time[near] - trial) / sigma
+        shapes = np.stack([np.exp(-0.5 * phase**2), erf(phase / np.sqrt(2.0)), np.ones_like(phase)], axis=1)
+        rest = trace[near] - shapes @ np.linalg.lstsq(shapes, trace[near], rcond=None)[0]
+        misfits.append(np.linalg.norm(rest) / np.linalg.norm(trace[near]))
+    return float(trials[np.argmin(misfits)])
 
 
 def force(elements: int) -> dict[str, Any]:
