@@ -6,7 +6,7 @@ the surface z = 0, and z is the height above it, so that the same function of z 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ import numpy as np
 from lithowave.description.media import DomainExtent, Sample, value_problem
 from lithowave.description.quality_values import MODULI, InverseQuality, quality_problem
 from lithowave.description.stacked_layers import StackedLayers
-from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
+from lithowave.earth.radial_model import COLUMNS, RADIUS, EarthProperties, RadialModel
 from lithowave.earth.transverse import Love, phase_speed_range
 from lithowave.errors import InputError
 
@@ -47,12 +47,40 @@ class EarthMedium(StackedLayers):
         """Return the index of the layer at each z, m."""
         return self.model.layer_index(RADIUS + z, within)
 
+    @property
+    def concurrent(self) -> bool:
+        return True
+
     def properties(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> EarthProperties:
         """Return the properties at points in m, of their broadcast shape."""
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
-        here = self.model.properties(RADIUS + z, self.layer_of(z, *within))
-        spread = {name: np.broadcast_to(values, shape) for name, values in vars(here).items() if name[0] != "_"}
-        return EarthProperties(**spread)
+        columns = self._at_distinct(lambda here: [getattr(here, name) for name in COLUMNS], z, *within)
+        return EarthProperties(*(np.broadcast_to(column, shape) for column in columns))
+
+    def _at_distinct(
+        self, evaluate: Callable[[EarthProperties], Sequence[np.ndarray]], z: np.ndarray, *within: np.ndarray
+    ) -> np.ndarray:
+        """Return values (columns, ...) at points, computed once for each z that occurs: elements have few.
+
+        evaluate : function of the properties at the distinct z. within : see `StackedLayers`.
+        """
+        z = np.broadcast_to(z, np.broadcast_shapes(z.shape, *(one.shape for one in within)))
+        codes = [np.broadcast_to(within[0] * self.count + within[1], z.shape)] if within else []
+        groups = [(None, z.reshape(-1))]
+        if within:
+            flat, place = z.reshape(-1), codes[0].reshape(-1)
+            groups = [(one, flat[place == one]) for one in np.unique(within[0] * self.count + within[1])]
+        found = np.empty((0, 0))
+        for code, own in groups:
+            distinct, index = np.unique(own, return_inverse=True)
+            ends: tuple[int, ...] = () if code is None else divmod(int(code), self.count)
+            radius = RADIUS + distinct
+            here = self.model.properties(radius, self.model.layer_index(radius, [np.asarray(end) for end in ends]))
+            values = np.stack(evaluate(here))
+            if not found.size:
+                found = np.empty((len(values), z.size))
+            found[:, slice(None) if code is None else place == code] = values[:, index]
+        return found.reshape(-1, *z.shape)
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         return self.sample_all(x, y, z, *within)[0]
@@ -63,6 +91,16 @@ class EarthMedium(StackedLayers):
         here = self.properties(x, y, z, *within)
         sample = tuple(np.array(values) for values in (here.vp, here.vs, here.rho))
         return sample, (np.array(here.inverse_qkappa), np.array(here.inverse_qmu))  # type: ignore[return-value]
+
+    def sample_changed(
+        self, change: Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample],
+        x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray,
+    ) -> Sample:  # fmt: skip
+        def changed(here: EarthProperties) -> Sample:
+            return change(here.vp, here.vs, here.rho, (here.inverse_qkappa, here.inverse_qmu))
+
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        return tuple(np.broadcast_to(one, shape) for one in self._at_distinct(changed, z, *within))  # type: ignore[return-value]
 
     def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Love, np.ndarray]:
         """Return the moduli A, C, L, N and F, Pa, of a radial symmetry axis, and rho at points."""

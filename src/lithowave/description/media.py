@@ -81,6 +81,14 @@ class Medium(ABC):
         """Return the results of `sample` and `inverse_quality`."""
         return self.sample(x, y, z), self.inverse_quality(x, y, z)
 
+    def sample_changed(
+        self, change: Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample],
+        x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray,
+    ) -> Sample:  # fmt: skip
+        """Return a function of the results of `sample_all`, which applies to each point alone."""
+        values, losses = self.sample_all(x, y, z, *within)
+        return change(*values, losses)
+
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return bulk modulus, shear modulus and rho at points."""
         return elastic_moduli(*self.sample(x, y, z))

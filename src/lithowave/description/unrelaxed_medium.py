@@ -36,8 +36,7 @@ class UnrelaxedMedium(Medium):
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         """Return vp, vs and rho at points. within : see `StackedLayers`."""
-        (vp, vs, rho), losses = self.medium.sample_all(x, y, z, *within)
-        return speeds(*self._unrelaxed(vp, vs, rho, losses))
+        return self.medium.sample_changed(lambda *values: speeds(*self._unrelaxed(*values)), x, y, z, *within)
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         (vp, vs, rho), losses = self.medium.sample_all(x, y, z)
