@@ -204,7 +204,7 @@ class ElementTables:
         )  # fmt: skip
         order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
-        self.points = backend.upload(packed, np.uint32)
+        self.points = backend.upload(packed.view(np.uint32), np.uint32)  # without a copy: indices are below 2^31
         places = np.empty(plan.element_count, np.int64)
         places[order[order >= 0]] = np.flatnonzero(order >= 0)
         self._base = self.arrangement.base(places)
