@@ -32,8 +32,8 @@ class Compute(DescriptionModel):
     )
     threads: Count | None = Field(
         default=None,
-        description="Threads per rank of the CPU backend, and of the preparation of a run on any device; null: all cores, "
-        "shared equally by the ranks of a machine.",
+        description="Threads per rank of the CPU backend, and of the preparation of a run on any device; null: all "
+        "cores, shared equally by the ranks of a machine.",
     )
     parts: tuple[Count, Count, Count] | None = Field(
         default=None,
