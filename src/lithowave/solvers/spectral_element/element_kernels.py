@@ -378,7 +378,8 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """Return (blocks, 3 q^3, lanes)."""
-        return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
+        dtype = np.float32 if precision == "single" else np.float64
+        return arrangement.of_elements(coefficients, slots, lambda some: some.reshape(len(some), -1), dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         return make_add_forces(

@@ -204,7 +204,7 @@ class ElementTables:
         )  # fmt: skip
         order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
-        self.points = backend.upload(packed, np.uint32)
+        self.points = backend.upload(packed.view(np.uint32), np.uint32)  # without a copy: indices are below 2^31
         places = np.empty(plan.element_count, np.int64)
         places[order[order >= 0]] = np.flatnonzero(order >= 0)
         self._base = self.arrangement.base(places)
@@ -222,11 +222,12 @@ class ElementTables:
         inside = np.full(plan.element_count, -1, np.int64)
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)
-        maps = plan.coefficients[members]
+        maps, in_maps = plan.coefficients, slots.elements
         if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
         if kind.layer:
-            maps, moduli = maps[:, kind.rotation], rotated_moduli(moduli, kind.first_axis)
+            maps, in_maps = maps[members][:, kind.rotation], own
+            moduli = rotated_moduli(moduli, kind.first_axis)
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
         self._slots.append(slots.elements)
         places = np.empty(len(members), np.int64)
@@ -234,7 +235,7 @@ class ElementTables:
         return ElementGroup(
             kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
             backend.upload(kernels.pack_moduli(moduli, own)),
-            backend.upload(kernels.pack_maps(maps, own, kind)),
+            backend.upload(kernels.pack_maps(maps, in_maps, kind)),
             *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,
         )  # fmt: skip
 

@@ -195,7 +195,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """Return (slots, 12, 24 or 84), see `map.cuh`."""
-        return own.of_elements(MAP_PACKERS[kind.map](coefficients), slots)
+        return own.of_elements(coefficients, slots, MAP_PACKERS[kind.map], backend.dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind not in made:

@@ -10,7 +10,7 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.solvers.spectral_element.relaxation import Losses
 
-PART = 4096  # elements that are sampled at a time
+PART = 1024  # elements that are sampled at a time: their arrays fit into the cache
 UPPER = np.triu_indices(6)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
+from lithowave.mesh.numbering_kernels import lower_keys
 from lithowave.mesh.shared_points import SharedPoints, shared_points
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -308,12 +309,9 @@ def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
 def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
     """Return for each of this many points the minimum of elements[e] * size + place of point [e, place], with `size`
     points per element."""
-    keys = np.full(points, -1, np.int64)
-    size = numbers[0].size
-    places = np.arange(size)
-    order = np.argsort(-elements, kind="stable")
-    for some in _in_parts(order):  # of equal points the last value remains: that of the lowest element
-        keys[numbers[some].reshape(len(some), size)] = elements[some, None] * size + places
+    keys = np.full(points, np.iinfo(np.int64).max)
+    lower_keys(numbers.reshape(len(numbers), -1), np.ascontiguousarray(elements, np.int64), keys)
+    keys[keys == np.iinfo(np.int64).max] = -1  # points without an element
     return keys
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
@@ -30,6 +31,7 @@ from lithowave.solvers.spectral_element.sources import SourceList, spread_of
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
+PART = 65_536  # points that are prepared at a time
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
 MOTION = {"displacement": slice(0, 3), "momentum": slice(3, 6)}  # columns of the checkpoint array
@@ -82,8 +84,13 @@ class SpectralElementSolver(ElementSolver):
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
         shape = (plan.total_points + 1, 4)
-        start = np.zeros(shape, backend.dtype)
-        start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
+        start, mass = np.empty(shape, backend.dtype), plan.element_statistics.mass
+
+        def begin(part: slice) -> None:
+            start[part, :3], start[part, 3] = 0.0, plan.schedule.time_step**2 / mass[part]
+
+        over_parts(begin, plan.total_points, PART)
+        start[-1] = 0.0
         at_rest = np.zeros(plan.total_points, bool)
         for kind in ("rigid",) if plan.layer is None else ("rigid", "absorbing"):  # a layer ends at points at rest
             at_rest[face_points(plan.numbers, plan.faces[kind])] = True
