@@ -125,7 +125,7 @@ FEATURES = (
         None,
     ),
     Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
-    Feature(("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(_ELEMENT_METHODS, _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
 )
 """What some methods can and others cannot."""
 

@@ -40,7 +40,7 @@ def largest_eigenvalue(degree: int) -> float:
 class ElementStatistics:
     """Sums and extremes over all elements.
 
-    mass : mass of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
+    mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
     minimum determinant in each element, m^3.
     """
 
@@ -145,7 +145,7 @@ def compute_element_statistics(
     r"""Compute the statistics in one pass over all points of all elements.
 
     coefficients : see `map_coefficients`. numbers : indices of points [element, k, j, i]. rho, vp : (elements, 1) or
-    (elements, points of an element); vp is the velocity of the fastest wave, m/s.
+    (elements, points of an element); rho is 1 / kappa in a fluid; vp is the velocity of the fastest wave, m/s.
 
     The largest eigenvalue of an element's stiffness over its mass bounds that of the global mesh (Fried 1972, J. Sound
     Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line

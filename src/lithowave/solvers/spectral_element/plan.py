@@ -13,8 +13,8 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import number_points, shared_count
-from lithowave.mesh.shared_points import SharedPoints, shared_points
+from lithowave.mesh.numbering import shared_count
+from lithowave.mesh.shared_points import SharedPoints
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
@@ -33,8 +33,10 @@ from lithowave.solvers.spectral_element.element_statistics import (
     map_coefficients,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
+from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.media import Interface, number_media
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
@@ -57,7 +59,8 @@ class SpectralElementPlan(ElementPlan):
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
     layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
     relaxation_sets : see `relaxation.choose_sets`. ranks :
-    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
+    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
+    points between fluids and solids. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, no_layer : see `ElementPlan`.
     """
@@ -78,6 +81,7 @@ class SpectralElementPlan(ElementPlan):
     ranks: Ranks = SINGLE_RANK
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    interface: Interface = field(default_factory=Interface)
     bounds: tuple[tuple[float, float], ...] | None = None
     max_frequency: float | None = None
     value_bytes: int = 4
@@ -135,6 +139,11 @@ class SpectralElementPlan(ElementPlan):
         return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets)
 
     @property
+    def has_fluids(self) -> bool:
+        """True if any element of the global mesh is a fluid; the first access is collective."""
+        return self._once("has_fluids", lambda: self.ranks.largest(float(self.materials.is_fluid.any())) > 0.0)
+
+    @property
     def mechanisms(self) -> int:
         """Relaxation mechanisms of attenuation; 0 without it."""
         return self.materials.losses.body.mechanisms if self.materials.losses is not None else 0
@@ -149,6 +158,23 @@ class SpectralElementPlan(ElementPlan):
         """See `absorption.layer_points`; the first access is collective."""
         return self._once("layer_points", lambda: layer_points(self))
 
+    @property
+    def moves(self) -> np.ndarray:
+        """1 for each point that moves, 0 for those at rest; the first access is collective.
+
+        At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
+        0; and, where a layer ends, both.
+        """
+        return self._once("moves", self._find_moves)
+
+    def _find_moves(self) -> np.ndarray:
+        moves, fluid = np.ones(self.total_points), self.materials.is_fluid
+        for kind, held in (("rigid", ~fluid), ("free", fluid), ("absorbing", np.full(len(fluid), bool(self.layer)))):
+            faces = self.faces[kind]
+            moves[face_points(self.numbers, faces[held[faces[:, 0]]])] = 0.0
+        self.border.combine(moves, self.ranks, np.minimum)  # a face may belong only to another rank
+        return moves
+
     @cached_property
     def stretching(self) -> Stretching:
         """Filters of the absorbing layer."""
@@ -156,10 +182,7 @@ class SpectralElementPlan(ElementPlan):
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the slowest wave velocity in each of some elements, m/s."""
-        if self.materials.values is None:
-            return self.materials.slowest[self.materials.number[some]]
-        _, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
-        return np.sqrt(mu / rho).min(axis=1)
+        return self.materials.slowest_in_elements(some)
 
     def fastest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the fastest wave velocity in each of some elements, m/s."""
@@ -366,18 +389,19 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
-    numbers, count = number_points(mesh.elements, degree)
-    border = shared_points(mesh, numbers, ranks)
+    points = number_media(mesh, model.materials.is_fluid, degree, ranks)
+    numbers, count, border = points.numbers, points.count, points.border
     q = 2 if mesh.nodes is None else 3
     coefficients = np.empty((mesh.element_count, 3, q, q, q))
     for first in range(0, mesh.element_count, PART):
         some = slice(first, first + PART)
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
-    density, speed = model.materials.density(), model.materials.speed()
-    statistics = compute_element_statistics(coefficients, numbers, count, density, speed)
+    inertia, speed = model.materials.inertia(), model.materials.speed()
+    statistics = compute_element_statistics(coefficients, numbers, count, inertia, speed)
     collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
     border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
+    keys[keys < 0] = np.iinfo(np.int64).max  # points without elements on this rank
     border.combine(keys, ranks, np.minimum)
     limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
     sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
@@ -391,7 +415,7 @@ def make_plan(
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
         masks, damping, sets, statistics,
-        schedule(limit), ranks, border, keys[border.points], _bounds(mesh, ranks),
+        schedule(limit), ranks, border, keys[border.points], points.interface, _bounds(mesh, ranks),
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
         no_layer=model.no_layer, **more,

@@ -11,8 +11,8 @@ from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.common.point_kernels import count_step, raise_peaks
 
 __all__ = [
-    "count_step", "damp", "inject", "largest_velocity", "pack", "sample", "save_momenta", "surface_peaks", "unpack",
-    "unstretch", "update_displacement",
+    "count_step", "couple", "damp", "inject", "keep_rates", "largest_velocity", "pack", "sample", "sample_fluid",
+    "save_momenta", "surface_peaks", "uncouple", "unpack", "unstretch", "update_displacement",
 ]  # fmt: skip
 
 CHUNK = 4096
@@ -69,6 +69,44 @@ def unstretch(momentum, stretched, memory, point, filters):
                 memory[n, axis, component] = filters[n, axis, 2] * value + filters[n, axis, 1] * m
             momentum[p, component] = value
             stretched[n, component] = total - value
+
+
+@parallel
+def uncouple(momentum, coupled, solid, fluid):
+    """Subtract the momenta of the coupling, coupled (pairs, 4), from p: `unstretch` follows."""
+    for n in prange(solid.size):
+        for c in range(3):
+            momentum[solid[n], c] -= coupled[n, c]
+        momentum[fluid[n], 0] -= coupled[n, 3]
+
+
+@parallel
+def couple(momentum, history, coupled, solid, fluid, matrix):
+    r"""Couple pairs of a solid and a fluid point, each listed once: p = B (p~ + p_before) - p_before.
+
+    p has three components of the solid point and one of the fluid point. As in `damp`, with C = [[D, A], [-A^T, d]] of
+    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is B = (1 + G)^-1, G =
+    dt / 2 C M^-1. history (pairs, 4) : p_before, replaced here. coupled : empty, or in an absorbing layer (pairs, 4),
+    the part of p that `uncouple` has subtracted, replaced here.
+    """
+    stretched = coupled.size > 0
+    for n in prange(solid.size):
+        s, f = solid[n], fluid[n]
+        x, y, z, w = momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0]
+        x0, y0, z0, w0 = history[n, 0], history[n, 1], history[n, 2], history[n, 3]
+        sx, sy, sz, sw = x + x0, y + y0, z + z0, w + w0
+        if stretched:
+            sx, sy = sx + coupled[n, 0], sy + coupled[n, 1]
+            sz, sw = sz + coupled[n, 2], sw + coupled[n, 3]
+        b = matrix[n]
+        x1 = b[0, 0] * sx + b[0, 1] * sy + b[0, 2] * sz + b[0, 3] * sw - x0
+        y1 = b[1, 0] * sx + b[1, 1] * sy + b[1, 2] * sz + b[1, 3] * sw - y0
+        z1 = b[2, 0] * sx + b[2, 1] * sy + b[2, 2] * sz + b[2, 3] * sw - z0
+        w1 = b[3, 0] * sx + b[3, 1] * sy + b[3, 2] * sz + b[3, 3] * sw - w0
+        if stretched:
+            coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3] = x1 - x, y1 - y, z1 - z, w1 - w
+        momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0] = x1, y1, z1, w1
+        history[n, 0], history[n, 1], history[n, 2], history[n, 3] = x1, y1, z1, w1
 
 
 @parallel
@@ -154,6 +192,55 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
 
 
 @parallel
+def keep_rates(momentum, points, base, strides, earlier):
+    """Keep p of the points of fluid elements: earlier (elements, n^3). base, strides : as in `sample`, of elements."""
+    flat = points.reshape(-1)
+    n = round(earlier.shape[1] ** (1.0 / 3.0))
+    for element in prange(base.size):
+        for k in range(n):
+            for j in range(n):
+                for i in range(n):
+                    point = flat[base[element] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    earlier[element, (k * n + j) * n + i] = momentum[point, 0]
+
+
+@parallel
+def sample_fluid(
+    displacement, momentum, points, base, strides, values, slopes, mobility, place, element, earlier, rate, out, slot
+):
+    r"""Sample fluids at some places of `out`: velocity in the first three rows; with more rows d phi / dt in the fourth.
+
+    The parabola through the last three values of phi, at half steps, gives it at the time of p:
+
+    .. math:: \phi^n = \phi^{n-1/2} + \tfrac{\Delta t}{8} (3 \dot\phi^n + \dot\phi^{n-1}) .
+
+    base : as in `sample`, of all places. place : those in fluids (locations,). element : of each in `earlier`, which
+    has p of the step before (see `keep_rates`). mobility : (locations, 3, 3), dxi_d / dx_c over rho.
+    """
+    flat = points.reshape(-1)
+    n = values.shape[2]
+    for location in prange(place.size):
+        at, own = place[location], earlier[element[location]]
+        first, second, third, change = 0.0, 0.0, 0.0, 0.0
+        for k in range(n):
+            for j in range(n):
+                for i in range(n):
+                    point = flat[base[at] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    x, y, z = values[at, 0, i], values[at, 1, j], values[at, 2, k]
+                    scale, p = displacement[point, 3], momentum[point, 0]
+                    phi = displacement[point, 0] + scale * (0.375 * p + 0.125 * own[(k * n + j) * n + i])
+                    first += slopes[at, 0, i] * y * z * phi
+                    second += x * slopes[at, 1, j] * z * phi
+                    third += x * y * slopes[at, 2, k] * phi
+                    change += x * y * z * scale * p
+        for c in range(3):
+            m = mobility[location]
+            out[slot[0], c, at] = m[0, c] * first + m[1, c] * second + m[2, c] * third
+        if out.shape[1] > 3:
+            out[slot[0], 3, at] = rate * change
+
+
+@parallel
 def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displacement):
     """Update the peaks of |v| and |u| at locations: (3, locations), horizontal, vertical, total.
 
@@ -174,13 +261,16 @@ def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displac
 
 @parallel
 def largest_velocity(displacement, momentum, out):
-    """Compute the largest |component| of dt v in as many sections as `out` has; not finite if any value is not."""
+    """Compute the largest |component| of dt v in as many sections as `out` has; not finite if any value is not.
+
+    In a fluid it is the velocity P / (rho c) of a plane wave: `momentum` has 1 / (rho c) in its fourth column.
+    """
     parts, points = out.size, displacement.shape[0] - 1
     for part in prange(parts):
         zero = out.dtype.type(0)
         most, poison = zero, zero
         for point in range(part * points // parts, (part + 1) * points // parts):
-            scale = displacement[point, 3]
+            scale = displacement[point, 3] * momentum[point, 3]
             x, y, z = scale * momentum[point, 0], scale * momentum[point, 1], scale * momentum[point, 2]
             most = max(most, abs(x), abs(y), abs(z))
             # Zero except for infinity and NaN, which a comparison may miss.
