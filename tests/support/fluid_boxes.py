@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from lithowave.description.anisotropy import isotropic_stiffness
+from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.solvers.clock import Schedule
+from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.meshing import MeshedModel
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
 from lithowave.verification.fluid_solid import InterfaceField, Medium
 from spectral_element_boxes import point_positions, several_materials, side_points
 
@@ -43,7 +48,21 @@ def two_layers(count: int, shape: str, floor: Callable[..., np.ndarray] | float 
 def media_of(number: np.ndarray, media: tuple[Medium, ...]) -> ElementMaterials:
     """number : of each element's medium."""
     stiffness = [isotropic_stiffness(one.vp, one.vs, one.rho) for one in media]
-    return several_materials(number, stiffness, [one.rho for one in media], [False] * len(media))
+    found = several_materials(number, stiffness, [one.rho for one in media], [False] * len(media))
+    return replace(found, slowest=np.array([one.vs or one.vp for one in media]))
+
+
+def sea_plan(count: int, shape: str, precision: str = "double", layer: bool = False) -> SpectralElementPlan:
+    """A sea over mud in a cube, free on top: Stacey sides, or a layer of the outer half along x and y."""
+    mesh = two_layers(count, shape)
+    none = np.zeros((0, 2), np.int64)
+    sides = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
+    faces = {"free": mesh.boundaries["z_max"], "rigid": none, "absorbing": sides}
+    thickness = dict.fromkeys(FACES, 0.0) | {"x_max": 0.4 * SIZE, "y_max": 0.4 * SIZE}
+    ends = ((0.0, 0.6 * SIZE), (0.0, 0.6 * SIZE), (-SIZE, 0.0))
+    own = AbsorbingLayer(ends, thickness, 2, frequency=1.0) if layer else None
+    model = MeshedModel(mesh, media_of(mesh.materials, (WATER, MUD)), faces, own, None)
+    return make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision)
 
 
 def fluid_points(plan: Any) -> np.ndarray:

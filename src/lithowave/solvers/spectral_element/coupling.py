@@ -26,7 +26,7 @@ from lithowave.solvers.spectral_element.faces import COMPONENTS, Damping
 
 
 def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
-    """Return B = (1 + G)^-1 (pairs, 4, 4), G = dt / 2 C M^-1, of the pairs of a plan.
+    """Return E = (1 + G)^-1 - 1 (pairs, 4, 4), G = dt / 2 C M^-1, of the pairs of a plan.
 
     damping : that of all points, see `absorption.make_damping`.
     """
@@ -41,7 +41,7 @@ def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
     for number, (a, b) in enumerate(COMPONENTS):
         found[:, a, b] = found[:, b, a] = every[interface.solid, number]
     found[:, 3, 3] = every[interface.fluid, 0]
-    return np.linalg.inv(np.eye(4) + found)
+    return -np.linalg.solve(np.eye(4) + found, found)
 
 
 @dataclass(frozen=True)

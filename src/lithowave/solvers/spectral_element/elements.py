@@ -36,9 +36,14 @@ class ElementKind:
     fluid: bool = False
 
     @property
+    def components(self) -> int:
+        """Components of the unknown."""
+        return 1 if self.fluid else 3
+
+    @property
     def memory_variables(self) -> int:
         """Memory variables of an absorbing layer at a point."""
-        return (FLUID_FILTERS if self.fluid else FILTERS) * self.axes
+        return 3 * self.components * self.axes
 
     @property
     def moduli(self) -> int:

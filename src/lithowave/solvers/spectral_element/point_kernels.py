@@ -82,31 +82,32 @@ def uncouple(momentum, coupled, solid, fluid):
 
 @parallel
 def couple(momentum, history, coupled, solid, fluid, matrix):
-    r"""Couple pairs of a solid and a fluid point, each listed once: p = B (p~ + p_before) - p_before.
+    r"""Couple pairs of a solid and a fluid point, each listed once: p = p~ + E (p~ + p_before).
 
     p has three components of the solid point and one of the fluid point. As in `damp`, with C = [[D, A], [-A^T, d]] of
-    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is B = (1 + G)^-1, G =
+    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is E = (1 + G)^-1 - 1, G =
     dt / 2 C M^-1. history (pairs, 4) : p_before, replaced here. coupled : empty, or in an absorbing layer (pairs, 4),
-    the part of p that `uncouple` has subtracted, replaced here.
+    the sum of the changes by this kernel, which `uncouple` has subtracted from p~.
     """
-    stretched = coupled.size > 0
+    stretched, zero = coupled.size > 0, momentum.dtype.type(0)
     for n in prange(solid.size):
         s, f = solid[n], fluid[n]
         x, y, z, w = momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0]
-        x0, y0, z0, w0 = history[n, 0], history[n, 1], history[n, 2], history[n, 3]
-        sx, sy, sz, sw = x + x0, y + y0, z + z0, w + w0
+        x0, y0, z0, w0 = zero, zero, zero, zero
         if stretched:
-            sx, sy = sx + coupled[n, 0], sy + coupled[n, 1]
-            sz, sw = sz + coupled[n, 2], sw + coupled[n, 3]
-        b = matrix[n]
-        x1 = b[0, 0] * sx + b[0, 1] * sy + b[0, 2] * sz + b[0, 3] * sw - x0
-        y1 = b[1, 0] * sx + b[1, 1] * sy + b[1, 2] * sz + b[1, 3] * sw - y0
-        z1 = b[2, 0] * sx + b[2, 1] * sy + b[2, 2] * sz + b[2, 3] * sw - z0
-        w1 = b[3, 0] * sx + b[3, 1] * sy + b[3, 2] * sz + b[3, 3] * sw - w0
+            x0, y0, z0, w0 = coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3]
+        sx, sy = x + x0 + history[n, 0], y + y0 + history[n, 1]
+        sz, sw = z + z0 + history[n, 2], w + w0 + history[n, 3]
+        e = matrix[n]
+        x0 += e[0, 0] * sx + e[0, 1] * sy + e[0, 2] * sz + e[0, 3] * sw
+        y0 += e[1, 0] * sx + e[1, 1] * sy + e[1, 2] * sz + e[1, 3] * sw
+        z0 += e[2, 0] * sx + e[2, 1] * sy + e[2, 2] * sz + e[2, 3] * sw
+        w0 += e[3, 0] * sx + e[3, 1] * sy + e[3, 2] * sz + e[3, 3] * sw
         if stretched:
-            coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3] = x1 - x, y1 - y, z1 - z, w1 - w
-        momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0] = x1, y1, z1, w1
-        history[n, 0], history[n, 1], history[n, 2], history[n, 3] = x1, y1, z1, w1
+            coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3] = x0, y0, z0, w0
+        x, y, z, w = x + x0, y + y0, z + z0, w + w0
+        momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0] = x, y, z, w
+        history[n, 0], history[n, 1], history[n, 2], history[n, 3] = x, y, z, w
 
 
 @parallel
@@ -159,12 +160,14 @@ def inject(momentum, target, begin, weight, owner, amplitude, row):
 def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
     """Sample the velocity in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
 
+    u at the time of the velocity is the mean of its values half a step before and after.
+
     base : index in `points` of the first point of the location's element; strides : strides along k, j, i. values,
     slopes : (locations, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
     """
     flat = points.reshape(-1)
     n = values.shape[2]
-    with_gradient = out.shape[1] > 3
+    with_gradient, half_step = out.shape[1] > 3, displacement.dtype.type(0.5)
     for place in prange(base.size):
         total = np.zeros(12)
         for k in range(n):
@@ -176,12 +179,12 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
                 for i in range(n):
                     point = flat[base[place] + k * strides[0] + j * strides[1] + i * strides[2]]
                     x, y, z = values[place, 0, i], values[place, 1, j], values[place, 2, k]
-                    scale = x * y * z * displacement[point, 3]
+                    scale, half = x * y * z * displacement[point, 3], half_step * displacement[point, 3]
                     for c in range(3):
                         total[c] += scale * momentum[point, c]
                     if with_gradient:
                         for c in range(3):
-                            u = displacement[point, c]
+                            u = displacement[point, c] + half * momentum[point, c]
                             total[3 + 3 * c] += slopes[place, 0, i] * y * z * u
                             total[4 + 3 * c] += x * slopes[place, 1, j] * z * u
                             total[5 + 3 * c] += x * y * slopes[place, 2, k] * u

@@ -59,7 +59,7 @@ class SpectralElementSolver(ElementSolver):
     owner of the arrays. halo : halo exchange with other ranks.
     """
 
-    staggered = True
+    staggered = False
     record_rows, displacement_rows = 12, 3
     make_samples = HexahedralSamples
 
