@@ -84,9 +84,16 @@ class SourceList:
 
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
-    """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread.
-    Forces remain the transpose of receivers, which makes reciprocity exact."""
-    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=False)
+    """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread, and
+    forces in fluids, which act on a potential like these (collective call). Forces in solids remain the transpose of
+    receivers, which makes reciprocity exact."""
+    positions = simulation.acquisition.source_positions
+    fluid = np.zeros(len(positions), bool)
+    if plan.has_fluids:
+        places = locate_points(plan.mesh, positions)
+        fluid[places.point[plan.materials.is_fluid[places.element]]] = True
+        fluid = np.any(plan.ranks.all_gather(fluid), axis=0)
+    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=fluid)
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
