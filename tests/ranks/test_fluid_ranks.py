@@ -75,12 +75,13 @@ def fluid_everywhere(plan: SpectralElementPlan) -> np.ndarray:
     ("how", "parts", "layer"),
     slow_except(
         [("media", 2, False), ("anywhere", 3, True)],
-        [(how, parts, layer) for how, parts in (("media", 2), ("columns", 4), ("anywhere", 3)) for layer in (False, True)],
+        [(how, parts, layer) for how, parts in (("media", 2), ("columns", 4), ("anywhere", 3))
+         for layer in (False, True)],
     ),
 )  # fmt: skip
 def test_steps_of_parts_are_steps_of_the_whole(how: str, parts: int, layer: bool) -> None:
     """All points have the motion that they have in one part; shared points, and both of a pair, the same bits."""
-    whole, lock = sea_with_rocks(), threading.Lock()
+    whole, lock = two_layers(4, "trilinear") if layer else sea_with_rocks(), threading.Lock()
     of_part = partition(whole, how, parts)
 
     def work(ranks: Any) -> tuple[np.ndarray, ...]:

@@ -101,7 +101,8 @@ def keep_history(solver: Any) -> None:
     """Set p before of all coupled points to the present p."""
     for pairs in solver.pairs:
         if pairs.count:
-            pairs.history[:, :3], pairs.history[:, 3] = solver.momentum[pairs.solid, :3], solver.momentum[pairs.fluid, 0]
+            pairs.history[:, :3] = solver.momentum[pairs.solid, :3]
+            pairs.history[:, 3] = solver.momentum[pairs.fluid, 0]
 
 
 def driven(solver: Any, field: InterfaceField, steps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -95,6 +95,13 @@ def _fluid(simulation: Simulation) -> Iterator[Path]:
         yield ("material",)
 
 
+def _lossy_fluid(simulation: Simulation) -> Iterator[Path]:
+    if simulation.solver.method == "spectral_element":
+        for path, properties in simulation.material.properties.items():
+            if properties.is_fluid and properties.has_attenuation:
+                yield ("material", *path, "qp")
+
+
 FEATURES = (
     Feature(
         _ELEMENT_METHODS,
@@ -126,6 +133,12 @@ FEATURES = (
     ),
     Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
     Feature(_ELEMENT_METHODS, _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(
+        ("discontinuous_galerkin",),
+        _lossy_fluid,
+        "{method} does not attenuate waves in fluids (vs = 0)",
+        "allowed here: a fluid without qp",
+    ),
 )
 """What some methods can and others cannot."""
 

@@ -2,13 +2,13 @@
 
 `deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, `fluid` : the
 same of a fluid, both only on request. `affine` : parallelepipeds of one material. `attenuating` : as `deformed`, with
-three mechanisms of attenuation at the smallest set of points. All have a free surface and absorb at the five other sides.
+three mechanisms of attenuation at the smallest set of points. All have a free surface and absorb at the five other
+sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
-or changes moves once, regardless of the number of elements that share it. The numbers are those of three components; a
-fluid has one. Values per point that elements share: the
-displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3
-+ 3). Points inside an element are updated and receive forces in one pass, which reads u, p and the mass and writes u
+or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
+values per point that elements share are: the displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3);
+the forces read u, and read and write p (3 + 3 + 3). Points inside an element are updated and receive forces in one pass, which reads u, p and the mass and writes u
 and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 +
 3), in addition to its index of 8 bytes. An element has, in addition to the indices of its points, 4 bytes each, its
 moduli (2 or 21 values, per point if they vary) and its map without the constant terms (9 values for a parallelepiped,
@@ -78,7 +78,8 @@ def step_bytes(plan: SpectralElementPlan) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     own = plan.total_points - plan.shared
     components = plan.kinds[0][0].components
-    words = SHARED_WORDS[components] * plan.shared + OWN_WORDS[components] * own + DAMPED_WORDS * plan.damped_point_count
+    words = SHARED_WORDS[components] * plan.shared + OWN_WORDS[components] * own
+    words += DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
     for kind, count in members(plan):
         moduli = kind.moduli * (points if kind.varying else 1)

@@ -9,9 +9,10 @@ Both sides of a face have the same quadrature points, so that only pairs are cou
 absorbing sides. Both terms with A together do no work: with the mean of v and phi' before and after the step, as in
 `damp`, the discrete energy of the coupled system is that of its parts, and the stable time step is theirs.
 
-In an absorbing layer both are divided by the stretching of the momenta. The area vector in stretched coordinates is
-A_i S / s_i; divided by S and with a normal perpendicular to the active axes, as on interfaces that a layer continues, it
-is A. The change of the momenta by the coupling is therefore not stretched: it is kept apart from the part that is.
+In an absorbing layer both are divided by the stretching S of the momenta. The area vector in stretched coordinates is
+A_i S / s_i. Divided by S it is A, if the normal is perpendicular to the active axes, as on interfaces that a layer
+continues; others are refused. The change of the momenta by the coupling is therefore not stretched: it is kept apart
+from the part that is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.spectral_element.faces import COMPONENTS, Damping
-
 
 
 def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
@@ -59,7 +59,9 @@ class CoupledPairs:
     matrix: Any
 
     @classmethod
-    def allocate(cls, backend: Any, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool) -> CoupledPairs:
+    def allocate(
+        cls, backend: Any, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool
+    ) -> CoupledPairs:
         """Return some of the pairs, at rest. layer : whether they are in an absorbing layer."""
         count = int(np.count_nonzero(some))
         return cls(

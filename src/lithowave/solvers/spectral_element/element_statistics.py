@@ -40,8 +40,8 @@ def largest_eigenvalue(degree: int) -> float:
 class ElementStatistics:
     """Sums and extremes over all elements.
 
-    mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
-    minimum determinant in each element, m^3.
+    mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest
+    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3.
     """
 
     mass: np.ndarray

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import (
@@ -24,7 +25,10 @@ from lithowave.mesh.shared_points import (
     shared_entities,
     shared_points,
 )
+from lithowave.parallel.collective import collective_call
 from lithowave.solvers.spectral_element.faces import face_areas, face_places
+
+LARGEST_SLOPE = 1e-6  # component of the normal along an active axis of an absorbing layer, up to round-off
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,14 @@ class Interface:
     """Pairs of a solid and a fluid point at the same place on an interface.
 
     solid, fluid : (pairs,) their indices, the latter in ascending order. area : (pairs, 3), m^2, the sum of quadrature
-    area times normal, out of the fluid, over the faces that meet there, of all ranks.
+    area times normal, out of the fluid, over the faces that meet there, of all ranks. faces : (f, 2), fluid element of
+    this rank, local face.
     """
 
     solid: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     fluid: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     area: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    faces: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
 
 @dataclass(frozen=True)
@@ -155,14 +161,45 @@ def _interface(
     """Return the pairs of points on the faces between the media (collective call)."""
     partner = partners(entities.keys, offset)
     wet = np.flatnonzero((partner >= 0) & (entities.keys[:, 3] >= offset))
-    area = np.zeros((count, 3))
-    faces = wet[(entities.sizes[wet] == 4) & (entities.element[wet] >= 0)]
+    area, degree = np.zeros((count, 3)), numbers.shape[1] - 1
+    chosen = wet[(entities.sizes[wet] == 4) & (entities.element[wet] >= 0)]
+    faces = np.stack([entities.element[chosen], entities.local[chosen]], axis=1)
     for local in range(6):
-        elements = entities.element[faces[entities.local[faces] == local]]
-        k, j, i = face_places(local, numbers.shape[1] - 1)[0].T
-        np.add.at(area, numbers[elements][:, k, j, i], face_areas(mesh.element_nodes(elements), local, numbers.shape[1] - 1))
+        elements = faces[faces[:, 1] == local, 0]
+        k, j, i = face_places(local, degree)[0].T
+        np.add.at(area, numbers[elements][:, k, j, i], face_areas(mesh.element_nodes(elements), local, degree))
     border.combine(area, ranks)
     solid, fluid = points.of(partner[wet]), points.of(wet)
     order = np.argsort(fluid)
     order = order[area[fluid[order]].any(axis=1)]
-    return Interface(solid[order], fluid[order], area[fluid[order]])
+    return Interface(solid[order], fluid[order], area[fluid[order]], faces)
+
+
+def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, masks: np.ndarray, ranks: Any) -> None:
+    """Refuse interfaces in an absorbing layer whose normal has a component along an active axis (see `coupling`).
+
+    points : of the mesh. masks : active axes of the elements, see `ElementKind.layer`. Collective call.
+    """
+    active, interface, numbers = np.zeros((points.count, 3)), points.interface, points.numbers
+    for mask in range(1, 8):
+        own = numbers[masks == mask]
+        active[own] = np.maximum(active[own], [mask >> axis & 1 for axis in range(3)])
+    points.border.combine(active, ranks, np.maximum)
+    active[interface.fluid] = np.maximum(active[interface.fluid], active[interface.solid])
+
+    def check() -> None:
+        for element, local in interface.faces.tolist():
+            k, j, i = face_places(local, numbers.shape[1] - 1)[0].T
+            inside = active[numbers[element, k, j, i]].all(axis=0)
+            area = face_areas(mesh.element_nodes(np.array([element])), local, numbers.shape[1] - 1)[0]
+            size = np.linalg.norm(area, axis=1).max()
+            if np.abs(area[:, inside]).max(initial=0.0) > LARGEST_SLOPE * size:
+                x, y, z = mesh.vertices[mesh.elements[element]].mean(axis=0)
+                raise InputError(
+                    "boundaries.absorption", f"layer: the interface of the fluid at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m and"
+                    " a solid is not parallel to the direction in which the layer absorbs",
+                    "interfaces that continue into the layer without a slope",
+                    "set boundaries.absorption: stacey, or method: discontinuous_galerkin",
+                )  # fmt: skip
+
+    collective_call(ranks, check)

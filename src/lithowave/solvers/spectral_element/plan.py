@@ -36,7 +36,7 @@ from lithowave.solvers.spectral_element.elements import ElementKind, element_kin
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.media import Interface, number_media
+from lithowave.solvers.spectral_element.media import Interface, number_media, refuse_oblique_interfaces
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
@@ -205,10 +205,11 @@ class SpectralElementPlan(ElementPlan):
             "element_count": whole.elements - whole.layer_elements,
             "layer_element_count": whole.layer_elements,
             "element_kinds": whole.kinds,
+            "fluid_elements": whole.fluid_elements,
             "element_size_m": [quality["shortest_edge"], quality["longest_edge"]],
             "mesh_quality": {name: quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
             "gll_points": whole.points,
-            "degrees_of_freedom": 3 * whole.points,
+            "degrees_of_freedom": 3 * whole.points - 2 * whole.fluid_points,
             "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
             "relaxing_elements": {str(points): count for points, count in whole.relaxing.items()},
@@ -216,7 +217,8 @@ class SpectralElementPlan(ElementPlan):
             "time_step_limit_s": self.schedule.limit,
             "time_step_limited_by": {"vp_m_s": whole.limiting_speed, "place": whole.limiting_place},
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": whole.slowest_speed, "place": whole.slowest_place},
+            "points_per_wavelength_at": {"vs_m_s": whole.slowest_speed, "place": whole.slowest_place}
+            | ({"fluid": True} if whole.slowest_fluid else {}),
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
             "memory_bytes": whole.memory_bytes,
@@ -358,7 +360,8 @@ def plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
         storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
     )  # fmt: skip
-    worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
+    whole = made.mesh_statistics
+    worst = f"{whole.slowest_place} ({'vp' if whole.slowest_fluid else 'vs'} = {whole.slowest_speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
     return made
 
@@ -389,6 +392,7 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
+    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials))
     points = number_media(mesh, model.materials.is_fluid, degree, ranks)
     numbers, count, border = points.numbers, points.count, points.border
     q = 2 if mesh.nodes is None else 3
@@ -408,6 +412,7 @@ def make_plan(
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
+        refuse_oblique_interfaces(mesh, points, masks, ranks)
         damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
         largest = ranks.largest(float(statistics.frequency2.max()))
         statistics.frequency2[masks > 0] /= damping.time_step_factor**2
@@ -420,6 +425,19 @@ def make_plan(
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
         no_layer=model.no_layer, **more,
     )  # fmt: skip
+
+
+def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials) -> None:
+    """Refuse fluids with attenuation, of gridded models too: elements of fluids are elastic."""
+    fluid = np.flatnonzero(materials.is_fluid)
+    lossy = fluid[materials.attenuates(fluid)]
+    if lossy.size:
+        x, y, z = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
+        raise InputError(
+            "material", f"the fluid (vs = 0) at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m has a finite quality factor",
+            "spectral_element: fluids without attenuation",
+            "remove the quality factor of the fluid; method: discontinuous_galerkin can",
+        )  # fmt: skip
 
 
 def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics) -> None:

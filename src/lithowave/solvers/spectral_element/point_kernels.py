@@ -85,9 +85,9 @@ def couple(momentum, history, coupled, solid, fluid, matrix):
     r"""Couple pairs of a solid and a fluid point, each listed once: p = p~ + E (p~ + p_before).
 
     p has three components of the solid point and one of the fluid point. As in `damp`, with C = [[D, A], [-A^T, d]] of
-    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is E = (1 + G)^-1 - 1, G =
-    dt / 2 C M^-1. history (pairs, 4) : p_before, replaced here. coupled : empty, or in an absorbing layer (pairs, 4),
-    the sum of the changes by this kernel, which `uncouple` has subtracted from p~.
+    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is E = (1 + G)^-1 - 1,
+    with G = dt / 2 C M^-1. history (pairs, 4) : p_before, replaced here. coupled : empty, or in an absorbing layer
+    (pairs, 4), the sum of the changes by this kernel, which `uncouple` has subtracted from p~.
     """
     stretched, zero = coupled.size > 0, momentum.dtype.type(0)
     for n in prange(solid.size):
@@ -211,7 +211,7 @@ def keep_rates(momentum, points, base, strides, earlier):
 def sample_fluid(
     displacement, momentum, points, base, strides, values, slopes, mobility, place, element, earlier, rate, out, slot
 ):
-    r"""Sample fluids at some places of `out`: velocity in the first three rows; with more rows d phi / dt in the fourth.
+    r"""Sample fluids at some places of `out`: velocity in the first three rows; d phi / dt in the fourth, if any.
 
     The parabola through the last three values of phi, at half steps, gives it at the time of p:
 

@@ -1,8 +1,8 @@
 """Samples of velocity, strain and stress in hexahedra.
 
-In a fluid the pressure P = -d phi / dt is known at the times of the records, and phi at half steps. The velocity is grad
-phi / rho with the value of a parabola through the last three potentials, with an error of (omega dt)^3 / 16 (phase) and
-(omega dt)^4 / 128 * 3 (amplitude). The stress is -P I, and the strain that of the volume, -P / (3 kappa) I.
+In a fluid the pressure P = -d phi / dt is known at the times of the records, and phi at half steps. The velocity is
+grad phi / rho, where a parabola through the last three potentials has an error of (omega dt)^3 / 16 in phase and
+9 / 128 (omega dt)^4 in amplitude. The stress is -P I, and the strain that of the volume, -P / (3 kappa) I.
 """
 
 from __future__ import annotations

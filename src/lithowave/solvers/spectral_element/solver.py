@@ -228,7 +228,8 @@ class SpectralElementSolver(ElementSolver):
         return float(self._maxima.largest()) / self.plan.schedule.time_step
 
     def velocity(self) -> np.ndarray:
-        """Return the velocity at all points (points, 3), m/s, on the host; of fluids P / (rho c) in the first column."""
+        """Return the velocity at all points (points, 3), m/s, on the host; of a fluid P / (rho c) in the first column.
+        """
         scale = self.backend.download(self.displacement)[:-1, 3:] / self.plan.schedule.time_step
         momentum = self.backend.download(self.momentum)[:-1]
         return scale * momentum[:, 3:] * momentum[:, :3]
@@ -280,8 +281,8 @@ class SpectralElementSolver(ElementSolver):
         return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
     def state(self) -> dict[str, ArraySection]:
-        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped and coupled points before, the memory
-        variables of the layer and of attenuation, and the peaks."""
+        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped and coupled points before, the
+        memory variables of the layer and of attenuation, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
@@ -297,7 +298,8 @@ class SpectralElementSolver(ElementSolver):
             pieces[name] = RowSelection(self.tables.layer_elements(*medium))
         for name, pairs in self._pair_sets():
             mine = own[pairs.fluid_points]
-            values[name], pieces[name] = pairs.downloaded(self.backend)[mine], RowSelection(keys[pairs.fluid_points[mine]])
+            values[name] = pairs.downloaded(self.backend)[mine]
+            pieces[name] = RowSelection(keys[pairs.fluid_points[mine]])
         for name, carriers in self._carrier_sets():
             values[name] = self.tables.relaxation(carriers)
             pieces[name] = RowSelection(self.tables.relaxing_elements(carriers))

@@ -17,8 +17,8 @@ PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any) -> None:
     """Add the forces, sum of w_a, or moment tensors, sum of w_a (x_a - x_s), of the weights w_a at the points x_a.
 
-    In a fluid, with the scales c_a of `sources.Entries`, the isotropic moment is the sum of c_a w_a, and the force that of
-    c_a w_a (x_a - x_s).
+    In a fluid, with the scales c_a of `sources.Entries`, the isotropic moment is the sum of c_a w_a, and the force that
+    of c_a w_a (x_a - x_s).
     """
     point, weight, owner = source_list.entries()
     if not len(point):
