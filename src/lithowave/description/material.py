@@ -64,8 +64,8 @@ def _array_model(value: Any) -> Any:
 class Material(DescriptionModel):
     """The material in exactly one form: layers, homogeneous, earth, gridded model, section, groups, or function.
 
-    vs = 0 denotes a fluid, which only discontinuous_galerkin supports. Densities outside 300 to 25,000 kg/m^3 and wave
-    speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
+    vs = 0 denotes a fluid, which spectral_element and discontinuous_galerkin support. Densities outside 300 to 25,000
+    kg/m^3 and wave speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
     ``allow_implausible`` is true.
 
     ``function`` (Python only) is f(x, y, z) -> (vp, vs, rho), or (vp, vs, rho, qp, qs) with attenuation: it takes three

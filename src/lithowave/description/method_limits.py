@@ -100,6 +100,13 @@ def _chunk(simulation: Simulation) -> Iterator[Path]:
         yield ("domain", "chunk")
 
 
+def _lossy_fluid(simulation: Simulation) -> Iterator[Path]:
+    if simulation.solver.method == "spectral_element":
+        for path, properties in simulation.material.properties.items():
+            if properties.is_fluid and properties.has_attenuation:
+                yield ("material", *path, "qp")
+
+
 FEATURES = (
     Feature(
         ("spectral_element",), _chunk, "{method} has no curved elements with curved faces", "{method} needs x, y and z"
@@ -133,7 +140,13 @@ FEATURES = (
         None,
     ),
     Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
-    Feature(("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(_ELEMENT_METHODS, _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(
+        ("discontinuous_galerkin",),
+        _lossy_fluid,
+        "{method} does not attenuate waves in fluids (vs = 0)",
+        "allowed here: a fluid without qp",
+    ),
 )
 """What some methods can and others cannot."""
 

@@ -66,7 +66,7 @@ material:                                # exactly one of layers, homogeneous, e
   # extrapolate: false                   # with file: true: the model need not cover the domain
   # section:                             # SEG-Y files, traces along x, samples down; constant across the section
   #   vp: vp.segy
-  #   vs: vs.segy                        # 0 denotes a fluid (discontinuous_galerkin), here and in any material
+  #   vs: vs.segy                        # 0 denotes a fluid (not finite_difference), here and in any material
   #   rho: density.segy
   #   speed_unit: km/s                   # unit in the files; default: m/s
   #   density_unit: g/cm^3               # default: kg/m^3

@@ -138,14 +138,15 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
 
 
 def point_contrasts(values: np.ndarray) -> np.ndarray:
-    """Return the largest change (elements,) of vs from one GLL point to the next in each element, relative to the
-    larger value; values : lambda, mu, rho [3, element, k, j, i]."""
+    """Return the largest change (elements,) of vs, or vp in a fluid, from one GLL point to the next in each element,
+    relative to the larger value; values : lambda, mu, rho [3, element, k, j, i]."""
     found = np.zeros(values.shape[1])
 
     def compare(some: slice) -> None:
-        vs = np.sqrt(values[1, some] / values[2, some])
+        lam, mu, rho = values[:, some]
+        speed = np.sqrt(np.where(mu == 0.0, lam, mu) / rho)
         for axis in (1, 2, 3):
-            ends = [np.moveaxis(vs, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
+            ends = [np.moveaxis(speed, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
             change = 1.0 - np.minimum(*ends) / np.maximum(*ends)
             found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
 

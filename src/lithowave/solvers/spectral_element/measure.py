@@ -76,7 +76,8 @@ def deformed(mesh: Any, shape: str) -> Any:
 
 def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision: str) -> ElementMaterials:
     """Return moduli that vary by a tenth between points, or one set for all elements."""
-    mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
+    mu = 0.0 if kind.fluid else RHO * VS**2
+    lam = RHO * VP**2 - 2 * mu
     values = None
     if kind.varying:
         dtype = np.float32 if precision == "single" else np.float64
@@ -93,7 +94,7 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
         losses = Losses(body, np.broadcast_to(1.0 / quality, shape))
     return ElementMaterials(
         np.zeros(elements, np.int64), stiffness, np.array([RHO]), np.array([kind.anisotropic]), np.array([VP]),
-        np.array([VS]), values, losses,
+        np.array([VP if kind.fluid else VS]), values, losses,
     )  # fmt: skip
 
 
@@ -101,9 +102,11 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
     """Fill the momenta with small random values: zeros and denormal numbers change the speed."""
     random = np.random.default_rng(1)
     mass = solver.plan.element_statistics.mass
-    momentum = np.zeros((len(mass) + 1, 4), solver.backend.dtype)
+    momentum = np.array(solver.backend.download(solver.momentum))
     momentum[:-1, :3] = 1e-3 * mass[:, None] * random.standard_normal((len(mass), 3), dtype=np.float32)
-    momentum[:, :3] /= solver.plan.schedule.time_step
+    momentum[:-1, :3] /= solver.plan.schedule.time_step * momentum[:-1, 3:]
+    if solver.plan.has_fluids:
+        momentum[np.unique(solver.plan.numbers[solver.plan.materials.is_fluid]), 1:3] = 0.0
     solver.backend.assign(solver.momentum, momentum)
 
 
