@@ -50,6 +50,34 @@ def angular_distance(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[
     return np.degrees(np.arctan2(np.linalg.norm(np.cross(here, there), axis=-1), here @ there))
 
 
+def azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
+    """Return the azimuth, degrees clockwise from north in [0, 360), of places along great circles, as seen from an origin.
+
+    Places and the origin are (longitude, geographic latitude), degrees. The azimuth at a pole is that of its longitude.
+    """
+    here = directions(longitude, latitude)
+    east, north, _ = axes_at(directions(*origin), np.radians(origin[0]))
+    return np.degrees(np.arctan2(here @ east, here @ north)) % 360.0
+
+
+def propagation_azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
+    """Return the azimuth, degrees in [0, 360), in which great circles from an origin pass through places.
+
+    It is the back azimuth plus 180 degrees: the radial direction of seismograms.
+    """
+    here = directions(longitude, latitude)
+    axes = axes_at(here, np.radians(longitude))
+    east, north = (-(axes[..., row, :] @ directions(*origin)) for row in range(2))
+    return np.degrees(np.arctan2(east, north)) % 360.0
+
+
+def axes_at(up: np.ndarray, longitude: np.ndarray | float) -> np.ndarray:
+    """Return East, North and Up as rows (..., 3, 3) at unit vectors `up` (..., 3). longitude : radians."""
+    longitude = np.broadcast_to(longitude, up.shape[:-1])
+    east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros_like(longitude)], axis=-1)
+    return np.stack([east, np.cross(up, east), up], axis=-2)
+
+
 @dataclass(frozen=True)
 class ChunkMap:
     """Map of the local coordinates of a chunk, m, to Cartesian coordinates of the Earth, m, and back.
@@ -65,16 +93,9 @@ class ChunkMap:
     @cached_property
     def frame(self) -> np.ndarray:
         """The unit vectors e_1, e_2 and e_3 as rows, (3, 3)."""
-        east, north, up = self._axes_at(directions(self.longitude, self.latitude), np.radians(self.longitude))
+        east, north, up = axes_at(directions(self.longitude, self.latitude), np.radians(self.longitude))
         sine, cosine = np.sin(np.radians(self.azimuth)), np.cos(np.radians(self.azimuth))
         return np.array([cosine * east - sine * north, sine * east + cosine * north, up])
-
-    @staticmethod
-    def _axes_at(up: np.ndarray, longitude: np.ndarray | float) -> np.ndarray:
-        """Return East, North and Up as rows (..., 3, 3)."""
-        longitude = np.broadcast_to(longitude, up.shape[:-1])
-        east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros_like(longitude)], axis=-1)
-        return np.stack([east, np.cross(up, east), up], axis=-2)
 
     def directions(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return unit vectors (..., 3) from the center of the Earth to points."""
@@ -107,4 +128,4 @@ class ChunkMap:
     def axes(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the Cartesian components of East, North and Up at points as rows, (..., 3, 3)."""
         up = self.directions(x, y)
-        return self._axes_at(up, np.arctan2(up[..., 1], up[..., 0]))
+        return axes_at(up, np.arctan2(up[..., 1], up[..., 0]))

@@ -13,7 +13,7 @@ from lithowave.errors import InputError, OutputError
 from lithowave.output.figures import plot_run, record_section, station_map, style, traces, wavefield_movie
 from lithowave.output.figures.beachball import polarity
 from lithowave.output.figures.description import domain_of, layers_of, read_description
-from lithowave.output.figures.geometry import azimuth, component, epicentral_distance
+from lithowave.output.geometry import azimuth, component, epicentral_distance
 from lithowave.output.figures.movie import nice_limit, snapshot_files
 from lithowave.output.figures.record_section import choose_traces, move_apart, normalised
 from lithowave.output.figures.station_map import _depth_text, map_frame

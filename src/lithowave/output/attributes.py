@@ -146,6 +146,11 @@ def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, ...] | None
     return tuple(float(attributes[key]) for key in keys)
 
 
+def chunk_map(origin: tuple[float, ...] | None) -> ChunkMap | None:
+    """Return the map of a chunk of the globe from its `geographic_origin`; None for a box."""
+    return ChunkMap(*origin) if origin is not None and len(origin) == 3 else None
+
+
 def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
     """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is that of `geographic_origin`."""
     if len(origin) == 3:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import component, epicenter, offsets
+from lithowave.output.geometry import component, epicenter, offsets
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance, offsets
+from lithowave.output.geometry import azimuth, component, epicenter, epicentral_distance, offsets
 from lithowave.output.figures.record_section import recorded_quantity
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.seismograms import Seismograms

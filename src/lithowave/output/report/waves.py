@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance, offsets
+from lithowave.output.geometry import azimuth, component, epicenter, epicentral_distance, offsets
 from lithowave.output.figures.travel_times import first_arrival
 from lithowave.output.report.page import Html, Page, base64_floats, data_table, paragraph, plot_element, selection
 from lithowave.output.seismograms import Seismograms
