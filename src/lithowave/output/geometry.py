@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from lithowave.output.attributes import chunk_map
-from lithowave.output.seismograms import Seismograms
 from lithowave.sphere import RADIUS, angular_distance, azimuths, propagation_azimuths
+
+if TYPE_CHECKING:
+    from lithowave.output.seismograms import Seismograms
 
 
 def epicenter(seismograms: Seismograms) -> np.ndarray:

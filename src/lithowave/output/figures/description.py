@@ -56,9 +56,9 @@ def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float],
 
 
 def earth_model_of(description: Mapping[str, Any]) -> str | None:
-    """Return the name of the radial Earth model of a resolved simulation file that TauP knows; None without one."""
+    """Return the name of the radial Earth model of a chunk in a resolved simulation file that TauP knows, else None."""
     try:
-        name = str(description["material"]["earth"]["model"])
-    except (KeyError, TypeError):
+        chunk, name = description["domain"].get("chunk"), str(description["material"]["earth"]["model"])
+    except (KeyError, TypeError, AttributeError):
         return None
-    return name if name in TAUP_MODELS else None
+    return name if chunk is not None and name in TAUP_MODELS else None

@@ -151,7 +151,23 @@ class SectionPage:
         for angle in (first, last):
             edge = self._polar(np.full(2, angle), np.array([bottom, top])) / 1e3
             panel.plot(*edge.T, color=style.INK, linewidth=0.9, zorder=3)
-        panel.set_axis_off()
+        panel.set_xticks([])
+        panel.set_yticks([])
+        panel.spines[:].set_visible(False)
+        edge = self._polar(np.array([first, last, 0.0, first]), np.array([top, top, top, bottom])) / 1e3
+        margin = 0.06 * np.ptp(edge[:2, 0])
+        panel.set_xlim(edge[:2, 0].min() - 1.5 * margin, edge[:2, 0].max() + 0.5 * margin)
+        panel.set_ylim(self._polar(arc, np.full(181, bottom))[:, 1].min() / 1e3, edge[:, 1].max() + margin)
+        panel.set_xlabel(self.description(first, last), size=7.5, color=style.MUTED)
+
+    def description(self, first: float, last: float) -> str:
+        """Return the ends of a section in words; angles in radians."""
+        places = [np.cos(angle) * self.up + np.sin(angle) * self.tangent for angle in (first, last)]
+        texts = []
+        for x, y, z in places:
+            latitude = float(geographic_latitude(np.degrees(np.arctan2(z, np.hypot(x, y)))))
+            texts.append(f"{_degrees(round(float(np.degrees(np.arctan2(y, x))), 1), 'EW')}, {_degrees(round(latitude, 1), 'NS')}")
+        return f"great circle from {texts[0]} to {texts[1]}, angles from its middle"
 
     def ends(self, axes: Mapping[str, np.ndarray]) -> tuple[float, ...]:
         """Return the angles, radians, and z, m, at the ends of a section with the points of two local `axes`."""
