@@ -65,8 +65,16 @@ class Chunk(DescriptionModel):
         first, second = self.width
         turned = f", azimuth {self.azimuth:z.6g}°" if self.azimuth else ""
         return (
-            f"chunk of the globe, center {place_text(*self.center)}, width {first:g}° x {second:g}°, depth "
-            f"{self.depth / 1e3:g} km{turned}"
+            f"chunk of the globe, center at {place_text(*self.center)}, width {first:g}° x {second:g}°, depth "
+            f"{self.depth / 1e3:.6g} km{turned}"
+        )
+
+    def extent_text(self) -> str:
+        """Return where the sides are, for messages."""
+        first, second = (0.5 * width for width in self.width)
+        return (
+            f"its sides are {first:g}° and {second:g}° from the center, at {place_text(*self.center)}, across and along "
+            f"the azimuth of {self.azimuth:z.6g}°"
         )
 
     def position_text(self, position: Sequence[float]) -> str:

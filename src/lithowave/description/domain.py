@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
-from lithowave.description.chunk import Chunk
+from lithowave.description.chunk import Chunk, place_text
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
+from lithowave.sphere import angular_distance
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -186,6 +187,11 @@ class Domain(DescriptionModel):
         """Center of the box, m."""
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
+    def cartesian(self, positions: ArrayLike) -> np.ndarray:
+        """Return positions (..., 3), m, whose differences are lengths: unchanged in a box, Earth-centered in a chunk."""
+        points = np.asarray(positions, dtype=float)
+        return points if self.chunk is None else self.chunk.map.to_cartesian(*np.moveaxis(points, -1, 0))
+
     @property
     def is_geographic(self) -> bool:
         """True if local coordinates have longitudes and latitudes."""
@@ -208,8 +214,13 @@ class Domain(DescriptionModel):
         """
         x, y = self.to_local_grid(longitude, latitude)
         if not all(math.isfinite(value) for value in _flat(x) + _flat(y)):
-            origin = "center of the chunk" if self.chunk is not None else "origin domain.crs"
-            raise refusal(f"the point is too far from the {origin} to be projected")
+            if self.chunk is not None:
+                distance = np.atleast_1d(angular_distance(longitude, latitude, self.chunk.center))
+                worst, places = int(distance.argmax()), zip(_flat(longitude), _flat(latitude), strict=True)
+                place = place_text(*list(places)[worst])
+                got = f"{place} is {distance[worst]:.4g}° from the center and outside the chunk"
+                raise refusal(got, self.chunk.extent_text())
+            raise refusal("the point is too far from the origin domain.crs to be projected")
         return x, y
 
     def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
