@@ -19,39 +19,40 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 RADIUS = 6_371_000.0  # m, of the Earth
 FLATTENING = 1.0 / 298.257223563  # of WGS84
 
 
-def geocentric_latitude(latitude: np.ndarray | float) -> np.ndarray:
+def geocentric_latitude(latitude: ArrayLike) -> np.ndarray:
     """Return the geocentric latitude of geographic latitudes, both in degrees."""
     radians = np.radians(latitude)
     # With the sine and cosine, the poles need no special treatment.
     return np.degrees(np.arctan2((1.0 - FLATTENING) ** 2 * np.sin(radians), np.cos(radians)))
 
 
-def geographic_latitude(latitude: np.ndarray | float) -> np.ndarray:
+def geographic_latitude(latitude: ArrayLike) -> np.ndarray:
     """Return the geographic latitude of geocentric latitudes, both in degrees."""
     radians = np.radians(latitude)
     return np.degrees(np.arctan2(np.sin(radians), (1.0 - FLATTENING) ** 2 * np.cos(radians)))
 
 
-def directions(longitude: np.ndarray | float, latitude: np.ndarray | float) -> np.ndarray:
+def directions(longitude: ArrayLike, latitude: ArrayLike) -> np.ndarray:
     """Return unit vectors (..., 3) from the center of the Earth to longitudes and geographic latitudes, degrees."""
     lam, phi = np.radians(longitude), np.radians(geocentric_latitude(latitude))
     return np.stack(np.broadcast_arrays(np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)), axis=-1)
 
 
-def angular_distance(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
+def angular_distance(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, float]) -> np.ndarray:
     """Return the angle, degrees, between places and an origin (longitude, geographic latitude) at the center of the
     Earth."""
     here, there = directions(longitude, latitude), directions(*origin)
     return np.degrees(np.arctan2(np.linalg.norm(np.cross(here, there), axis=-1), here @ there))
 
 
-def azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
-    """Return the azimuth, degrees clockwise from north in [0, 360), of places along great circles, as seen from an origin.
+def azimuths(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, float]) -> np.ndarray:
+    """Return the azimuth, degrees clockwise from north in [0, 360), of great circles from an origin to places.
 
     Places and the origin are (longitude, geographic latitude), degrees. The azimuth at a pole is that of its longitude.
     """
@@ -60,7 +61,7 @@ def azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, f
     return np.degrees(np.arctan2(here @ east, here @ north)) % 360.0
 
 
-def propagation_azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tuple[float, float]) -> np.ndarray:
+def propagation_azimuths(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, float]) -> np.ndarray:
     """Return the azimuth, degrees in [0, 360), in which great circles from an origin pass through places.
 
     It is the back azimuth plus 180 degrees: the radial direction of seismograms.
@@ -71,7 +72,7 @@ def propagation_azimuths(longitude: np.ndarray, latitude: np.ndarray, origin: tu
     return np.degrees(np.arctan2(east, north)) % 360.0
 
 
-def axes_at(up: np.ndarray, longitude: np.ndarray | float) -> np.ndarray:
+def axes_at(up: np.ndarray, longitude: ArrayLike) -> np.ndarray:
     """Return East, North and Up as rows (..., 3, 3) at unit vectors `up` (..., 3). longitude : radians."""
     longitude = np.broadcast_to(longitude, up.shape[:-1])
     east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros_like(longitude)], axis=-1)
@@ -97,13 +98,13 @@ class ChunkMap:
         sine, cosine = np.sin(np.radians(self.azimuth)), np.cos(np.radians(self.azimuth))
         return np.array([cosine * east - sine * north, sine * east + cosine * north, up])
 
-    def directions(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def directions(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return unit vectors (..., 3) from the center of the Earth to points."""
         a, b = np.broadcast_arrays(np.tan(np.asarray(x) / RADIUS), np.tan(np.asarray(y) / RADIUS))
         length = np.sqrt(1.0 + a * a + b * b)
         return np.stack([a / length, b / length, 1.0 / length], axis=-1) @ self.frame
 
-    def to_cartesian(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    def to_cartesian(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> np.ndarray:
         """Return Cartesian positions (..., 3), m, of points."""
         return (RADIUS + np.asarray(z))[..., None] * self.directions(x, y)
 
@@ -114,18 +115,18 @@ class ChunkMap:
         x, y = (np.where(third > 0.0, RADIUS * np.arctan2(side, third), np.nan) for side in (first, second))
         return x, y, radius - RADIUS
 
-    def to_geographic(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_geographic(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return longitude and geographic latitude, degrees, of points."""
         east, north, up = np.moveaxis(self.directions(x, y), -1, 0)
         latitude = np.degrees(np.arctan2(up, np.hypot(east, north)))
         return np.degrees(np.arctan2(north, east)), geographic_latitude(latitude)
 
-    def to_local(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_local(self, longitude: ArrayLike, latitude: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return x and y, m, of longitudes and geographic latitudes, degrees; NaN beyond the horizon of the center."""
         x, y, _ = self.from_cartesian(directions(longitude, latitude))
         return x, y
 
-    def axes(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def axes(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the Cartesian components of East, North and Up at points as rows, (..., 3, 3)."""
         up = self.directions(x, y)
         return axes_at(up, np.arctan2(up[..., 1], up[..., 0]))

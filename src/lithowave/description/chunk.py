@@ -73,8 +73,8 @@ class Chunk(DescriptionModel):
         """Return where the sides are, for messages."""
         first, second = (0.5 * width for width in self.width)
         return (
-            f"its sides are {first:g}° and {second:g}° from the center, at {place_text(*self.center)}, across and along "
-            f"the azimuth of {self.azimuth:z.6g}°"
+            f"its sides are {first:g}° and {second:g}° from the center, at {place_text(*self.center)}, across and "
+            f"along the azimuth of {self.azimuth:z.6g}°"
         )
 
     def position_text(self, position: Sequence[float]) -> str:

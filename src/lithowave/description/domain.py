@@ -188,7 +188,7 @@ class Domain(DescriptionModel):
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
     def cartesian(self, positions: ArrayLike) -> np.ndarray:
-        """Return positions (..., 3), m, whose differences are lengths: unchanged in a box, Earth-centered in a chunk."""
+        """Return Cartesian coordinates (..., 3), m, of positions: Earth-centered in a chunk, unchanged in a box."""
         points = np.asarray(positions, dtype=float)
         return points if self.chunk is None else self.chunk.map.to_cartesian(*np.moveaxis(points, -1, 0))
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.output.attributes import chunk_map
-from lithowave.sphere import RADIUS, angular_distance, azimuths, propagation_azimuths
+from lithowave.output.attributes import chunk_map, to_geographic
+from lithowave.sphere import RADIUS, angular_distance, azimuths, directions, propagation_azimuths
 
 if TYPE_CHECKING:
     from lithowave.output.seismograms import Seismograms
@@ -127,3 +127,21 @@ def component(seismograms: Seismograms, name: str) -> np.ndarray:
     if name == "T":
         return east * np.cos(angle) - north * np.sin(angle)
     raise ValueError(f"unknown component {name!r}; known: E, N, Z, R, T, and P if pressure was recorded")
+
+
+def common_positions(
+    first: Seismograms, first_rows: list[int], second: Seismograms, second_rows: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (n, 3), m, of receivers of two runs in the same coordinates.
+
+    They are Earth-centered, on the sphere, if one run is in a chunk and both have a geographic origin, else local.
+    """
+    rows = (first, first_rows), (second, second_rows)
+    origins = [run.geographic_origin for run in (first, second)]
+    if None in origins or not any(map(chunk_map, origins)):
+        return first.positions[first_rows], second.positions[second_rows]
+    places = []
+    for run, selected in rows:
+        x, y, z = run.positions[selected].T
+        places.append((RADIUS + z)[:, None] * directions(*map(np.asarray, to_geographic(x, y, run.geographic_origin))))
+    return places[0], places[1]

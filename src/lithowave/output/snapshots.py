@@ -1,8 +1,9 @@
 """Wavefield snapshots of a plane or a volume as VTKHDF files with time steps, for ParaView and PyVista.
 
-See `vtkhdf` for the layout of image data, and `vtkhdf_chunk` for that of unstructured grids in a chunk of the globe. Space for all steps is allocated at the start; ``NSteps`` is the number of written steps.
-The file has the attributes of `attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``,
-``fields`` and ``step_count``; in a chunk also ``point_origin``, local coordinates of the first point.
+See `vtkhdf` for the layout of image data, and `vtkhdf_chunk` for that of unstructured grids in a chunk of the globe.
+Space for all steps is allocated at the start; ``NSteps`` is the number of written steps. The file has the attributes of
+`attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``, ``fields`` and ``step_count``; in a
+chunk also ``point_origin``, the local coordinates of the first point.
 """
 
 from __future__ import annotations

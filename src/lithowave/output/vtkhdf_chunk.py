@@ -30,6 +30,7 @@ from lithowave.sphere import ChunkMap
 
 HEXAHEDRON, QUADRILATERAL = 12, 9  # cell types of VTK
 DIRECTIONS = ("East", "North", "Up")
+PLANE_POINT_BYTES, VOLUME_POINT_BYTES = 101, 133  # of points, directions and cells per point, in single precision
 
 
 def geometry_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
@@ -56,8 +57,9 @@ def lay_out_chunk(file: Any, storage: Storage, fields: Sequence[str], step_count
         for name, count in stored_arrays(field).items():
             shape = (step_count * points,) + (() if count is None else (count,))
             hdf5.preallocate(arrays, name, shape, dtype, units=UNITS[field])
-    starts = {name: points * np.arange(step_count) for name in arrays} | {name: np.zeros(step_count) for name in DIRECTIONS}
+    starts = {name: points * np.arange(step_count) for name in arrays}
     for name in DIRECTIONS:
+        starts[name] = np.zeros(step_count)
         hdf5.preallocate(arrays, name, (points, 3), dtype, units="1")
     steps = (root if step_count > 1 else file).create_group("Steps")
     steps.attrs["NSteps"] = np.int64(0)
@@ -103,7 +105,7 @@ def write_geometry(
 
 
 def _cells(shape: Sequence[int]) -> tuple[np.ndarray, int]:
-    """Return the indices of the corners of a cell relative to its first one, in the order of VTK, and the cell count."""
+    """Return the indices of the corners of a cell relative to the first one, in VTK's order, and the cell count."""
     nz, ny, nx = shape
     steps = [step for step, count in ((1, nx), (nx, ny), (nx * ny, nz)) if count > 1]
     if len(steps) < 2:

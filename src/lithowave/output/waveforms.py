@@ -183,7 +183,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
     from vertical), `stdp` (m below the surface), `evdp` (km below the surface), `mag` (Mw). With a geographic
     origin `stla`, `stlo`, `evla`, `evlo` (SAC derives distances from them); without, `dist` (km), `az` and `baz`
-    (degrees) of the plane. In a chunk of the globe, `dist`, `az`, `baz` and `gcarc` (degrees) are those of its sphere. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
+    (degrees) of the plane. In a chunk of the globe, `dist`, `az`, `baz` and `gcarc` (degrees)
+    are those of its sphere. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
     there is a source.
 
     Raises
@@ -275,7 +276,8 @@ def _sac_places(seismograms: Seismograms) -> list[dict[str, Any]]:
     ]
     origin = seismograms.geographic_origin
     if origin is not None:
-        for header, longitude, latitude in zip(headers, *to_geographic(*seismograms.positions[:, :2].T, origin), strict=True):
+        places = to_geographic(*seismograms.positions[:, :2].T, origin)
+        for header, longitude, latitude in zip(headers, *places, strict=True):
             header.update(stlo=longitude, stla=latitude, lcalda=True)
     chunk = chunk_map(origin)
     if seismograms.sources.centroid is not None and (origin is None or chunk is not None):

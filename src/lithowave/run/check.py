@@ -207,7 +207,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         warnings += _shared_cores(partition)
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
     summary = plan_summary(simulation, plan)
-    lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation) + ([] if anelasticity is None else anelasticity.lines())
+    lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
+    lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
     return CheckReport(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lithowave.sphere import RADIUS
+from lithowave.sphere import RADIUS, ChunkMap
 
 FILE_NAME = "simulation.yaml"
 TAUP_MODELS = ("prem", "ak135", "iasp91")
@@ -28,7 +28,7 @@ def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, floa
     """Return (x low, x high, y low, y high) of the domain, m, of a chunk in its local coordinates; None if it is not
     given as numbers."""
     try:
-        if description["domain"].get("chunk") is not None:
+        if chunk_of(description) is not None:
             first, second = (math.radians(float(width)) for width in description["domain"]["chunk"]["width"])
             return tuple(0.5 * RADIUS * end for end in (-first, first, -second, second))  # type: ignore[return-value]
         x, y = description["domain"]["x"], description["domain"]["y"]
@@ -39,8 +39,8 @@ def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, floa
 
 def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float], list[float]] | None:
     """Return (tops, vp, vs) of the `material` of a resolved simulation file; None without flat layers."""
-    material, domain = description.get("material"), description.get("domain")
-    if isinstance(domain, Mapping) and domain.get("chunk") is not None:
+    material = description.get("material")
+    if chunk_of(description) is not None:
         return None
     if not isinstance(material, Mapping):
         return None
@@ -58,7 +58,18 @@ def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float],
 def earth_model_of(description: Mapping[str, Any]) -> str | None:
     """Return the name of the radial Earth model of a chunk in a resolved simulation file that TauP knows, else None."""
     try:
-        chunk, name = description["domain"].get("chunk"), str(description["material"]["earth"]["model"])
-    except (KeyError, TypeError, AttributeError):
+        name = str(description["material"]["earth"]["model"])
+    except (KeyError, TypeError):
         return None
-    return name if chunk is not None and name in TAUP_MODELS else None
+    return name if chunk_of(description) is not None and name in TAUP_MODELS else None
+
+
+def chunk_of(description: Mapping[str, Any]) -> ChunkMap | None:
+    """Return the map of the chunk of the globe of a resolved simulation file; None for a box."""
+    domain = description.get("domain")
+    chunk = domain.get("chunk") if isinstance(domain, Mapping) else None
+    try:
+        longitude, latitude = (float(value) for value in chunk["center"])
+        return ChunkMap(longitude, latitude, float(chunk.get("azimuth", 0.0)))
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return None

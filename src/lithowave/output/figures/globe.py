@@ -119,7 +119,7 @@ class SectionPage:
         self.tangent = tangent / np.linalg.norm(tangent)
 
     def project(self, positions: np.ndarray) -> np.ndarray:
-        """Return page coordinates (..., 2), m, of local coordinates (..., 3), m, turned into the plane at their depth."""
+        """Return page coordinates (..., 2), m, of local coordinates (..., 3), m; their depth is kept."""
         up = self.chunk.directions(positions[..., 0], positions[..., 1])
         return self._polar(np.arctan2(up @ self.tangent, up @ self.up), positions[..., 2])
 
@@ -137,15 +137,16 @@ class SectionPage:
         first, last, bottom, top = ends
         depth = _step((top - bottom) / 1e3, DEPTH_STEPS)
         step = _step(float(np.degrees(last - first)), STEPS)
-        arc, text = np.linspace(first, last, 181), {"size": 7.5, "color": style.MUTED, "zorder": 4}
+        arc = np.linspace(first, last, 181)
+        text = {"textcoords": "offset points", "size": 7.5, "color": style.MUTED, "zorder": 4}
         for z in -depth * np.arange(np.ceil(-top / 1e3 / depth), np.floor(-bottom / 1e3 / depth) + 1):
             page = self._polar(arc, np.full(181, 1e3 * z)) / 1e3
             panel.plot(*page.T, gid="graticule", **LINE)
-            panel.annotate(f"{0.0 - z:g} km", page[0], (-4, 0), textcoords="offset points", ha="right", va="center", **text)
+            panel.annotate(f"{0.0 - z:g} km", page[0], (-4, 0), ha="right", va="center", **text)
         for angle in step * np.arange(np.ceil(np.degrees(first) / step), np.floor(np.degrees(last) / step) + 1):
             page = self._polar(np.full(2, np.radians(angle)), np.array([bottom, top])) / 1e3
             panel.plot(*page.T, gid="graticule", **LINE)
-            panel.annotate(f"{0.0 + angle:g}°", page[1], (0, 3), textcoords="offset points", ha="center", **text)
+            panel.annotate(f"{0.0 + angle:g}°", page[1], (0, 3), ha="center", **text)
         for edge in (self._polar(arc, np.full(181, z)) / 1e3 for z in (bottom, top)):
             panel.plot(*edge.T, color=style.INK, linewidth=0.9, zorder=3)
         for angle in (first, last):
@@ -165,8 +166,9 @@ class SectionPage:
         places = [np.cos(angle) * self.up + np.sin(angle) * self.tangent for angle in (first, last)]
         texts = []
         for x, y, z in places:
-            latitude = float(geographic_latitude(np.degrees(np.arctan2(z, np.hypot(x, y)))))
-            texts.append(f"{_degrees(round(float(np.degrees(np.arctan2(y, x))), 1), 'EW')}, {_degrees(round(latitude, 1), 'NS')}")
+            longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y)))
+            values = round(float(longitude), 1), round(float(geographic_latitude(latitude)), 1)
+            texts.append(f"{_degrees(values[0], 'EW')}, {_degrees(values[1], 'NS')}")
         return f"great circle from {texts[0]} to {texts[1]}, angles from its middle"
 
     def ends(self, axes: Mapping[str, np.ndarray]) -> tuple[float, ...]:

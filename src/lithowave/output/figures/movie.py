@@ -309,7 +309,8 @@ class _Frames:
         """Draw the sources, and on a horizontal plane the stations."""
         columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
         if self.reader.plane in ("z", "none") and len(seismograms):
-            draw_stations(panel, on_page(self.page if isinstance(self.page, MapPage) else None, seismograms), labels=False)
+            page = self.page if isinstance(self.page, MapPage) else None
+            draw_stations(panel, on_page(page, seismograms), labels=False)
         if len(seismograms.sources):
             center = np.atleast_2d(seismograms.sources.centroid)
             places = (center[:, columns] if self.page is None else self.page.project(center)) / 1000

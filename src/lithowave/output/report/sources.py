@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.chunk import Chunk
 from lithowave.description.simulation import Simulation
 from lithowave.description.sources import PointSource
 from lithowave.output.figures import style
@@ -49,7 +50,8 @@ def add_source(page: Page, simulation: Simulation, picture: str) -> None:
         _function_plot(page, signals, " or ".join(sorted(kinds)), simulation.duration),
         _spectrum_plot(page, signals, simulation.resolved_frequency),
     ]
-    page.add("Source", _source_table(shown, len(sources), simulation.domain.chunk), f'<div class="columns">{"".join(plots)}</div>')
+    table = _source_table(shown, len(sources), simulation.domain.chunk)
+    page.add("Source", table, f'<div class="columns">{"".join(plots)}</div>')
 
 
 def _source_table(sources: Sequence[PointSource], count: int, chunk: Chunk | None) -> str:

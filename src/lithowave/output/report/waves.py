@@ -109,11 +109,11 @@ def _arrivals(
     seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None
 ) -> list[dict[str, Any]]:
     """Return the first P and S arrivals at the receivers."""
-    colors = {"P": "--first", "S": "--second"}
-    return [
-        {"label": label, "times": [float(time) if np.isfinite(time) else None for time in times[chosen]], "color": colors[label]}
-        for label, times, _ in receiver_arrivals(seismograms, layers, model)
-    ]
+    phases = []
+    for label, times, _ in receiver_arrivals(seismograms, layers, model):
+        known = [float(time) if np.isfinite(time) else None for time in times[chosen]]
+        phases.append({"label": label, "times": known, "color": {"P": "--first", "S": "--second"}[label]})
+    return phases
 
 
 def trace_controls(seismograms: Seismograms, chosen: np.ndarray) -> Html:

@@ -124,11 +124,11 @@ def _distances(
     if chunk is None:
         return found
     radius = RADIUS + positions[:, 2]
-    normals = chunk.map.directions(*np.moveaxis(positions[:, :2], -1, 0)) @ chunk.map.frame.T
+    ups = chunk.map.directions(*np.moveaxis(positions[:, :2], -1, 0)) @ chunk.map.frame.T
     for column, (axis, end, _) in enumerate(planes):
         if axis < 2:
-            angle = end / RADIUS
-            found[:, column] = radius * np.abs(np.arcsin(normals[:, axis] * np.cos(angle) - normals[:, 2] * np.sin(angle)))
+            sine = ups[:, axis] * np.cos(end / RADIUS) - ups[:, 2] * np.sin(end / RADIUS)
+            found[:, column] = radius * np.abs(np.arcsin(sine))
     return found
 
 
