@@ -52,7 +52,7 @@ def angular_distance(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[fl
 
 
 def azimuths(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, float]) -> np.ndarray:
-    """Return the azimuth, degrees clockwise from north in [0, 360), of great circles from an origin to places.
+    """Return the azimuth, degrees clockwise from north, 0 to 360, of great circles from an origin to places.
 
     Places and the origin are (longitude, geographic latitude), degrees. The azimuth at a pole is that of its longitude.
     """
@@ -62,7 +62,7 @@ def azimuths(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, flo
 
 
 def propagation_azimuths(longitude: ArrayLike, latitude: ArrayLike, origin: tuple[float, float]) -> np.ndarray:
-    """Return the azimuth, degrees in [0, 360), in which great circles from an origin pass through places.
+    """Return the azimuth, degrees, 0 to 360, in which great circles from an origin pass through places.
 
     It is the back azimuth plus 180 degrees: the radial direction of seismograms.
     """
@@ -125,6 +125,11 @@ class ChunkMap:
         """Return x and y, m, of longitudes and geographic latitudes, degrees; NaN beyond the horizon of the center."""
         x, y, _ = self.from_cartesian(directions(longitude, latitude))
         return x, y
+
+    def at_pole(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """True for points within a centimeter of a pole, where East and North are not defined."""
+        up = self.directions(x, y)
+        return RADIUS * np.hypot(up[..., 0], up[..., 1]) < 0.01
 
     def axes(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the Cartesian components of East, North and Up at points as rows, (..., 3, 3)."""

@@ -134,17 +134,24 @@ def _misplacement_in_chunk(
     """Return what `misplacement` does, in longitude, latitude and depth."""
     chunk = domain.chunk
     assert chunk is not None
+    low, high = domain.z[0], domain.z[1] if height is None else height
+    outside = any(not ends[0] <= value <= ends[1] for value, ends in zip(point, (domain.x, domain.y), strict=False))
+    above = point[2] > high + _ROUNDING * (domain.z[1] - low)
+    if not (outside or above or point[2] < low or chunk.map.at_pole(point[0], point[1])):
+        return None
     place = chunk.position_text(point)
-    if any(not low <= value <= high for value, (low, high) in zip(point, (domain.x, domain.y), strict=False)):
+    if outside:
         longitude, latitude = chunk.map.to_geographic(point[0], point[1])
         distance = float(angular_distance(longitude, latitude, chunk.center))
         return f"{place} is {distance:.4g}° from the center and outside the chunk", chunk.extent_text(), ""
-    if point[2] < domain.z[0]:
-        return f"{place} is below the chunk", f"it ends at a depth of {chunk.depth / 1e3:.6g} km", ""
-    if point[2] > (domain.z[1] if height is None else height) + _ROUNDING * (domain.z[1] - domain.z[0]):
+    if above and (height is not None or faces["z_max"] == "free"):
         surface = "depth 0" if height is None else f"an elevation of {height:z.6g} m"
         return f"{place} is above the surface", f"the surface is at {surface}", "depth is positive downwards"
-    return None
+    if above:
+        return f"{place} is above the chunk", "it begins at depth 0", "depth is positive downwards"
+    if point[2] < low:
+        return f"{place} is below the chunk", f"it ends at a depth of {chunk.depth / 1e3:.6g} km", ""
+    return f"{place} is at a pole, where East and North are not defined", "", "move it by a meter"
 
 
 def _sources(simulation: Simulation) -> Iterator[Problem]:
