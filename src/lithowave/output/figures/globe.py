@@ -93,10 +93,11 @@ class MapPage:
         """Draw a line of the graticule; return where it crosses the lower and the left edge of the frame, km."""
         up = directions(longitude, latitude)
         page = np.where((up @ self.frame[2])[:, None] > 0.0, self.place(up) / 1e3, np.nan)
+        a, b = page.T
+        if not ((a >= frame[0]) & (a <= frame[1]) & (b >= frame[2]) & (b <= frame[3])).any():
+            return None, None
         panel.plot(*page.T, gid="graticule", **LINE)
-        return _crossing(page[:, 1], page[:, 0], frame[2], frame[:2]), _crossing(
-            page[:, 0], page[:, 1], frame[0], frame[2:]
-        )
+        return _crossing(b, a, frame[2], frame[:2]), _crossing(a, b, frame[0], frame[2:])
 
     @property
     def description(self) -> str:
