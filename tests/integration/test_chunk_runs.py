@@ -12,6 +12,7 @@ import lithowave as lw
 from lithowave.description.outputs import Checkpoint
 from lithowave.errors import InputError
 from lithowave.output.figures import plot_run, style
+from lithowave.output.figures.model import model_figure
 from lithowave.output.geometry import epicentral_distance
 from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.seismograms import load_seismograms
@@ -132,6 +133,16 @@ def test_all_figures_are_drawn(run, monkeypatch):
     assert {"map", "record_section", "static_offset", "traces"} | waves <= names
     assert {"Epicentral distance (°)", "180°", "20°S"} <= set(texts)
     assert any("azimuthal equidistant" in text for text in texts) and not any("(km)" in text for text in texts)
+
+
+def test_the_model_is_drawn_on_the_sphere(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("lithowave.output.figures.model.POINTS", 9)
+    saved = []
+    monkeypatch.setattr("lithowave.output.figures.model.save", lambda figure, path: saved.append(figure) or path)
+    model_figure(small_chunk(tmp_path / "out"), tmp_path / "model.png")
+    panels = saved[0].axes[:9]
+    assert "azimuthal" not in panels[0].get_xlabel() and "great circle from" in panels[3].get_xlabel()
+    assert not any("(km)" in panel.get_xlabel() + panel.get_ylabel() for panel in panels)
 
 
 def test_the_report_names_the_chunk_and_its_distances(run):

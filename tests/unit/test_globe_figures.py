@@ -13,7 +13,7 @@ from lithowave.output.figures import record_section, style, traces
 from lithowave.output.figures.description import chunk_of, domain_of, earth_model_of, layers_of
 from lithowave.output.figures.globe import MapPage, Raster, SectionPage, on_page, page_coordinates, turned_sources
 from lithowave.output.figures.static_map import last_displacement, static_map
-from lithowave.output.figures.travel_times import drawn_phases, first_arrival, global_arrivals, receiver_arrivals
+from lithowave.output.figures.travel_times import drawn_phases, global_arrivals, receiver_arrivals
 from lithowave.output.geometry import (
     azimuth,
     common_positions,
@@ -198,8 +198,10 @@ def test_arrivals_count_from_the_onset_and_the_depth_of_the_receiver(tmp_path, s
     assert label == "P" and (slow[1:] > times[1:]).all() and shifted - times == pytest.approx(40.0)
     alone = global_arrivals("iasp91", epicentral_distance(found)[:1], -5e4, -200e3)["P"]
     assert times[0] == pytest.approx(alone[0])
-    flat = receiver_arrivals(found, ([0.0], [8000.0], [4500.0]), None)[0][1]
-    assert flat[3] == pytest.approx(float(first_arrival(epicentral_distance(found)[3], -5e4, 0.0, [0.0], [8000.0])))
+    with pytest.raises(ValueError, match="layers are flat, and the seismograms are of a chunk"):
+        receiver_arrivals(found, ([0.0], [8000.0], [4500.0]), None)
+    with pytest.raises(ValueError, match="layers are flat"):
+        record_section(found, tmp_path / "r.png", layers=([0.0], [8000.0], [4500.0]))
 
 
 def texts_of(monkeypatch, draw):

@@ -115,7 +115,8 @@ class SectionPage:
         def at(along: float) -> np.ndarray:
             return chunk.directions(*((level, along) if plane == "x" else (along, level)))
 
-        self.chunk, self.up, other = chunk, at(0.0), at(0.5 * RADIUS)
+        self.chunk, self.plane, self.level = chunk, plane, level
+        self.up, other = at(0.0), at(0.5 * RADIUS)
         tangent = other - (other @ self.up) * self.up
         self.tangent = tangent / np.linalg.norm(tangent)
 
@@ -171,6 +172,11 @@ class SectionPage:
             values = round(float(longitude), 1), round(float(geographic_latitude(latitude)), 1)
             texts.append(f"{_degrees(values[0], 'EW')}, {_degrees(values[1], 'NS')}")
         return f"great circle from {texts[0]} to {texts[1]}, angles from its middle"
+
+    def local_axes(self, along: np.ndarray, z: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the points along x, y and z, m, of a section from those along its line and z."""
+        fixed = np.full(2, self.level)
+        return {"x": fixed, "y": along, "z": z} if self.plane == "x" else {"x": along, "y": fixed, "z": z}
 
     def ends(self, axes: Mapping[str, np.ndarray]) -> tuple[float, ...]:
         """Return the angles, radians, and z, m, at the ends of a section with the points of two local `axes`."""

@@ -290,8 +290,7 @@ class _Frames:
             self.page.draw_axes(panel, (*panel.get_xlim(), *panel.get_ylim()))
             panel.set_xlabel(self.page.description, size=7.5, color=style.MUTED)
         elif self.page is not None:
-            axes = {name: self.reader.axis(name) for name in "xyz"}
-            axes[self.reader.plane] = np.repeat(axes[self.reader.plane][-1:], 2)
+            axes = self.page.local_axes(self.reader.axis(self.horizontal), self.reader.axis("z"))
             self.page.draw_axes(panel, self.page.ends(axes))
         else:
             panel.set_xlabel(AXIS_NAMES[self.horizontal])

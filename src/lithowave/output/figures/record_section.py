@@ -16,6 +16,7 @@ from lithowave.output.figures.travel_times import (
     global_arrivals,
     has_taup,
     phase_color,
+    require_flat,
 )
 from lithowave.output.geometry import component, distance_unit, epicenter, offsets
 from lithowave.output.seismograms import Seismograms
@@ -64,12 +65,13 @@ def record_section(
     Raises
     ------
     OutputError : there is nothing to draw, or the file cannot be written.
-    ValueError : unknown component or normalization.
+    ValueError : unknown component or normalization, or flat layers of a chunk of the globe.
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not len(seismograms) or not len(seismograms.time):
         raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    require_flat(seismograms, layers)
     place, label = offsets(seismograms)
     chosen = choose_traces(place, MOST_TRACES)
     scale, unit = distance_unit(seismograms)

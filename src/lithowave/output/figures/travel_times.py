@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from lithowave.output.attributes import chunk_map
 from lithowave.output.figures import style
 from lithowave.output.geometry import epicenter, epicentral_distance
 from lithowave.output.seismograms import Seismograms
@@ -72,11 +73,23 @@ def phase_color(label: str) -> str:
     return style.P_COLOR if label[0] in "Pp" else style.S_COLOR
 
 
+def require_flat(seismograms: Seismograms, layers: Layers | None) -> None:
+    """Refuse travel times in flat layers for a chunk of the globe.
+
+    Raises
+    ------
+    ValueError : the seismograms are of a chunk.
+    """
+    if layers is not None and chunk_map(seismograms.geographic_origin) is not None:
+        raise ValueError("layers are flat, and the seismograms are of a chunk of the globe; use model")
+
+
 def receiver_arrivals(seismograms: Seismograms, layers: Layers | None, model: str | None) -> list[Phase]:
     """Return (label, times (n_receivers,), color) of first P and S waves at the receivers, s on the time axis of a run.
 
     layers : (tops, vp, vs) of flat layers (m, m/s). model : radial Earth model, used if ObsPy is installed.
     """
+    require_flat(seismograms, layers)
     if seismograms.sources.centroid is None or not len(seismograms):
         return []
     distance, source_z, onset = epicentral_distance(seismograms), epicenter(seismograms)[2], seismograms.sources.onset
