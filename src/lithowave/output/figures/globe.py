@@ -171,7 +171,7 @@ class SectionPage:
             longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y)))
             values = round(float(longitude), 1), round(float(geographic_latitude(latitude)), 1)
             texts.append(f"{_degrees(values[0], 'EW')}, {_degrees(values[1], 'NS')}")
-        return f"great circle from {texts[0]} to {texts[1]}, angles from its middle"
+        return f"great circle from {texts[0]} to {texts[1]}"
 
     def local_axes(self, along: np.ndarray, z: np.ndarray) -> dict[str, np.ndarray]:
         """Return the points along x, y and z, m, of a section from those along its line and z."""
