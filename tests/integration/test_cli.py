@@ -512,3 +512,14 @@ def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:
     )
     assert single["backend"] == "cpu" and double["plan"]["memory_bytes"] == 2 * single["plan"]["memory_bytes"]
     assert "compute.backend" in lithowave("check", path, "--backend", "gpu", status=2)
+
+
+def test_a_profile_shows_all_phases_of_a_run(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    text = lithowave("run", write_small(tmp_path), "--output", folder, "--profile")
+    phases = report_of(folder)["phases"]
+    assert {"plan", "first step", "other steps"} <= {one["name"] for one in phases}
+    rows = {line[:24].strip(): line[24:].split()[0] for line in text.splitlines() if "%" in line[24:48]}
+    for one in phases:
+        assert float(rows[one["name"]]) == pytest.approx(one["wall_s"], abs=6e-4)
+        assert one["peak_bytes"] > 1e7

@@ -53,6 +53,7 @@ def test_a_dry_run_is_a_check(tmp_path) -> None:
     survey = write_survey(tmp_path)
     assert "3 shots" in lithowave("run", survey, "--dry-run", "-o", tmp_path / "survey")
     lithowave("run", survey, "--dry-run", "--shot", 2, "-o", tmp_path / "survey")
+    assert "add --shot N" in lithowave("run", survey, "--profile", "-o", tmp_path / "survey", status=2)
     assert not (tmp_path / "survey").exists()
 
 

@@ -218,7 +218,8 @@ def test_surfaces_that_the_elements_do_not_resolve_are_reported(method):
     for surface in (slope, ridge):
         made = two_layers(method, surface, refine_sources=False)
         mesh = METHODS[method].make_model(made).mesh
-        found = unresolved_interfaces(made, SimpleNamespace(mesh=mesh, ranks=SINGLE_RANK), *functions)
+        plan = SimpleNamespace(mesh=mesh, ranks=SINGLE_RANK, from_mesh=lambda positions: positions)
+        found = unresolved_interfaces(made, plan, *functions)
         assert len(found) == (surface is ridge)
     assert "material.layers[1].top: the elements do not resolve it: they differ from it by up to" in found[0]
 

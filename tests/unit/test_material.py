@@ -366,7 +366,7 @@ def test_descriptions_are_written_and_read_again(tmp_path):
 
 def test_json_schema_leaves_out_what_only_python_can_say():
     schema = Material.model_json_schema()
-    kinds = {"layers", "homogeneous", "file", "section", "groups"}
+    kinds = {"layers", "homogeneous", "earth", "file", "section", "groups"}
     assert set(schema["properties"]) == {*kinds, "attenuation", "allow_implausible", "depth_origin", "extrapolate"}
     with pytest.raises(InputError, match="function"):
         Material(function="linear")

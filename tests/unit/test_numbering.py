@@ -14,7 +14,9 @@ from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import (
     CORNERS,
     exterior_faces,
+    identify,
     morton_order,
+    number_faces,
     number_points,
     on_surface,
     shared_count,
@@ -124,11 +126,27 @@ def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
     np.testing.assert_array_equal(inside, np.arange(shared, count))
 
 
-def test_numbers_of_many_chunks_agree_with_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_and_threads_do_not_change_numbers(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elements = shuffled(doubled()).elements
-    whole = number_points(elements, 3)
+    points, faces = number_points(elements, 3), number_faces(elements)
     monkeypatch.setattr("lithowave.mesh.numbering.CHUNK", 7)
-    np.testing.assert_array_equal(number_points(elements, 3)[0], whole[0])
+    monkeypatch.setattr("lithowave.mesh.numbering_kernels.ROWS", 30)
+    monkeypatch.setattr("lithowave.mesh.numbering_kernels.VERTICES", 5)
+    monkeypatch.setattr("lithowave.backends.host_threads.get_num_threads", lambda: threads)
+    for found, whole in ((number_points(elements, 3), points), (number_faces(elements), faces)):
+        assert found[1] == whole[1]
+        np.testing.assert_array_equal(found[0], whole[0])
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_sets_of_vertices_are_numbered_in_their_order(size: int) -> None:
+    """NumPy's numbers of unique rows are the reference."""
+    corners = np.random.default_rng(size).integers(0, 9, (400, size))
+    numbers, count = identify(corners)
+    unique, expected = np.unique(np.sort(corners, axis=1), axis=0, return_inverse=True)
+    assert count == len(unique)
+    np.testing.assert_array_equal(numbers, expected.reshape(-1))
 
 
 def test_vertices_that_no_element_has_get_no_number() -> None:

@@ -40,13 +40,14 @@ def make_backend(
     """
     if name not in ("auto", "cpu", "cuda"):
         raise InputError("compute.backend", f"{name} is not a backend", "Allowed: auto, cpu, cuda")
+    from lithowave.backends.cpu import CpuBackend, set_threads
+
     if name == "cuda" or (name == "auto" and _device_is_likely()):
         from lithowave.backends.cuda import CudaBackend
 
         if name == "cuda" or _device_answers():
+            set_threads(threads, processes)  # of the preparation
             return CudaBackend(precision, choose_device(cuda_driver.require_device().cuda.runtime.getDeviceCount()))
-    from lithowave.backends.cpu import CpuBackend
-
     return CpuBackend(precision, threads, processes)
 
 

@@ -34,16 +34,9 @@ class CpuBackend:
     sample_points = 4_000_000  # grid points of a short measurement: the grid is larger than the caches
 
     def __init__(self, precision: str = "single", threads: int | None = None, processes: int = 1) -> None:
-        # By default, idle threads of GNU OpenMP spin so long that on a busy machine they take the cores from working
-        # threads: a small step then takes five times as long. Numba reads this variable when it loads GNU OpenMP.
-        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-        import numba
-
         self.precision, self.device = precision, processor_name()
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
-        available = max(1, min(usable_cores() // processes, numba.config.NUMBA_NUM_THREADS))
-        self.threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
-        numba.set_num_threads(self.threads)
+        self.threads = set_threads(threads, processes)
 
     def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
         """Return the kernels of a solver package, collected from its modules by name.
@@ -124,6 +117,19 @@ class CpuBackend:
 
     def synchronize(self) -> None:
         """Wait until the device has completed all work: on a CPU it has."""
+
+
+def set_threads(threads: int | None = None, processes: int = 1) -> int:
+    """Set and return the number of threads of loops on the host. threads, processes : see `CpuBackend`."""
+    # By default, idle threads of GNU OpenMP spin so long that on a busy machine they take the cores from working
+    # threads: a small step then takes five times as long. Numba reads this variable when it loads GNU OpenMP.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    import numba
+
+    available = max(1, min(usable_cores() // processes, numba.config.NUMBA_NUM_THREADS))
+    threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
+    numba.set_num_threads(threads)
+    return threads
 
 
 def usable_cores() -> int:

@@ -26,6 +26,8 @@ parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 # remainder and a loop that begins at another point of a row give bitwise identical results. Products and sums to fuse
 # must then be specified explicitly: see `multiply_add`.
 exact_parallel = njit(error_model="numpy", cache=True, parallel=True)
+# Loops over a part of the data, which `host_threads.over_parts` calls in several threads. They compile faster.
+exact_part = njit(error_model="numpy", cache=True, nogil=True)
 
 
 @intrinsic

@@ -227,11 +227,15 @@ def run(
         bool, typer.Option("--dry-run", help="Report the requirements of the run as `lithowave check`, and exit.")
     ] = False,
     with_report: WithReport = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print the times of the phases of the run (phases in run.json).")
+    ] = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.figures import print_report, require_report
     from lithowave.cli.reading import located, read_simulation
-    from lithowave.cli.survey import refuse_scheduler, run_all_shots, run_one_shot, shot_number
+    from lithowave.cli.run_summary import print_phases
+    from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
 
     if with_report:
         require_report()
@@ -245,10 +249,13 @@ def run(
         refuse_scheduler(scheduler, "a single shot runs in this process")
         folder = run_one_shot(simulation, shot, overwrite, located(file, overrides))
     elif simulation.survey is not None:
+        refuse_profile(profile)
         folder = run_all_shots(simulation, overwrite, located(file, overrides), scheduler)
     else:
         refuse_scheduler(scheduler, "the description has no survey")
         folder = _run_simulation(simulation, overwrite, located(file, overrides))
+    if profile:
+        print_phases(folder)
     if with_report:
         print_report(folder)
 

@@ -57,3 +57,14 @@ def print_run_summary(result: Result) -> None:
     if unjoined(result.directory):
         print_text(f"join:    lithowave join {folder}    join the snapshot parts that the ranks have written")
     print_text(f"next:    lithowave plot {folder}")
+
+
+def print_phases(directory: Path) -> None:
+    """Print the times of the phases of a complete run, their shares of the total, and the largest memory until then."""
+    phases = read_report(directory)["phases"]
+    total = sum(one["wall_s"] for one in phases)
+    print_text(f"{'phase':<24} {'time, s':>10} {'share':>7} {'CPU time, s':>12} {'memory, GB':>11}")
+    for one in phases:
+        wall, memory = one["wall_s"], one["peak_bytes"] / 1e9
+        print_text(f"{one['name']:<24} {wall:>10.3f} {wall / total:>7.1%} {one['cpu_s']:>12.3f} {memory:>11.2f}")
+    print_text(f"{'total':<24} {total:>10.3f}")

@@ -101,6 +101,18 @@ def refuse_scheduler(scheduler: str | None, got: str) -> None:
         raise InputError("--scheduler", got, "allowed: all shots of a survey", "omit --scheduler")
 
 
+def refuse_profile(profile: bool) -> None:
+    """Refuse the times of phases for all shots of a survey.
+
+    Raises
+    ------
+    InputError : they are requested.
+    """
+    if profile:
+        allowed = "allowed: a single shot, or a description without a survey"
+        raise InputError("--profile", "the description has a survey", allowed, "add --shot N, or omit --profile")
+
+
 def print_shot_event(entries: dict[str, Any]) -> None:
     """Print that a shot has started or ended."""
     name = f"shot {entries['shot']} of {entries['shots']}"

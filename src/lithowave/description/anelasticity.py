@@ -181,4 +181,5 @@ def make_anelasticity(material: Material, domain: DomainExtent, max_frequency: f
         raise InputError("material.attenuation.band", "is not given", "required without solver.max_frequency")
     ends = float(losses.min()), float(losses.max())
     body = fit_body(keys.law, band, keys.mechanisms, ends)
-    return Anelasticity(body, keys.resolved_reference(band), ends, material)
+    reference = keys.resolved_reference(band)
+    return Anelasticity(body, reference, ends, material.at_frequency(reference))

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.media import DomainExtent, Medium, Sample, elastic_moduli, value_problem, vertical_range
+from lithowave.description.media import DomainExtent, Sample, value_problem
 from lithowave.description.quality_values import WAVES, InverseQuality, inverse_quality_of, quality_problem
+from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.readers.surfaces import Surface
 
 Top = float | Callable[..., Any]
-Moduli = Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample]
 
 PROPERTIES = ("vp", "vs", "rho", "qp", "qs")
 
@@ -36,11 +36,6 @@ KEPT_BYTES = 1 << 30
 
 TINY = 1e-9
 """Thickness over the depth of the domain below which a layer is absent."""
-
-SHORTEST = 1e-6
-"""Height of intervals, m, in which means are taken, at least."""
-
-_BESIDE = 0.25  # distance of the columns of an average from the middle of its cell, in cells
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,7 @@ class LayerProfile:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedLayers(Medium):
+class BoundedLayers(StackedLayers):
     """Layers bounded by surfaces, from the top down.
 
     Attributes
@@ -128,6 +123,10 @@ class BoundedLayers(Medium):
     anisotropic: np.ndarray
     _known: OrderedDict[tuple[Any, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
     _profiles: dict[tuple[Any, ...], LayerProfile] = field(default_factory=dict, repr=False)
+
+    @property
+    def concurrent(self) -> bool:
+        return all(not callable(top) or getattr(top, "concurrent", False) for top in self.tops)
 
     @property
     def count(self) -> int:
@@ -221,58 +220,6 @@ class BoundedLayers(Medium):
         layer = self.layer_of(x, y, z, *within)
         vp, vs, rho = self._values(x, y, z, layer, slice(3))
         return (vp, vs, rho), self._inverse_quality(x, y, z, layer)
-
-    def vertical_means(
-        self, x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray, moduli: Moduli | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the means of 1/kappa, 1/mu, rho and 1/(kappa + 4/3 mu) from z = low to high, in columns at x, y.
-
-        The fraction of each layer is exact, with its properties in the middle of its part.
-
-        moduli : function of vp, vs, rho, (1/Qkappa, 1/Qmu) -> kappa, mu, rho; default: the elastic moduli.
-        """
-        means = np.zeros((4, *np.broadcast_shapes(x.shape, y.shape, low.shape)))
-        ends = list(self.boundaries(x, y))
-        for index in range(self.count):
-            upper, lower = np.minimum(high, ends[index]), np.maximum(low, ends[index + 1])
-            share = np.clip((upper - lower) / (high - low), 0.0, None)
-            if not share.any():
-                continue
-            z = np.broadcast_to(0.5 * (np.maximum(upper, lower) + lower), means.shape[1:])
-            layer = np.full(z.shape, index)
-            values = self._values(x, y, z, layer, slice(3))
-            if moduli is None:
-                kappa, mu, rho = elastic_moduli(values[0], values[1], values[2])
-            else:
-                kappa, mu, rho = moduli(values[0], values[1], values[2], self._inverse_quality(x, y, z, layer))
-            with np.errstate(divide="ignore"):  # water: no rigidity, and none of the whole cell
-                shear = np.where(share > 0.0, share / mu, 0.0)
-            means += np.stack(np.broadcast_arrays(share / kappa, shear, share * rho, share / (kappa + 4.0 / 3.0 * mu)))
-        return means[0], means[1], means[2], means[3]
-
-    def average_moduli(
-        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float],
-        moduli: Moduli | None = None,
-    ) -> Sample:  # fmt: skip
-        """Return the moduli averaged over cubes: exactly along z, in 2 x 2 columns. moduli : as in `vertical_means`."""
-        low, high = vertical_range(z, spacing, z_limits)
-        parts = [
-            np.stack(self.vertical_means(x + a * _BESIDE * spacing, y + b * _BESIDE * spacing, low, high, moduli))
-            for a in (-1, 1)
-            for b in (-1, 1)
-        ]
-        softness, shear_softness, rho, _ = np.mean(parts, axis=0)
-        return 1.0 / softness, 1.0 / shear_softness, rho
-
-    def interval_moduli(
-        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, height: float, moduli: Moduli | None = None
-    ) -> Sample:
-        """Return the isotropic medium of the same vertical compliances and mass in intervals of a height around z."""
-        height = max(height, SHORTEST)  # above the uppermost node there is nothing
-        ends = z - 0.5 * height, z + 0.5 * height
-        _, shear_softness, rho, softness = self.vertical_means(x, y, *ends, moduli)
-        mu = 1.0 / shear_softness
-        return 1.0 / softness - 4.0 / 3.0 * mu, mu, rho
 
     def profile(self, box: DomainExtent) -> LayerProfile:
         """Return the boundaries of the layers at columns of a domain."""

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal
-from lithowave.description.units import Latitude, Longitude, NumberList, PositiveLength, Quantity, with_unit
+from lithowave.description.units import Count, Latitude, Longitude, NumberList, PositiveLength, Quantity, with_unit
+from lithowave.earth.ellipticity import earth_ellipticity
 from lithowave.sphere import RADIUS, ChunkMap
 
 Angle = Annotated[float, Quantity("angle")]
@@ -38,6 +39,37 @@ class Chunk(DescriptionModel):
     azimuth: Angle = Field(
         default=0.0, description="Direction of the side of largest y, seen from the center, degrees from North to East."
     )
+    ellipticity: StrictBool = Field(
+        default=False,
+        description="true: surfaces of equal depth are ellipsoids in hydrostatic equilibrium (1/300 at the surface), "
+        "and Up is normal to the surface; false: they are spheres.",
+    )
+    elements: Annotated[tuple[Count, Count], NumberList(("x", "y"))] | None = Field(
+        default=None,
+        description="Numbers of elements along x and y at the surface. Default: from solver.max_frequency and "
+        "solver.points_per_wavelength, like their heights.",
+    )
+    doublings: list[PositiveLength] | None = Field(
+        default=None,
+        description="With elements: depths, m, below which elements are twice as wide, in ascending order.",
+    )
+
+    @model_validator(mode="after")
+    def _doublings_ascend(self) -> Self:
+        depths = self.doublings or []
+        if depths and self.elements is None:
+            raise refusal("is given without elements", "the number at the surface is required", at=("doublings",))
+        if depths != sorted(set(depths)) or any(depth >= self.depth for depth in depths):
+            got = f"[{', '.join(with_unit(depth, 'length') for depth in depths)}]"
+            raise refusal(got, "expected ascending depths above the bottom of the chunk", at=("doublings",))
+        for axis, count in zip("xy", self.elements or (), strict=False):
+            unit = 2 ** (len(depths) + 1) if depths else 1
+            if count % unit:
+                raise refusal(
+                    f"{count} elements along {axis} cannot be halved {len(depths)} times",
+                    f"expected a multiple of {unit}", at=("elements",),
+                )  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _ends_above_the_center(self) -> Self:
@@ -52,7 +84,7 @@ class Chunk(DescriptionModel):
     @functools.cached_property
     def map(self) -> ChunkMap:
         """The map from local coordinates to those of the Earth."""
-        return ChunkMap(*self.center, self.azimuth)
+        return ChunkMap(*self.center, self.azimuth, earth_ellipticity() if self.ellipticity else None)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:

@@ -47,6 +47,10 @@ class GriddedMedium(Medium):
         if problem:
             raise InputError("values", problem[0], problem[1], self._suspected_units(), file=model.path)
 
+    @property
+    def concurrent(self) -> bool:
+        return True
+
     def _suspected_units(self) -> str:
         """Return the unit that explains implausible values, as a question; empty if they are plausible."""
         for name in ("vp", "vs", "rho"):

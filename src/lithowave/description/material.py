@@ -25,6 +25,8 @@ from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.attenuation import Attenuation
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
+from lithowave.description.earth import Earth
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.layer import Gradient, Layer
@@ -40,7 +42,7 @@ from lithowave.readers.surfaces import GeographicSurface, read_surface
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
 
-_KINDS = ("layers", "homogeneous", "file", "section", "groups", "function", "dataset")
+_KINDS = ("layers", "homogeneous", "earth", "file", "section", "groups", "function", "dataset")
 
 _IN_PYTHON = ("function", "dataset")
 """Forms that a simulation file cannot express."""
@@ -60,7 +62,7 @@ def _array_model(value: Any) -> Any:
 
 
 class Material(DescriptionModel):
-    """The material in exactly one form: layers, homogeneous, gridded model, section, groups, or function.
+    """The material in exactly one form: layers, homogeneous, earth, gridded model, section, groups, or function.
 
     vs = 0 denotes a fluid, which only discontinuous_galerkin supports. Densities outside 300 to 25,000 kg/m^3 and wave
     speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
@@ -79,6 +81,10 @@ class Material(DescriptionModel):
         "domain.",
     )
     homogeneous: ElasticProperties | None = Field(default=None, description="One homogeneous medium.")
+    earth: Earth | None = Field(
+        default=None,
+        description="Radial model of the Earth: prem, ak135, iasp91 or a file of layers, or a group of keys.",
+    )
     file: InputFile | None = Field(
         default=None,
         description="Gridded model (NetCDF, HDF5, .npz, SW4 rfile and sfile, text): vp, vs, rho on axes x, y, z (or "
@@ -143,7 +149,8 @@ class Material(DescriptionModel):
             )
             raise refusal(
                 got,
-                "give exactly one of layers, homogeneous, file, section and groups (in Python also function, dataset)",
+                "give exactly one of layers, homogeneous, earth, file, section and groups (in Python also function, "
+                "dataset)",
             )
         for name, default in (("depth_origin", "sea_level"), ("extrapolate", False)):
             if getattr(self, name) != default and self.file is None and self.dataset is None:
@@ -180,7 +187,7 @@ class Material(DescriptionModel):
 
     @property
     def kind(self) -> str:
-        """``layers``, ``homogeneous``, ``file``, ``section``, ``groups``, ``function`` or ``dataset``."""
+        """``layers``, ``homogeneous``, ``earth``, ``file``, ``section``, ``groups``, ``function`` or ``dataset``."""
         return next(name for name in _KINDS if getattr(self, name) is not None)
 
     @cached_property
@@ -188,6 +195,8 @@ class Material(DescriptionModel):
         """The material as a function of position."""
         if self.function is not None:
             return FunctionMedium(self.function)
+        if self.earth is not None:
+            return self.earth.medium
         if self.file is not None:
             return reading(lambda path: self._gridded_medium(read_model(path)), self.file)
         if self.dataset is not None:
@@ -296,6 +305,19 @@ class Material(DescriptionModel):
         if self.groups is not None:
             return {("groups", name): part for name, part in self.groups.items()}
         return {("layers", index): layer for index, layer in enumerate(self.layers or ())}
+
+    def at_frequency(self, frequency: float) -> Self:
+        """Return the material with the phase velocities at a frequency, Hz.
+
+        Those of a radial model of the Earth with a known reference frequency are converted with its quality factors;
+        of other materials, vp and vs apply at ``attenuation.reference_frequency`` as they are.
+        """
+        medium = self.medium
+        if not isinstance(medium, EarthMedium) or medium.model.reference_frequency is None:
+            return self
+        changed = self.model_copy()
+        changed.__dict__["medium"] = medium.at_frequency(frequency)
+        return changed
 
     def anelasticity(self, domain: DomainExtent, max_frequency: float | None) -> Anelasticity | None:
         """Return the attenuation of the material in a domain; None if it is elastic there.

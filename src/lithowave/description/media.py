@@ -43,6 +43,11 @@ class DomainExtent(Protocol):
 class Medium(ABC):
     """A medium: wave speeds, density, and quality factors if it attenuates waves."""
 
+    @property
+    def concurrent(self) -> bool:
+        """True if several threads may sample the medium at the same time, each at coordinates of one shape."""
+        return False
+
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return vp, vs and rho at points."""
@@ -75,6 +80,14 @@ class Medium(ABC):
     def sample_all(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sample, InverseQuality]:
         """Return the results of `sample` and `inverse_quality`."""
         return self.sample(x, y, z), self.inverse_quality(x, y, z)
+
+    def sample_changed(
+        self, change: Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample],
+        x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray,
+    ) -> Sample:  # fmt: skip
+        """Return a function of the results of `sample_all`, which applies to each point alone."""
+        values, losses = self.sample_all(x, y, z, *within)
+        return change(*values, losses)
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return bulk modulus, shear modulus and rho at points."""
@@ -126,6 +139,10 @@ class LayeredMedium(Medium):
     fastest: tuple[float, ...] | None = None
     stiffness: tuple[tuple[float, ...], ...] | None = None
     losses: tuple[tuple[float, float], ...] | None = None
+
+    @property
+    def concurrent(self) -> bool:
+        return True
 
     @cached_property
     def _table(self) -> Sample:

@@ -44,7 +44,7 @@ boundaries:                              # each: free | absorbing | rigid
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 
-material:                                # exactly one of layers, homogeneous, file, section, groups
+material:                                # exactly one of layers, homogeneous, earth, file, section, groups
   layers:                                # from the top down; `top` is z of the top of the layer
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}
     - {{top: -1000, vp: "5 km/s", vs: "2.8 km/s", rho: "2.6 g/cm^3"}}
@@ -53,6 +53,14 @@ material:                                # exactly one of layers, homogeneous, f
   #                                      # increase per meter of depth, also rho: 0.1, qp: 0.1, qs: 0.05; depth
   #                                      # is measured from the top of the layer, or from a level: 0
   # homogeneous: {{vp: 5000, vs: 2900, rho: 2600}}
+  # earth: prem                          # radial model: prem | ak135 | iasp91 | file of layers; or a group of keys:
+  # earth:
+  #   model: prem
+  #   ocean: false                       # true: keep fluid layers at the surface
+  #   anisotropy: false                  # true: transverse isotropy with a radial axis (spectral_element)
+  #   attenuation: true                  # false: ignore the quality factors of the model
+  #   frequency: null                    # Hz, of the velocities with attenuation: false; null: that of the model
+  #   minimum_thickness: null            # m, below which a layer is removed; null: none
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
   # depth_origin: sea_level              # with file: depth is counted from sea_level (z = 0) | surface
   # extrapolate: false                   # with file: true: the model need not cover the domain

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.media import DomainExtent, Medium, Sample
 from lithowave.description.quality_values import InverseQuality
+from lithowave.description.stacked_layers import StackedLayers
 from lithowave.rheology.body import RelaxationBody
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
@@ -30,10 +30,13 @@ class UnrelaxedMedium(Medium):
     body: RelaxationBody
     reference_frequency: float
 
+    @property
+    def concurrent(self) -> bool:
+        return self.medium.concurrent
+
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
-        """Return vp, vs and rho at points. within : see `BoundedLayers.layer_of`."""
-        (vp, vs, rho), losses = self.medium.sample_all(x, y, z, *within)
-        return speeds(*self._unrelaxed(vp, vs, rho, losses))
+        """Return vp, vs and rho at points. within : see `StackedLayers`."""
+        return self.medium.sample_changed(lambda *values: speeds(*self._unrelaxed(*values)), x, y, z, *within)
 
     def moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         (vp, vs, rho), losses = self.medium.sample_all(x, y, z)
@@ -45,12 +48,12 @@ class UnrelaxedMedium(Medium):
     def average_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]
     ) -> Sample:
-        if isinstance(self.medium, BoundedLayers):
+        if isinstance(self.medium, StackedLayers):
             return self.medium.average_moduli(x, y, z, spacing, z_limits, self._unrelaxed)
         return super().average_moduli(x, y, z, spacing, z_limits)
 
     def interval_moduli(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, height: float) -> Sample:
-        if isinstance(self.medium, BoundedLayers):
+        if isinstance(self.medium, StackedLayers):
             return self.medium.interval_moduli(x, y, z, height, self._unrelaxed)
         return super().interval_moduli(x, y, z, height)
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, morton_order, number_faces
+from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, number_edges, number_faces
 from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
 
+PART = 8192  # items that are processed at a time
 SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 # A displacement: (dx, dy, dz), m, of arrays x, y, z, m.
@@ -116,14 +118,19 @@ def corner_jacobians(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return `HexahedralMesh.corner_jacobians` of vertices and elements."""
     found = np.empty(elements.shape)
     place = {tuple(corner): number for number, corner in enumerate(CORNERS.tolist())}
-    for corner, (i, j, k) in enumerate(CORNERS.tolist()):
-        ends = [((0, j, k), (1, j, k)), ((i, 0, k), (i, 1, k)), ((i, j, 0), (i, j, 1))]
-        a, b, c = (vertices[elements[:, place[high]]] - vertices[elements[:, place[low]]] for low, high in ends)
-        found[:, corner] = (
-            a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
-            + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
-            + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
-        )
+
+    def compute(part: slice) -> None:
+        for corner, (i, j, k) in enumerate(CORNERS.tolist()):
+            ends = [((0, j, k), (1, j, k)), ((i, 0, k), (i, 1, k)), ((i, j, 0), (i, j, 1))]
+            some = elements[part]
+            a, b, c = (vertices[some[:, place[high]]] - vertices[some[:, place[low]]] for low, high in ends)
+            found[part, corner] = (
+                a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
+                + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
+                + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
+            )
+
+    over_parts(compute, len(elements), PART)
     return found
 
 
@@ -153,21 +160,38 @@ def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
     if mesh.nodes is not None:
         raise ValueError("the elements of the mesh already have 27 nodes")
     count, corners = mesh.element_count, mesh.elements
-    edges, edge_count = identify(corners[:, EDGES].reshape(-1, 2))
+    edges, edge_count = number_edges(corners)
     faces, face_count = number_faces(corners)
     edge_base = len(mesh.vertices)
     face_base = edge_base + edge_count
     center_base = face_base + face_count
     vertices = np.empty((center_base + count, 3))
     vertices[:edge_base] = mesh.vertices
-    for places, local_corners, base in ((edges.reshape(-1, 12), EDGES, edge_base), (faces, FACES, face_base)):
-        for place, local in zip(places.T, local_corners, strict=True):
-            vertices[base + place] = mean_position(mesh.vertices, corners[:, local])
-    vertices[center_base:] = mean_position(mesh.vertices, corners)
-    vertices += np.stack(np.broadcast_arrays(*displacement(*vertices.T), vertices[:, 0])[:3], axis=-1)
-    between = [edge_base + edges.reshape(-1, 12)[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
+    vertices[edge_base:face_base] = entity_centers(mesh, edges, EDGES, edge_count)
+    vertices[face_base:center_base] = entity_centers(mesh, faces, FACES, face_count)
+    vertices[center_base:] = entity_centers(mesh, np.arange(count)[:, None], np.arange(8)[None], count)
+    for axis, change in enumerate(displacement(*vertices.T)):
+        vertices[:, axis] += change
+    between = [edge_base + edges[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
     nodes = np.concatenate([corners, *between, center_base + np.arange(count)[:, None]], axis=1)
     return replace(mesh, vertices=vertices, nodes=nodes)
+
+
+def entity_centers(mesh: HexahedralMesh, numbers: np.ndarray, table: np.ndarray, count: int) -> np.ndarray:
+    """Return the means (count, 3), m, of the corners of edges, faces or elements.
+
+    numbers : index of each of them in each element, (elements, sets). table : their local corners (sets, c). The last
+    of the elements that share an edge or face determines the order of its corners.
+    """
+    last, found = np.empty(count, np.int64), np.empty((count, 3))
+    last[numbers.T.reshape(-1)] = np.arange(numbers.size)
+
+    def average(part: slice) -> None:
+        local, element = np.divmod(last[part], len(numbers))
+        found[part] = mean_position(mesh.vertices, mesh.elements[element[:, None], table[local]])
+
+    over_parts(average, count, PART)
+    return found
 
 
 def mean_position(vertices: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -8,7 +8,20 @@ Coordinates are not compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+
+from lithowave.backends.host_threads import over_parts
+from lithowave.mesh.numbering_kernels import (
+    count_own_points,
+    entity_starts,
+    gather_numbers,
+    identify_sets,
+    mark_entities,
+    number_own_points,
+)
 
 # Local coordinates (i, j, k), 0 or 1, of the eight corners: the order of VTK and Gmsh.
 CORNERS = np.array(
@@ -34,23 +47,19 @@ def identify(corners: np.ndarray) -> tuple[np.ndarray, int]:
 
     Indices ascend with the sorted vertices.
     """
-    tuples = np.sort(corners, axis=1)
-    factor = int(tuples.max(initial=0)) + 1
-    keys = [tuples[:, first] * factor + tuples[:, first + 1] for first in range(0, tuples.shape[1], 2)]
-    order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
-    new = np.zeros(len(order), bool)
-    for key in keys:
-        ordered = key[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(new)
-    return numbers, int(new.sum()) + min(1, len(order))
+    return identify_sets(corners, np.arange(corners.shape[1])[None])
 
 
 def number_faces(elements: np.ndarray) -> tuple[np.ndarray, int]:
     """Return an index for each local face, (elements, 6), equal for shared faces, and the number of faces."""
-    numbers, count = identify(elements[:, FACES].reshape(-1, 4))
+    numbers, count = identify_sets(elements, FACES)
     return numbers.reshape(-1, 6), count
+
+
+def number_edges(elements: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return an index for each local edge, (elements, 12), equal for shared edges, and the number of edges."""
+    numbers, count = identify_sets(elements, EDGES)
+    return numbers.reshape(-1, 12), count
 
 
 def exterior_faces(elements: np.ndarray) -> np.ndarray:
@@ -105,32 +114,6 @@ def entity_points(corners: np.ndarray, degree: int) -> tuple[int | slice, ...]:
     return tuple(side(int(coordinate), degree) for coordinate in fixed[::-1])
 
 
-def raw_numbers(elements: np.ndarray, edges: np.ndarray, faces: np.ndarray, bases: tuple[int, ...]) -> np.ndarray:
-    """Return unique but not contiguous numbers [element, k, j, i] of the points of some elements; 0 inside the
-    elements.
-
-    edges, faces : indices of their edges and faces. bases : degree, first number of the points inside edges and inside
-    faces.
-    """
-    degree, edge_base, face_base = bases
-    inner = degree - 1
-    numbers = np.zeros((len(elements), degree + 1, degree + 1, degree + 1), np.int64)
-    for corner, (i, j, k) in enumerate(CORNERS * degree):
-        numbers[:, k, j, i] = elements[:, corner]
-    if not inner:
-        return numbers
-    places = np.stack([np.arange(inner), np.arange(inner)[::-1]])
-    for edge, (low, high) in enumerate(EDGES):
-        turned = (elements[:, low] > elements[:, high]).astype(np.int64)
-        numbers[:, *entity_points(EDGES[edge], degree)] = edge_base + edges[:, edge, None] * inner + places[turned]
-    orders = face_orders(inner)
-    orientations = face_orientations(elements[:, FACES])
-    for face, corners in enumerate(FACES):
-        start = face_base + faces[:, face, None, None] * inner**2
-        numbers[:, *entity_points(corners, degree)] = start + orders[orientations[:, face]]
-    return numbers
-
-
 def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
     """Return the global index of each point of each element, int32 [element, k, j, i], and the number of points.
 
@@ -141,31 +124,58 @@ def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
     """
     if degree < 1:
         raise ValueError(f"degree: {degree}; a GLL element has degree 1 or higher")
-    elements = np.asarray(elements, np.int64)
-    inner = degree - 1
-    edges, edge_count = identify(elements[:, EDGES].reshape(-1, 2))
+    elements, inner = np.asarray(elements, np.int64), degree - 1
+    edges, edge_count = number_edges(elements)
     faces, face_count = number_faces(elements)
-    edges = edges.reshape(-1, 12)
     edge_base = int(elements.max(initial=-1)) + 1
     face_base = edge_base + edge_count * inner
-    interior_base = face_base + face_count * inner**2
-    if interior_base + len(elements) * inner**3 >= 2**31:
+    total = face_base + face_count * inner**2
+    if total + len(elements) * inner**3 >= 2**31:
         raise ValueError(f"{len(elements)} elements of degree {degree} have more than 2^31 points")
-    final = np.full(interior_base, -1, np.int32)
-    numbers = np.empty((len(elements), degree + 1, degree + 1, degree + 1), np.int32)
-    surface = np.flatnonzero(on_surface(degree))
-    count = 0
-    for first in range(0, len(elements), CHUNK):
-        some = slice(first, first + CHUNK)
-        raw = raw_numbers(elements[some], edges[some], faces[some], (degree, edge_base, face_base))
-        raw = raw.reshape(-1, (degree + 1) ** 3)
-        outside = raw[:, surface]
-        count = count_first_touches(outside.ravel(), final, count)
-        raw[:, surface] = final[outside]
-        numbers[some] = raw.reshape(-1, degree + 1, degree + 1, degree + 1)
-    inside = count + np.arange(len(elements) * inner**3, dtype=np.int32).reshape(len(elements), inner, inner, inner)
-    numbers[:, 1:degree, 1:degree, 1:degree] = inside
-    return numbers, count + inside.size
+    numbers, final = np.empty((len(elements), (degree + 1) ** 3), np.int32), np.full(total, -1, np.int32)
+    bases, counts = np.array([edge_base, face_base, inner]), np.empty(len(elements), np.int64)
+    entities, points, places = surface_tables(degree)
+    starts = np.empty((len(elements), len(entities)), np.int32)
+
+    def each(kernel: Callable[..., None], *arguments: Any) -> None:
+        over_parts(lambda part: kernel(part.start, part.stop, *arguments), len(elements), CHUNK)
+
+    each(entity_starts, elements, edges, faces, bases, starts)
+    mark_entities(starts, final)
+    each(count_own_points, starts, entity_sizes(degree), final, counts)
+    ends = np.cumsum(counts)
+    oriented = elements, starts, entities, points, places
+    each(number_own_points, *oriented, ends - counts, final)
+    shared = int(ends[-1]) if len(ends) else 0
+    surface = on_surface(degree)
+    each(gather_numbers, *oriented, final, np.flatnonzero(surface), np.flatnonzero(~surface), shared, numbers)
+    return numbers.reshape(-1, degree + 1, degree + 1, degree + 1), shared + len(elements) * inner**3
+
+
+def entity_sizes(degree: int) -> np.ndarray:
+    """Return the number of points inside each corner, edge and face of an element; of degree 1, of its corners."""
+    inner = degree - 1
+    return np.repeat([1, inner, inner**2], [8, 12, 6])[: 26 if inner else 8]
+
+
+def surface_tables(degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the corners (entities, 4) of the corners, edges and faces of an element, padded with -1; and of each point
+    on its surface, in flat order, the entity, and the place (points, 8) in it by orientation (see
+    `numbering_kernels`)."""
+    n, inner = degree + 1, degree - 1
+    steps, orders = np.arange(inner), face_orders(inner).reshape(8, -1)
+    places_of = [np.zeros((1, 8), np.int64)] * 8
+    places_of += [np.stack([steps, steps[::-1]] * 4, axis=1)] * 12 + [orders.T] * 6
+    corners_of = [*np.arange(8)[:, None], *EDGES, *FACES]
+    flat = np.arange(n**3).reshape(n, n, n)
+    found: dict[int, tuple[int, np.ndarray]] = {}
+    for entity in range(len(entity_sizes(degree))):
+        inside = flat[entity_points(corners_of[entity], degree)].ravel()
+        found |= {point: (entity, place) for point, place in zip(inside, places_of[entity], strict=True)}
+    entities = [np.pad(corners, (0, 4 - len(corners)), constant_values=-1) for corners in corners_of]
+    points = sorted(found)
+    kept = np.array(entities[: len(entity_sizes(degree))])
+    return kept, np.array([found[point][0] for point in points]), np.array([found[point][1] for point in points])
 
 
 def shared_count(count: int, elements: int, degree: int) -> int:
@@ -192,11 +202,20 @@ def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    centers = np.mean([vertices[elements[:, corner]] for corner in range(8)], axis=0)
+    centers, code = np.empty((len(elements), 3)), np.empty(len(elements), np.uint64)
+
+    def average(part: slice) -> None:
+        centers[part] = np.mean([vertices[elements[part, corner]] for corner in range(8)], axis=0)
+
+    over_parts(average, len(elements), CHUNK)
     low = centers.min(axis=0)
-    extent = max(float((centers - low).max()), np.finfo(float).tiny)
-    cells = ((centers - low) / extent * (2**21 - 1)).astype(np.uint64)
-    code = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
+    extent = max(float((centers.max(axis=0) - low).max()), np.finfo(float).tiny)
+
+    def encode(part: slice) -> None:
+        cells = ((centers[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
+        code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
+
+    over_parts(encode, len(elements), CHUNK)
     return np.argsort(code, kind="stable")
 
 

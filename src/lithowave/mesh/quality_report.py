@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import CORNERS, EDGES
+from lithowave.mesh.products import product
 from lithowave.mesh.shapes import jacobians, lattice, shape_tables
 
-PART = 1024  # elements per batch
+PART = 1024  # elements that are measured at a time: their arrays stay in the cache
 
 # The 24 angles of the faces: at each corner between the three edges there, as pairs of indices of EDGES.
 EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in range(8)])
@@ -86,25 +87,22 @@ def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]
     slopes = np.ascontiguousarray(slopes.reshape(-1, count))
     steps = point_steps(degree, count)
     columns = np.ascontiguousarray(mesh.vertices.T)
+
+    def measure(part: slice) -> None:
+        nodes = mesh.node_indices[part]
+        squares, cosine = edges_and_angles(columns, nodes)
+        shortest, longest = np.sqrt(squares.min(axis=0)), np.sqrt(squares.max(axis=0))
+        jacobian = jacobians(columns, nodes, slopes)
+        found["shortest_edge"][part], found["longest_edge"][part] = shortest, longest
+        found["edge_ratio"][part] = longest / shortest
+        found["jacobian"][part] = jacobian.min(axis=0)
+        found["jacobian_ratio"][part] = jacobian.min(axis=0) / jacobian.max(axis=0)
+        found["skewness"][part] = np.arcsin(np.minimum(cosine, 1)) / (np.pi / 2)
+        found["point_distance"][part] = shortest_steps(columns, nodes, steps)
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        for part, nodes in parts(mesh.node_indices):
-            squares, cosine = edges_and_angles(columns, nodes)
-            shortest, longest = np.sqrt(squares.min(axis=0)), np.sqrt(squares.max(axis=0))
-            jacobian = jacobians(columns, nodes, slopes)
-            found["shortest_edge"][part], found["longest_edge"][part] = shortest, longest
-            found["edge_ratio"][part] = longest / shortest
-            found["jacobian"][part] = jacobian.min(axis=0)
-            found["jacobian_ratio"][part] = jacobian.min(axis=0) / jacobian.max(axis=0)
-            found["skewness"][part] = np.arcsin(np.minimum(cosine, 1)) / (np.pi / 2)
-            found["point_distance"][part] = shortest_steps(columns, nodes, steps)
+        over_parts(measure, mesh.element_count, PART)
     return found
-
-
-def parts(nodes: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield batches of elements small enough for the cache."""
-    for first in range(0, len(nodes), PART):
-        part = slice(first, first + PART)
-        yield part, nodes[part]
 
 
 def edges_and_angles(columns: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,5 +142,5 @@ def point_steps(degree: int, count: int) -> np.ndarray:
 def shortest_steps(columns: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the smallest distance (m,), m, of neighboring points in each element."""
     turned = nodes.T
-    squares = sum((steps @ column[turned]) ** 2 for column in columns)
+    squares = sum(product(steps, column[turned]) ** 2 for column in columns)
     return np.sqrt(squares.min(axis=0))

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from lithowave.mesh.numbering import CORNERS, EDGES, FACES
+from lithowave.mesh.products import product
 
 # Corners of the edges that contain nodes 8 to 19.
 EDGE_CORNERS = np.array(
@@ -70,7 +71,7 @@ def jacobians(columns: np.ndarray, nodes: np.ndarray, slopes: np.ndarray) -> np.
     few thousand elements at a time, which fit into the cache.
     """
     turned = nodes.T
-    x, y, z = ((slopes @ columns[axis][turned]).reshape(3, -1, len(nodes)) for axis in range(3))
+    x, y, z = (product(slopes, columns[axis][turned]).reshape(3, -1, len(nodes)) for axis in range(3))
     found = x[0] * (y[1] * z[2] - y[2] * z[1])
     found += x[1] * (y[2] * z[0] - y[0] * z[2])
     found += x[2] * (y[0] * z[1] - y[1] * z[0])

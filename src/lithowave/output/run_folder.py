@@ -28,7 +28,7 @@ MADE_BY_RUNS = (
     "figures", "report.html", "miniseed", "sac", "segy", "asdf", "material_model.h5",
 )  # fmt: skip
 EXIT_KEYS = (
-    "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s",
+    "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s", "phases",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
 PARALLEL = ("parts", "transport", "overlap", "patience")  # keys of `compute` that do not affect results

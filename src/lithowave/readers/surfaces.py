@@ -52,6 +52,11 @@ class Surface:
     elevation: np.ndarray
     unused: tuple[str, ...] = ()
 
+    @property
+    def concurrent(self) -> bool:
+        """True if several threads may evaluate the surface at the same time, which projections do not permit."""
+        return type(self) is Surface
+
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the elevation in m at points in m: an array of the broadcast shape of x and y."""
         points_x, points_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)

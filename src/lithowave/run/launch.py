@@ -36,6 +36,7 @@ from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
 from lithowave.parallel.ranks import Note, Ranks, make_ranks
+from lithowave.phases import phase, record_phases, recorded_phases
 from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
 from lithowave.run.instability import InstabilityWatch
@@ -120,6 +121,7 @@ class Result:
         return f"<Result in {self.directory}: {', '.join(facts)}>"
 
 
+@record_phases()
 def run_simulation(
     simulation: Simulation,
     output: str | Path | None = None,
@@ -183,11 +185,14 @@ def run_simulation(
         folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
         if users:
             folder.write_report(callbacks=[user.name for user in users])
-        _report_warnings(simulation.warnings() + plan.warnings(simulation), ranks, folder)
+        with phase("warnings"):
+            texts = simulation.warnings() + plan.warnings(simulation)
+        _report_warnings(texts, ranks, folder)
         context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
         return _execute(context, None, show)
 
 
+@record_phases()
 def restart_run(
     directory: str | Path,
     *,
@@ -236,7 +241,9 @@ def restart_run(
         checkpoint = open_checkpoint(path, fingerprint(description))
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed = _changed_callbacks(folder.report.get("callbacks", []), users)
-        _report_warnings(simulation.warnings() + plan.warnings(simulation) + changed, ranks, folder)
+        with phase("warnings"):
+            texts = simulation.warnings() + plan.warnings(simulation)
+        _report_warnings(texts + changed, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
         return _execute(context, checkpoint, show)
 
@@ -262,10 +269,11 @@ def _planned(
     previous : the plan from the report of the resumed run.
     """
     compute = simulation.compute
-    backend = make_backend(
-        compute.backend, compute.precision, compute.threads, lambda count: device_index(ranks, count),
-        ranks_sharing_cores(ranks),
-    )  # fmt: skip
+    with phase("device"):
+        backend = make_backend(
+            compute.backend, compute.precision, compute.threads, lambda count: device_index(ranks, count),
+            ranks_sharing_cores(ranks),
+        )  # fmt: skip
     names = ranks.all_gather(backend.name)
     if len(set(names)) > 1:
         raise ResourceError(
@@ -274,8 +282,10 @@ def _planned(
         )
     require_own_device(ranks, backend)
     require_room(simulation, backend, ranks)
-    plan: Plan = load_method(simulation.solver.method).plan(simulation, backend, ranks, previous)
-    require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
+    with phase("plan"):
+        plan: Plan = load_method(simulation.solver.method).plan(simulation, backend, ranks, previous)
+    with phase("estimate of memory"):
+        require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan
 
 
@@ -319,7 +329,8 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
         with Halo(ranks, backend, simulation.compute.transport, simulation.compute.overlap) as halo:
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
-            local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
+            with phase("arrays"):
+                local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
             solver = GatheredSolver(local, ranks, simulation.acquisition)
             recorders = make_recorders(
                 simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint
@@ -338,7 +349,8 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             if checkpoint is not None:
                 checkpoints.restore(solver, clock, checkpoint)
             integration = Integration(solver, clock, callbacks)
-            integration.start()
+            with phase("begin of outputs"):
+                integration.start()
             folder.write_report(setup_s=stopwatch(), **local.facts())
             folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
             loop_time = Stopwatch()
@@ -356,7 +368,8 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             _write_waveforms(simulation, folder)
         _report_stop(context, clock)
         speed = {"unit": plan.unit, rate_key(plan.unit): rate}
-        folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), **speed)
+        phases = recorded_phases().table()
+        folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), phases=phases, **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     ranks.barrier()
     return Result(folder.path, folder.report)

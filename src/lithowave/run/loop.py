@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lithowave.phases import phase
 from lithowave.run.callback import Callback
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
@@ -29,12 +30,21 @@ class Integration:
         If a signal interrupted the clock, the callbacks are not finished, since a restart resumes the run.
         """
         solver, clock, callbacks = self.solver, self.clock, self.callbacks
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            for callback in callbacks:
-                if callback.due(clock):
-                    callback(solver, clock)
+        with phase("first step"):  # which compiles kernels of the CPU
+            self._step()
+        with phase("other steps"):
+            while not clock.finished:
+                self._step()
         if clock.interrupted_by is None:
             for callback in callbacks:
                 callback.finish(solver, clock)
+
+    def _step(self) -> None:
+        """Advance by one step, unless the clock is at the end."""
+        if self.clock.finished:
+            return
+        self.solver.advance(self.clock.step)
+        self.clock.tick()
+        for callback in self.callbacks:
+            if callback.due(self.clock):
+                callback(self.solver, self.clock)

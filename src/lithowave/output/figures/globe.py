@@ -28,7 +28,7 @@ class MapPage:
     """
 
     def __init__(self, chunk: ChunkMap) -> None:
-        self.chunk = chunk
+        self.chunk = replace(chunk, ellipticity=None)  # pages are those of a sphere
         self.frame = ChunkMap(chunk.longitude, chunk.latitude).frame
 
     def place(self, up: np.ndarray) -> np.ndarray:
@@ -112,6 +112,8 @@ class SectionPage:
     """
 
     def __init__(self, chunk: ChunkMap, plane: str, level: float) -> None:
+        chunk = replace(chunk, ellipticity=None)
+
         def at(along: float) -> np.ndarray:
             return chunk.directions(*((level, along) if plane == "x" else (along, level)))
 

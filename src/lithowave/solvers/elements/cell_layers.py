@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
 from lithowave.solvers.elements.element_description import element_size, group_materials
+from lithowave.solvers.elements.radial_layers import radial_layers
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
+    from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
 
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
@@ -40,7 +45,7 @@ class CellLayers:
     slowest : velocity of the slowest wave, m/s. sizes : edges of the cells, m.
     materials : code of the layers of the material in each, see `layer_code`.
     level_map : map of the levels to the surfaces; None if all are flat.
-    unfollowed : interfaces inside the layers of cells.
+    unfollowed : interfaces inside the layers of cells. inside : z, m, of discontinuities of a radial model inside them.
     """
 
     tops: list[float]
@@ -50,6 +55,21 @@ class CellLayers:
     materials: list[int]
     level_map: LevelMap | None = None
     unfollowed: tuple[Unfollowed, ...] = ()
+    inside: tuple[float, ...] = ()
+
+    def widths(self, chunk: Chunk | None) -> list[float]:
+        """Return the largest width, m, at the surface, of the columns of the cells of each layer.
+
+        In a chunk, columns become narrower with depth; the simulation file may contain their number and the depths at
+        which they become twice as wide.
+        """
+        if chunk is None:
+            return self.sizes
+        if chunk.elements is None:
+            return [size * RADIUS / (RADIUS + top) for size, top in zip(self.sizes, self.tops, strict=True)]
+        width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
+        ends = np.array(chunk.doublings or ())
+        return [width * 2 ** int((ends <= 1e-3 - top).sum()) for top in self.tops]
 
 
 def cell_layers(simulation: Simulation) -> CellLayers:
@@ -60,11 +80,14 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     medium = simulation.material.medium
     if simulation.material.bounded and isinstance(medium, BoundedLayers):
         return _bounded(simulation, medium)
+    if isinstance(medium, EarthMedium):
+        return _radial(simulation, medium)
     tops, slowest, materials = _flat_layers(simulation)
     bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
     level_map = None
     if simulation.domain.surface is not None:
-        level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [surface])
+        ends = [tops[0], tops[1] if len(tops) > 1 else bottom]
+        level_map = LevelMap(ends, [surface], simulation.domain.surface.concurrent)
     sizes = [element_size(simulation, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
@@ -87,6 +110,23 @@ def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list
         _refuse_outcrops(tops, first, domain.surface.low)
     speeds = [one.speed_range[0] for one in inside[first:]]
     return [ground, *tops[first + 1 :]], speeds, list(range(first, len(tops)))
+
+
+def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
+    """Return the layers of cells of a radial model of the Earth."""
+    domain = simulation.domain
+    chunk, bottom = domain.chunk, domain.z[0]
+    doublings = [-depth for depth in (chunk.doublings if chunk is not None else None) or ()]
+    layers, dropped = radial_layers(simulation, medium.model, doublings)
+    tops = [one.top for one in layers]
+    level_map = None
+    if domain.surface is not None:
+        _refuse_outcrops(tops, 0, domain.surface.low)
+        level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [domain.surface_height])
+    return CellLayers(
+        tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
+        [layer_code(one.first, one.last, medium.count) for one in layers], level_map, inside=tuple(dropped),
+    )  # fmt: skip
 
 
 def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
@@ -160,7 +200,8 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
         materials += [layer_code(group.first, group.last, medium.count)] * len(edges)
     surfaces = [_surface(simulation, medium, one.first if number else -1) for number, one in enumerate(groups)]
     moved = any(float(np.ptp(one.top)) > 0.0 for one in groups)
-    level_map = LevelMap([*levels, bottom], surfaces) if moved else None
+    concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
+    level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
     sizes = [element_size(simulation, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed))
 
@@ -266,7 +307,7 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
-    if simulation.material.kind != "layers":
+    if simulation.material.kind not in ("layers", "earth"):
         return mesh
     return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
 
@@ -277,7 +318,7 @@ def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
     Empty for media that are evaluated by position only, among them layers in an imported mesh.
     """
     medium = simulation.material.medium
-    if simulation.solver.mesh is not None or not isinstance(medium, BoundedLayers):
+    if simulation.solver.mesh is not None or not isinstance(medium, StackedLayers):
         return ()
     return layers_of(mesh.materials, medium.count)
 

@@ -69,6 +69,11 @@ class NearestMedium:
         inner = [(low + margin, high - margin) for (low, high), margin in zip(ends, margins, strict=True)]
         return cls(simulation.material.medium, *inner)
 
+    @property
+    def concurrent(self) -> bool:
+        """See `Medium.concurrent`."""
+        return self.medium.concurrent
+
     def sample(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

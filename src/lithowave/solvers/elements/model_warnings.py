@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.shapes import shape_tables
@@ -39,7 +40,8 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     if plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
     if simulation.domain.surface is not None:
-        found += unresolved_topography(simulation, upper_points_of_hexahedra(plan.mesh), plan.ranks)
+        points = plan.from_mesh(upper_points_of_hexahedra(plan.mesh))
+        found += unresolved_topography(simulation, points, plan.ranks)
     return found + unresolved_interfaces(simulation, plan, faces_of_hexahedra, upper_points_of_hexahedra)
 
 
@@ -124,11 +126,14 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
         return []
     count, total = (sum(part[column] for part in parts) for column in (2, 3))
     layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
+    remedy = f"{layers}a mesh whose faces follow the interfaces (solver.mesh, material.groups), or "
+    if simulation.material.kind == "earth":  # discontinuities between thin layers are inside elements
+        remedy = ""
     return [
         f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
-        f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {layers}a mesh whose faces follow "
-        "the interfaces (solver.mesh, material.groups), or smaller elements."
+        f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {remedy}"
+        "smaller elements."
     ]
 
 
@@ -136,13 +141,15 @@ def point_contrasts(values: np.ndarray) -> np.ndarray:
     """Return the largest change (elements,) of vs from one GLL point to the next in each element, relative to the
     larger value; values : lambda, mu, rho [3, element, k, j, i]."""
     found = np.zeros(values.shape[1])
-    for first in range(0, len(found), PART):
-        some = slice(first, first + PART)
+
+    def compare(some: slice) -> None:
         vs = np.sqrt(values[1, some] / values[2, some])
         for axis in (1, 2, 3):
             ends = [np.moveaxis(vs, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
             change = 1.0 - np.minimum(*ends) / np.maximum(*ends)
             found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
+
+    over_parts(compare, len(found), PART)
     return found
 
 
@@ -191,7 +198,7 @@ def unresolved_interfaces(simulation: Simulation, plan: Any, faces_of: Callable,
     for index in range(1, medium.count):
         if not callable(medium.tops[index]):
             continue
-        points = points_of(plan.mesh, faces[:, layers[0][faces[0]] == index])
+        points = plan.from_mesh(points_of(plan.mesh, faces[:, layers[0][faces[0]] == index]))
         (x_low, x_high), (y_low, y_high) = domain.x, domain.y
         x, y, _ = points.T
         inside = (x >= x_low) & (x <= x_high) & (y >= y_low) & (y <= y_high)
@@ -214,10 +221,13 @@ def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, k
     largest, x, y = max(ranks.all_gather(own))
     if largest <= SURFACE_ERROR * wavelength:
         return []
+    place = f"x = {round(x, 1):g} m, y = {round(y, 1):g} m"
+    if simulation.domain.chunk is not None:
+        place = "longitude {:.4g}, latitude {:.4g}".format(*simulation.domain.to_geographic(x, y))
     return [
-        f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at x = "
-        f"{round(x, 1):g} m, y = {round(y, 1):g} m), {largest / wavelength:.2g} of the shortest wavelength; estimated "
-        f"error of the seismograms near it {min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
+        f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at {place}), "
+        f"{largest / wavelength:.2g} of the shortest wavelength; estimated error of the seismograms near it "
+        f"{min(1.0, SURFACE_FACTOR * largest / wavelength):.0%}. Use smaller elements "
         "(solver.points_per_wavelength, spacing), or a smoother surface."
     ]
 

@@ -12,6 +12,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.mesh.extrusion import IN_PLANE
 from lithowave.parallel.ranks import Ranks
+from lithowave.phases import phase
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
@@ -55,6 +56,7 @@ class ElementPlan:
         """Number of elements of this rank."""
         return self.mesh.element_count
 
+    @phase("locations")
     def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
         """Return points in the elements of all ranks, which call this method together.
 
@@ -67,6 +69,10 @@ class ElementPlan:
     def in_mesh(self, positions: np.ndarray) -> np.ndarray:
         """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""
         return positions if self.curvature is None else self.curvature.to_cartesian(*np.transpose(positions))
+
+    def from_mesh(self, positions: np.ndarray) -> np.ndarray:
+        """Return the local coordinates (points, 3), m, of positions in coordinates of the mesh."""
+        return positions if self.curvature is None else np.stack(self.curvature.from_cartesian(positions), axis=-1)
 
     def axes_at(self, positions: np.ndarray) -> np.ndarray | None:
         """Return East, North and Up in the coordinates of the mesh as rows (points, 3, 3) at positions in local
@@ -96,7 +102,7 @@ class ElementPlan:
     @property
     def mesh_statistics(self) -> Any:
         """Statistics of the global mesh; the first access is collective."""
-        return self._once("mesh_statistics", lambda: self.gather_statistics(self))
+        return self._once("mesh_statistics", phase("statistics of the mesh")(lambda: self.gather_statistics(self)))
 
     def _once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return a value that all ranks compute together, once.
@@ -134,7 +140,7 @@ class ElementPlan:
     def element_center(self, element: int) -> np.ndarray:
         """Return the mean (3,) of the vertices of an element, m, in local coordinates."""
         center = self.mesh.vertices[self.mesh.elements[element]].mean(axis=0)
-        return center if self.curvature is None else np.array(self.curvature.from_cartesian(center))
+        return self.from_mesh(center)
 
     def place_of(self, element: int) -> str:
         """Return the position of an element for messages, with its number in the mesh file."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
+
+PART = 256  # blocks that are arranged at a time
 LANES = 16  # elements of a block on a CPU
 # On a GPU, by degree: threads of a block, which processes as many elements as fit, and the minimum number of blocks per
 # multiprocessor in single and in double precision, which bounds the registers of a thread.
@@ -60,13 +63,7 @@ class ElementLayout:
 
     def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
-        n, blocks = self.points, self.block_count(len(slots))
-        shape = (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
-        arranged = np.full(shape, fill, values.dtype)
-        for first in range(0, blocks, 1024):
-            some = slice(first * self.elements, (first + 1024) * self.elements)
-            arranged[first : first + 1024] = self._arranged(values, slots[some], fill)
-        return arranged
+        return self.of_components(values[:, None], slots, fill).squeeze(self.component_axis)
 
     def _arranged(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         n, blocks = self.points, self.block_count(len(slots))
@@ -80,11 +77,24 @@ class ElementLayout:
         arranged[:, :, : self.elements * n * n] = held.transpose(0, 2, 1, 3, 4).reshape(blocks, n, -1)
         return arranged
 
-    def of_components(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
+    def of_components(
+        self, values: np.ndarray, slots: np.ndarray, fill: float, axis: int | None = None
+    ) -> np.ndarray:
         """Arrange several values of each point (elements, c, k, j, i): (blocks, c, k, j, i, elements) on a CPU,
-        (blocks, k, c, lanes) on a GPU."""
-        parts = [self.of_points(values[:, c], slots, fill) for c in range(values.shape[1])]
-        return np.stack(parts, axis=self.component_axis)
+        (blocks, k, c, lanes) on a GPU. axis : of the components instead, from 0."""
+        n, blocks = self.points, self.block_count(len(slots))
+        shape = [blocks, n, self.lanes] if self.lanes else [blocks, n, n, n, self.elements]
+        axis = self.component_axis if axis is None else axis
+        shape.insert(axis, values.shape[1])
+        arranged = np.empty(shape, values.dtype)
+
+        def arrange(part: slice) -> None:
+            some = slots[part.start * self.elements : part.stop * self.elements]
+            for c, component in enumerate(np.moveaxis(arranged[part], axis, 0)):
+                component[...] = self._arranged(values[:, c], some, fill)
+
+        over_parts(arrange, blocks, PART)
+        return arranged
 
     @property
     def component_axis(self) -> int:
@@ -130,10 +140,19 @@ class ElementLayout:
         blocks = self.block_count(len(slots))
         padded = np.zeros(blocks * self.elements, np.int64)
         padded[: len(slots)] = np.maximum(slots, 0)
-        held = values[padded]
-        if self.lanes:
-            return held
-        return np.ascontiguousarray(held.reshape(blocks, self.elements, -1).transpose(0, 2, 1))
+        shape = (len(padded), values.shape[1]) if self.lanes else (blocks, values.shape[1], self.elements)
+        arranged = np.empty(shape, values.dtype)
+
+        def arrange(part: slice) -> None:
+            rows = slice(part.start * self.elements, part.stop * self.elements)
+            held = values[padded[rows]]
+            if self.lanes:
+                arranged[rows] = held
+            else:
+                arranged[part] = held.reshape(-1, self.elements, values.shape[1]).transpose(0, 2, 1)
+
+        over_parts(arrange, blocks, PART)
+        return arranged
 
 
 def device_layout(device: str, degree: int) -> ElementLayout:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import parts_in_order
 from lithowave.backends.kernel_cache import njit
+from lithowave.mesh.products import product
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 
@@ -24,7 +27,10 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     tensor = np.empty((len(nodes), 3, count))
     tensor[:, :, tensor_order(count)] = (nodes - nodes[:, :1]).transpose(0, 2, 1)
     whole = np.kron(line, np.kron(line, line))
-    return (tensor.reshape(-1, count) @ whole.T).reshape(len(nodes), 3, q, q, q)
+    return product(tensor.reshape(-1, count), whole.T).reshape(len(nodes), 3, q, q, q)
+
+
+PART = 4096  # elements that are measured at a time
 
 
 @lru_cache
@@ -49,11 +55,11 @@ class ElementStatistics:
     jacobian: np.ndarray
 
 
-@njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def _add_up(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, jacobian):  # pragma: no cover - compiled
-    """Add the elements' masses to `mass`; compute frequency2 (without the factor of the degree) and jacobian."""
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _measure(coefficients, vp, powers, weights, volume, frequency2, jacobian):  # pragma: no cover - compiled
+    """Compute the volumes of the points of elements, and frequency2 (without the factor of the degree) and jacobian."""
     n, q = weights.size, coefficients.shape[2]
-    varying = rho.shape[1] > 1
+    varying = vp.shape[1] > 1
     m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
     for e in range(coefficients.shape[0]):
         least, most = np.inf, 0.0
@@ -62,16 +68,25 @@ def _add_up(coefficients, numbers, rho, vp, powers, weights, mass, frequency2, j
             for j in range(n):
                 collapse_line(plane, powers[:, j], line)
                 for i in range(n):
-                    at = (k * n + j) * n + i if varying else 0
+                    point = (k * n + j) * n + i
                     jacobian_matrix(line, powers[:, i], m)
                     j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
                     j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
                     j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
                     det = m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
                     least = min(least, det)
-                    mass[numbers[e, k, j, i]] += weights[i] * weights[j] * weights[k] * det * rho[e, at]
-                    most = max(most, vp[e, at] ** 2 * spread(m, det))
+                    volume[e, point] = weights[i] * weights[j] * weights[k] * det
+                    most = max(most, vp[e, point if varying else 0] ** 2 * spread(m, det))
         frequency2[e], jacobian[e] = most, least
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _add_masses(numbers, volume, rho, mass):  # pragma: no cover - compiled
+    """Add the masses of the points of elements, in their order."""
+    last = rho.shape[1] - 1
+    for e in range(numbers.shape[0]):
+        for point in range(numbers.shape[1]):
+            mass[numbers[e, point]] += volume[e, point] * rho[e, min(point, last)]
 
 
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
@@ -140,20 +155,31 @@ def spread(m, det):
 
 
 def compute_element_statistics(
-    coefficients: np.ndarray, numbers: np.ndarray, point_count: int, rho: np.ndarray, vp: np.ndarray
-) -> ElementStatistics:
-    r"""Compute the statistics in one pass over all points of all elements.
+    mesh: Any, numbers: np.ndarray, point_count: int, materials: Any
+) -> tuple[np.ndarray, ElementStatistics]:
+    r"""Return the maps of the elements and the statistics, in one pass over all points of all elements.
 
-    coefficients : see `map_coefficients`. numbers : indices of points [element, k, j, i]. rho, vp : (elements, 1) or
-    (elements, points of an element); vp is the velocity of the fastest wave, m/s.
+    mesh : object with element_nodes(elements). numbers : indices of points [element, k, j, i]. materials : object with
+    density(elements) and speed(elements) -> (elements, 1) or (elements, points of an element), speed that of the
+    fastest wave, m/s. The first result is that of `map_coefficients`.
 
     The largest eigenvalue of an element's stiffness over its mass bounds that of the global mesh (Fried 1972, J. Sound
     Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
     element; other elements are represented by their worst point.
     """
-    degree = numbers.shape[1] - 1
-    mass = np.zeros(point_count)
+    degree, q = numbers.shape[1] - 1, 2 if mesh.nodes is None else 3
+    numbers = numbers.reshape(len(numbers), -1)
+    mass, coefficients = np.zeros(point_count), np.empty((len(numbers), 3, q, q, q))
     frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
-    powers = power_tables(gll_points(degree), coefficients.shape[-1])
-    _add_up(coefficients, numbers, rho, vp, powers, gll_weights(degree), mass, frequency2, jacobian)
-    return ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)
+    powers, weights = power_tables(gll_points(degree), q), gll_weights(degree)
+
+    def measure(some: slice) -> tuple[slice, np.ndarray]:
+        coefficients[some] = map_coefficients(mesh.element_nodes(some))
+        volume = np.empty(numbers[some].shape)
+        speed = materials.speed(some)
+        _measure(coefficients[some], speed, powers, weights, volume, frequency2[some], jacobian[some])
+        return some, volume
+
+    for some, volume in parts_in_order(measure, len(numbers), PART):
+        _add_masses(numbers[some], volume, materials.density(some), mass)
+    return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.coloring import color_elements
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
+
+PART = 4096  # elements that are examined at a time
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,22 @@ def element_kinds(
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     code = np.stack([sets, layers, is_affine(coefficients), materials.anisotropic[materials.number]], axis=1)
-    found, place = np.unique(code, axis=0, return_inverse=True)
+    found, place = distinct_rows(code)
     kinds = []
     for number, layer, affine, anisotropic in found.tolist():
         relaxing = (materials.losses.body.mechanisms, number) if number else ()
         shape = "affine" if affine else curved
         kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing))
-    return kinds, place.reshape(-1)
+    return kinds, place
+
+
+def distinct_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows of small numbers (n, c) in ascending order, and the place of each row among them."""
+    sizes = tuple((code.max(axis=0, initial=0) + 1).tolist())
+    keys = np.ravel_multi_index(tuple(code.T), sizes)
+    present = np.bincount(keys, minlength=1) > 0
+    found = np.flatnonzero(present)
+    return np.stack(np.unravel_index(found, sizes), axis=1), (np.cumsum(present) - 1)[keys]
 
 
 def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
@@ -88,9 +100,15 @@ def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
 def is_affine(coefficients: np.ndarray) -> np.ndarray:
     """True for each element that is a parallelepiped."""
     q = coefficients.shape[-1]
-    size = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
-    powers = np.indices((q, q, q)).sum(axis=0)
-    return (np.abs(coefficients[:, :, powers > 1]) <= 1e-9 * size[:, None, None]).all(axis=(1, 2))
+    powers = np.flatnonzero(np.tile((np.indices((q, q, q)).sum(axis=0) > 1).ravel(), 3))
+    found = np.empty(len(coefficients), bool)
+
+    def compare(some: slice) -> None:
+        size = np.abs(coefficients[some]).reshape(-1, 3 * q**3)
+        found[some] = size[:, powers].max(axis=1) <= 1e-9 * size.max(axis=1)
+
+    over_parts(compare, len(found), PART)
+    return found
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
+from lithowave.mesh.products import product
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
+from lithowave.solvers.spectral_element.map_inversion import invert_maps
 
 # Position of each node in steps from the lowest corner (x, y, z), in Gmsh's order.
 _STEPS_8 = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
@@ -95,7 +98,7 @@ def _gll_tables(count: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
 def gll_positions(nodes: np.ndarray, degree: int) -> np.ndarray:
     """Return the positions of the GLL points, m, shape (elements, k, j, i, 3)."""
     elements, count, _ = nodes.shape
-    values = nodes.transpose(0, 2, 1).reshape(-1, count) @ _gll_tables(count, degree)[0].T
+    values = product(nodes.transpose(0, 2, 1).reshape(-1, count), _gll_tables(count, degree)[0].T)
     return np.moveaxis(values.reshape(elements, 3, *(degree + 1,) * 3), 1, -1)
 
 
@@ -142,54 +145,20 @@ def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
 # Points in elements
 
 
-def reference_coordinates(nodes: np.ndarray, points: np.ndarray, iterations: int = 50) -> np.ndarray:
-    """Return xi of `points` (m, 3) in the elements of the same row of `nodes` (m, 8 or 27, 3); NaN without solution.
+def reference_coordinates(nodes: np.ndarray, points: np.ndarray, element: np.ndarray | None = None) -> np.ndarray:
+    """Return xi of `points` (m, 3) in elements of `nodes` (n, 8 or 27, 3); NaN without solution.
+
+    element : (m,) index of the element of each point; default: 0, 1, ..., m - 1.
 
     Newton's method starts from the nearest of 5 x 5 x 5 points; each step is limited to 1 and halved while the distance
     to the point grows. Convergence means a step below 1e-12, after which one more is made.
     """
-    degree = 4
-    xi = np.empty(points.shape)
-    line = gll_points(degree)
-    for first in range(0, len(points), 4096):
-        part = slice(first, first + 4096)
-        places = gll_positions(nodes[part], degree).reshape(-1, (degree + 1) ** 3, 3)
-        nearest = ((places - points[part, None]) ** 2).sum(-1).argmin(1)
-        k, j, i = np.unravel_index(nearest, (degree + 1,) * 3)
-        xi[part] = line[np.stack([i, j, k], axis=-1)]
-    active = np.arange(len(points))
-    for _ in range(iterations):
-        step = _newton_step(nodes[active], points[active], xi[active])
-        xi[active] += step
-        moved = np.abs(step).max(axis=1, initial=0.0)
-        done = moved < 1e-12
-        xi[active[done]] += _newton_step(nodes[active[done]], points[active[done]], xi[active[done]])
-        active = active[~done & np.isfinite(moved)]
-        if not active.size:
-            break
-    xi[active] = np.nan
+    count, xi = nodes.shape[1], np.empty((len(points), 3))
+    element = np.arange(len(points)) if element is None else element.astype(np.int64)
+    nodes, points = np.ascontiguousarray(nodes, float), np.ascontiguousarray(points, float)
+    tables = map_degree(count) + 1, tensor_order(count), gll_points(4)
+    over_parts(lambda part: invert_maps(part.start, part.stop, nodes, element, points, *tables, xi), len(points), 1024)
     return xi
-
-
-def _misfit(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
-    return points - np.einsum("ma,mac->mc", shape_functions(xi, nodes.shape[1]), nodes)
-
-
-def _newton_step(nodes: np.ndarray, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
-    misfit = _misfit(nodes, points, xi)
-    inverse, _ = metric(np.einsum("mda,mac->mcd", shape_derivatives(xi, nodes.shape[1]), nodes))
-    with np.errstate(invalid="ignore"):
-        step = np.einsum("mdc,mc->md", inverse, misfit)
-        step /= np.maximum(np.abs(step).max(axis=1, initial=0.0), 1.0)[:, None]
-    distance = np.linalg.norm(misfit, axis=1)
-    for _ in range(6):
-        # Steps at the level of round-off may fail to reduce the misfit.
-        farther = np.linalg.norm(_misfit(nodes, points, xi + step), axis=1) > distance
-        farther &= np.abs(step).max(axis=1, initial=0.0) > 1e-8
-        if not farther.any():
-            break
-        step[farther] /= 2
-    return step
 
 
 def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8) -> PointLocations:
@@ -202,7 +171,7 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     low, high = bounding_boxes(nodes)
     margin = tolerance * (high - low).max(axis=1, initial=0.0)[:, None]
     element, point = _candidates(low - margin, high + margin, points)
-    xi = reference_coordinates(nodes[element], points[point])
+    xi = reference_coordinates(nodes, points[point], element)
     inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN does not satisfy this
     element, point, xi = element[inside], point[inside], xi[inside]
     order = np.lexsort((element, point))

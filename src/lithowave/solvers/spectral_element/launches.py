@@ -188,8 +188,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic moduli; 0
         without an element."""
         if moduli.ndim > 2:
-            packed = own.of_components(moduli, slots, 0)
-            return np.ascontiguousarray(np.moveaxis(packed, 2, -1)) if packed.shape[2] == 2 else packed
+            return own.of_components(moduli, slots, 0, 3 if moduli.shape[1] == 2 else None)
         packed = own.of_elements(moduli, slots)
         empty = np.append(slots, np.full(-len(slots) % own.elements, -1)) < 0
         return np.where(empty[:, None], 0, packed)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.solvers.spectral_element.relaxation import Losses
 
+PART = 4096  # elements that are sampled at a time
 UPPER = np.triu_indices(6)
 
 
@@ -78,18 +80,19 @@ class ElementMaterials:
             return (self.losses.inverse > 0.0).any(axis=0)[self.number[elements]]
         return (self.losses.inverse[:, elements] > 0.0).any(axis=(0, 2, 3, 4))
 
-    def density(self) -> np.ndarray:
-        """Return (elements, 1), or (elements, points) if it varies, kg/m^3."""
+    def density(self, some: slice = slice(None)) -> np.ndarray:
+        """Return (elements, 1), or (elements, points) if it varies, kg/m^3, of all or some elements."""
         if self.values is not None:
-            return self.values[2].reshape(len(self.number), -1)
-        return self.rho[self.number][:, None]
+            return self.values[2].reshape(len(self.number), -1)[some]
+        return self.rho[self.number[some]][:, None]
 
-    def speed(self) -> np.ndarray:
-        """Return the velocity of the fastest wave, m/s: (elements, 1), or (elements, points)."""
+    def speed(self, some: slice = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave, m/s: (elements, 1), or (elements, points), of all or some
+        elements."""
         if self.values is not None:
-            lam, mu, rho = self.values.reshape(3, len(self.number), -1)
+            lam, mu, rho = self.values.reshape(3, len(self.number), -1)[:, some]
             return np.sqrt((lam + 2 * mu) / rho)
-        return self.fastest[self.number][:, None]
+        return self.fastest[self.number[some]][:, None]
 
     def fastest_in_elements(self) -> np.ndarray:
         """Return the velocity of the fastest wave in each element, m/s."""
@@ -161,9 +164,8 @@ def sampled_materials(
     """
     values = np.empty((3, elements, points, points, points), dtype)
     losses = None if body is None else Losses(body, np.empty((2, *values.shape[1:]), dtype))
-    fastest, slowest = 0.0, np.inf
-    for first in range(0, elements, 4096):
-        some = slice(first, first + 4096)
+
+    def sample(some: slice) -> tuple[float, float]:
         x, y, z = np.moveaxis(positions(some), -1, 0)
         own = [layer[some, None, None, None] for layer in layers]
         vp, vs, rho = medium.sample(x, y, z, *own)
@@ -171,7 +173,10 @@ def sampled_materials(
         values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
         if losses is not None:
             losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z, *own)
-        fastest, slowest = max(fastest, float(vp.max())), min(slowest, float(vs.min()))
+        return float(vp.max()), float(vs.min())
+
+    speeds = over_parts(sample, elements, PART, None if getattr(medium, "concurrent", False) else 1)
+    fastest, slowest = max((vp for vp, _ in speeds), default=0.0), min((vs for _, vs in speeds), default=np.inf)
     return ElementMaterials(
         np.zeros(elements, np.int64), np.zeros((1, 6, 6)), np.zeros(1), np.zeros(1, bool), np.array([fastest]),
         np.array([slowest]), values, losses,

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.numbering import EDGES
 from lithowave.mesh.quality_report import described, element_measures
 from lithowave.solvers.spectral_element import memory
 
-PART = 20_000
+PART = 4096  # elements that are examined at a time
 LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the largest value is the worst
 
 
@@ -94,7 +95,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
             relaxing[memory.carrier_count(plan.degree, kind.carriers)] += count
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
-    speed = float(plan.materials.speed()[worst].max())
+    speed = float(plan.materials.speed(slice(worst, worst + 1)).max())
     return {
         "elements": plan.element_count,
         "layer_elements": int(np.count_nonzero(plan.layer_masks)),
@@ -119,11 +120,13 @@ def kind_name(kind: Any) -> str:
 def _coarsest(plan: Any) -> tuple[float, int, float, str]:
     """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, vs (m/s) and location."""
     points = np.empty(plan.element_count)
-    for first in range(0, plan.element_count, PART):
-        some = slice(first, first + PART)
-        nodes = plan.mesh.element_nodes(some)[:, :8]
+
+    def count(some: slice) -> None:
+        nodes = plan.mesh.vertices[plan.mesh.elements[some]]
         size = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1).max(axis=1)
         points[some] = plan.degree * plan.slowest(some) / size
+
+    over_parts(count, plan.element_count, PART)
     points[plan.layer_masks > 0] = np.inf
     where = lowest_element(points, plan.mesh.numbers_in_whole)
     vs = float(plan.slowest(slice(where, where + 1))[0])

@@ -16,6 +16,7 @@ from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.elements.cell_layers import (
     CellLayers,
     cell_layers,
@@ -32,7 +33,6 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials, mater
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.relaxation import Losses
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
-from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -146,7 +146,7 @@ class BuiltBox:
     @property
     def element_size(self) -> float:
         """Edge of the elements along the surface, m."""
-        return self.cells.sizes[0]
+        return float(max(np.diff(self.plan.x).max(), np.diff(self.plan.y).max()))
 
 
 def built_box(simulation: Simulation) -> BuiltBox:
@@ -157,9 +157,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
     domain = simulation.domain
     cells = cell_layers(simulation)
     edges, materials = cells.sizes, cells.materials
-    widths = edges if domain.chunk is None else [
-        size * RADIUS / (RADIUS + top) for size, top in zip(edges, cells.tops, strict=True)
-    ]  # fmt: skip
+    widths = cells.widths(domain.chunk)
     even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(widths, edges, strict=True)))
     box = refined_at_sources(even, simulation, cells)
     requested = simulation.absorption
@@ -229,13 +227,21 @@ def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None
 
     Its vertices are in local coordinates; elements of a chunk have 27 nodes, to be mapped to the sphere.
     """
-    mesh = built.plan.build(window).local()
-    if built.cells.level_map is None and simulation.domain.chunk is not None:
-        mesh = curved(mesh, lambda x, y, z: (0.0, 0.0, 0.0))
-    if built.cells.level_map is not None:
+    with phase("elements of the box"):
+        mesh = built.plan.build(window)
+    with phase("order of the elements"):
+        mesh = mesh.local()
+    level_map = built.cells.level_map
+    if level_map is not None or simulation.domain.chunk is not None:
         # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
-        mesh = curved(mesh, built.cells.level_map.displacement)
+        with phase("curved elements"):
+            mesh = curved(mesh, unmoved if level_map is None else level_map.displacement)
     return with_materials(simulation, mesh, built.materials)
+
+
+def unmoved(*_: np.ndarray) -> tuple[float, float, float]:
+    """Return no displacement."""
+    return 0.0, 0.0, 0.0
 
 
 def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
@@ -268,6 +274,7 @@ def _constant_materials(
     return materials_of(properties(_unrelaxed(simulation)), number, losses)
 
 
+@phase("materials")
 def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
     """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)

@@ -17,6 +17,7 @@ from lithowave.mesh.numbering import number_points, shared_count
 from lithowave.mesh.shared_points import SharedPoints, shared_points
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
@@ -30,7 +31,6 @@ from lithowave.solvers.spectral_element.absorption import LayerPoints, layer_poi
 from lithowave.solvers.spectral_element.element_statistics import (
     ElementStatistics,
     compute_element_statistics,
-    map_coefficients,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
@@ -112,6 +112,8 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def outer(self) -> np.ndarray:
         """True for each element with a point that other ranks share."""
+        if not self.border.with_rank:
+            return np.zeros(self.element_count, bool)
         shared = np.zeros(self.total_points, bool)
         shared[self.border.points] = True
         return np.concatenate([shared[part].any(axis=(1, 2, 3)) for part in _in_parts(self.numbers)])
@@ -368,21 +370,19 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
-    numbers, count = number_points(mesh.elements, degree)
-    border = shared_points(mesh, numbers, ranks)
-    q = 2 if mesh.nodes is None else 3
-    coefficients = np.empty((mesh.element_count, 3, q, q, q))
-    for first in range(0, mesh.element_count, PART):
-        some = slice(first, first + PART)
-        coefficients[some] = map_coefficients(mesh.element_nodes(some))
-    density, speed = model.materials.density(), model.materials.speed()
-    statistics = compute_element_statistics(coefficients, numbers, count, density, speed)
+    with phase("numbers of points"):
+        numbers, count = number_points(mesh.elements, degree)
+        border = shared_points(mesh, numbers, ranks)
+    with phase("statistics of elements"):
+        coefficients, statistics = compute_element_statistics(mesh, numbers, count, model.materials)
     collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
     border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     border.combine(keys, ranks, np.minimum)
-    limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
-    sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
+    with phase("time step"):
+        limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
+    with phase("memory variables"):
+        sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)

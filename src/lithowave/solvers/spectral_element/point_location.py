@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.solvers.elements.point_location import PointLocations
+from lithowave.solvers.elements.point_location import PART, PointLocations
 from lithowave.solvers.spectral_element.geometry import find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
 
@@ -46,11 +47,15 @@ def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.int64)
     low, high = positions.min(axis=0), positions.max(axis=0)
     near = np.ones(mesh.element_count, bool)
-    for axis in range(3):
-        corners = mesh.vertices[:, axis][mesh.elements]
-        least, most = corners.min(axis=1), corners.max(axis=1)
-        margin = most - least
-        near &= (least - margin <= high[axis]) & (most + margin >= low[axis])
+
+    def compare(part: slice) -> None:
+        for axis in range(3):
+            corners = mesh.vertices[:, axis][mesh.elements[part]]
+            least, most = corners.min(axis=1), corners.max(axis=1)
+            margin = most - least
+            near[part] &= (least - margin <= high[axis]) & (most + margin >= low[axis])
+
+    over_parts(compare, mesh.element_count, PART)
     return np.flatnonzero(near)
 
 

@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.rheology.body import RelaxationBody
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
@@ -211,10 +212,12 @@ def sphere_concentration(kappa: np.ndarray, mu: np.ndarray) -> np.ndarray:
 def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
     """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
     found = np.empty((len(elements), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
-    for first in range(0, len(elements), PART):
-        some = slice(first, first + PART)
+
+    def compute(some: slice) -> None:
         kappa, mu = np.moveaxis(carried_moduli(mesh, materials, degree, elements[some], number)[0], (1, 0), (0, 3))
         found[some, ..., 0], found[some, ..., 1] = kappa - 2.0 / 3.0 * mu, mu
+
+    over_parts(compute, len(elements), PART)
     return found.reshape(*found.shape[:2], -1)
 
 
@@ -239,8 +242,9 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
     if materials.losses is None:
         return chosen
     sets = carrier_sets(degree)
-    for first in range(0, chosen.size, PART):
-        rest = np.arange(first, min(first + PART, chosen.size))
+
+    def choose(some: slice) -> None:
+        rest = np.arange(some.start, some.stop)
         rest = rest[materials.attenuates(rest)]
         largest = np.where(around(mesh, rest, storage.sources), 0.0, LARGEST_RELAXATION[storage.mode])
         for number in range(1, len(sets) + 1):
@@ -257,4 +261,6 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
                 "negative", "quality factors must be larger in a medium with strong anisotropy",
                 "increase qp and qs, or reduce the anisotropy",
             )  # fmt: skip
+
+    over_parts(choose, chosen.size, PART)
     return chosen

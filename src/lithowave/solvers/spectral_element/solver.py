@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
+from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
 from lithowave.solvers.common.programs import Launch, captured, run_launches
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
@@ -63,13 +64,16 @@ class SpectralElementSolver(ElementSolver):
         self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
-        self.kernels = backend.kernels(
-            PACKAGE, *KERNELS, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
-        )
-        self.tables = ElementTables(backend, self.kernels, plan)
+        with phase("kernels"):
+            self.kernels = backend.kernels(
+                PACKAGE, *KERNELS, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
+            )
+        with phase("tables of elements"):
+            self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
         self._allocate()
-        self._prepare_damping()
+        with phase("absorbing faces"):
+            self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
         self._prepare_sources(simulation)
         self.prepare_readings(simulation)
@@ -80,11 +84,11 @@ class SpectralElementSolver(ElementSolver):
         shape = (plan.total_points + 1, 4)
         start = np.zeros(shape, backend.dtype)
         start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
-        moves = np.ones(plan.total_points)
+        at_rest = np.zeros(plan.total_points, bool)
         for kind in ("rigid",) if plan.layer is None else ("rigid", "absorbing"):  # a layer ends at points at rest
-            moves[face_points(plan.numbers, plan.faces[kind])] = 0.0
-        plan.border.combine(moves, plan.ranks, np.minimum)  # a rigid face may belong only to another rank
-        start[:-1, 3] *= moves
+            at_rest[face_points(plan.numbers, plan.faces[kind])] = True
+        plan.border.combine(at_rest, plan.ranks, np.maximum)  # a rigid face may belong only to another rank
+        start[:-1, 3][at_rest] = 0.0
         self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
 
     def _prepare_damping(self) -> None:
@@ -140,7 +144,9 @@ class SpectralElementSolver(ElementSolver):
     def force_launches(self, groups: Sequence[ElementGroup]) -> list[Launch]:
         """Return launches of p -= dt K u."""
         fields = self.displacement, self.momentum, self.points, self.plan.shared
-        return [partial(self.kernels.add_forces(group.kind), *group.arguments(*fields)) for group in groups]
+        with phase("kernels"):
+            kernels = [self.kernels.add_forces(group.kind) for group in groups]
+        return [partial(add, *group.arguments(*fields)) for add, group in zip(kernels, groups, strict=True)]
 
     def _injection_launches(self, sources: SourceList) -> list[Launch]:
         """Return launches of p += dt f of the sources."""

@@ -52,11 +52,23 @@ def _sample(bounds: np.ndarray, numbers: np.ndarray, largest: float, ranks: Rank
     chance = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     chosen = []
     for members, rating in ((np.arange(len(bounds)), -np.round(bounds / largest, 9)), (near, chance)):
-        order = members[np.lexsort((numbers[members], rating[members]))[:size]]
+        order = _lowest(members, rating, numbers, size)
         mine = list(zip(rating[order].tolist(), numbers[order].tolist(), strict=True))
         first = set(sorted(one for theirs in ranks.all_gather(mine) for one in theirs)[:size])
         chosen += [element for element, one in zip(order.tolist(), mine, strict=True) if one in first]
     return np.unique(np.array(chosen, np.int64))
+
+
+def _lowest(members: np.ndarray, rating: np.ndarray, numbers: np.ndarray, size: int) -> np.ndarray:
+    """Return the members with the lowest ratings, at most `size`, in ascending order; of equal ratings, those with the
+    lowest numbers."""
+    if len(members) > size:
+        limit = np.partition(rating[members], size - 1)[size - 1]
+        equal = members[rating[members] == limit]
+        below = members[rating[members] < limit]
+        highest = np.partition(numbers[equal], size - len(below) - 1)[size - len(below) - 1]
+        members = np.concatenate([below, equal[numbers[equal] <= highest]])
+    return members[np.lexsort((numbers[members], rating[members]))]
 
 
 def element_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, rho: np.ndarray) -> np.ndarray:

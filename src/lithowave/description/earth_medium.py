@@ -1,0 +1,155 @@
+"""Radial models of the Earth as media: the radius of a point is the radius of the Earth plus its z.
+
+In a box, x and y are horizontal and the surface is flat. In a domain on the sphere, x and y are the coordinates along
+the surface z = 0, and z is the height above it, so that the same function of z applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lithowave.description.media import DomainExtent, Sample, value_problem
+from lithowave.description.quality_values import MODULI, InverseQuality, quality_problem
+from lithowave.description.stacked_layers import StackedLayers
+from lithowave.earth.radial_model import COLUMNS, RADIUS, EarthProperties, RadialModel
+from lithowave.earth.transverse import Love, phase_speed_range
+from lithowave.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class EarthMedium(StackedLayers):
+    """A radial model: ``model`` has the properties as functions of the radius."""
+
+    model: RadialModel
+
+    @property
+    def count(self) -> int:
+        return len(self.model.layers)
+
+    @cached_property
+    def tops(self) -> np.ndarray:
+        """z of the top of each layer, m, descending."""
+        return np.array([one.top for one in self.model.layers]) - RADIUS
+
+    @property
+    def anisotropic_layers(self) -> np.ndarray:
+        """True for each layer (layers,) whose speeds depend on the direction."""
+        return np.array([one.is_anisotropic for one in self.model.layers])
+
+    def boundaries(self, x: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray | float]:
+        yield from (np.inf, *self.tops[1:].tolist(), -np.inf)
+
+    def layer_of(self, z: np.ndarray, *within: np.ndarray) -> np.ndarray:
+        """Return the index of the layer at each z, m."""
+        return self.model.layer_index(RADIUS + z, within)
+
+    @property
+    def concurrent(self) -> bool:
+        return True
+
+    def properties(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> EarthProperties:
+        """Return the properties at points in m, of their broadcast shape."""
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        columns = self._at_distinct(lambda here: [getattr(here, name) for name in COLUMNS], z, *within)
+        return EarthProperties(*(np.broadcast_to(column, shape) for column in columns))
+
+    def _at_distinct(
+        self, evaluate: Callable[[EarthProperties], Sequence[np.ndarray]], z: np.ndarray, *within: np.ndarray
+    ) -> np.ndarray:
+        """Return values (columns, ...) at points, computed once for each z that occurs: elements have few.
+
+        evaluate : function of the properties at the distinct z. within : see `StackedLayers`.
+        """
+        z = np.broadcast_to(z, np.broadcast_shapes(z.shape, *(one.shape for one in within)))
+        codes = [np.broadcast_to(within[0] * self.count + within[1], z.shape)] if within else []
+        groups = [(None, z.reshape(-1))]
+        if within:
+            flat, place = z.reshape(-1), codes[0].reshape(-1)
+            groups = [(one, flat[place == one]) for one in np.unique(within[0] * self.count + within[1])]
+        found = np.empty((0, 0))
+        for code, own in groups:
+            distinct, index = np.unique(own, return_inverse=True)
+            ends: tuple[int, ...] = () if code is None else divmod(int(code), self.count)
+            radius = RADIUS + distinct
+            here = self.model.properties(radius, self.model.layer_index(radius, [np.asarray(end) for end in ends]))
+            values = np.stack(evaluate(here))
+            if not found.size:
+                found = np.empty((len(values), z.size))
+            found[:, slice(None) if code is None else place == code] = values[:, index]
+        return found.reshape(-1, *z.shape)
+
+    def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
+        return self.sample_all(x, y, z, *within)[0]
+
+    def sample_all(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[Sample, InverseQuality]:
+        here = self.properties(x, y, z, *within)
+        sample = tuple(np.array(values) for values in (here.vp, here.vs, here.rho))
+        return sample, (np.array(here.inverse_qkappa), np.array(here.inverse_qmu))  # type: ignore[return-value]
+
+    def sample_changed(
+        self, change: Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample],
+        x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray,
+    ) -> Sample:  # fmt: skip
+        def changed(here: EarthProperties) -> Sample:
+            return change(here.vp, here.vs, here.rho, (here.inverse_qkappa, here.inverse_qmu))
+
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        return tuple(np.broadcast_to(one, shape) for one in self._at_distinct(changed, z, *within))  # type: ignore[return-value]
+
+    def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Love, np.ndarray]:
+        """Return the moduli A, C, L, N and F, Pa, of a radial symmetry axis, and rho at points."""
+        here = self.properties(x, y, z, *within)
+        return here.love, np.array(here.rho)
+
+    def attenuates(self, box: DomainExtent) -> bool:
+        return self.model.attenuates
+
+    def inverse_quality(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> InverseQuality:
+        return self.sample_all(x, y, z, *within)[1]
+
+    def validate_domain(self, box: DomainExtent) -> None:
+        self.model.require_depth(-box.z[0])
+        here, place = self._examined(box)
+        problem = value_problem(here.vp, here.vs, here.rho, lambda index: place(index[0]))
+        if problem is None:
+            qkappa, qmu = here.qkappa, here.qmu
+            problem = quality_problem(MODULI, qkappa, qmu, here.vp, here.vs, lambda index: place(index[0]))
+        if problem:
+            raise InputError("material.earth", *problem)
+
+    def _examined(self, box: DomainExtent) -> tuple[EarthProperties, Callable[[int], str]]:
+        """Return the properties at radii of all layers in a box, and a text for the location of each value."""
+        low, high = RADIUS + max(box.z[0], -RADIUS), RADIUS + box.z[1]
+        found = [(index, one) for index, one in enumerate(self.model.layers) if one.bottom < high and one.top > low]
+        present = found or [(self.count - 1, self.model.layers[-1])]
+        radii = [one.probes(low, high) for _, one in present]
+        z = np.concatenate(radii) - RADIUS
+        layer = np.concatenate([np.full(r.size, index) for (index, _), r in zip(present, radii, strict=True)])
+        x, y = (np.linspace(*ends, 1) for ends in (box.x, box.y))
+        here = self.properties(x[:, None, None], y[:, None], z, layer, layer)
+
+        def place(index: int) -> str:
+            return f"depth {-z[index] / 1e3:.6g} km"
+
+        return EarthProperties(**{key: np.ravel(one) for key, one in vars(here).items() if key[0] != "_"}), place
+
+    def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
+        here, place = self._examined(box)
+        if not here.anisotropic.any():
+            return (here.vp, here.vs, here.rho), place
+        slowest, fastest = phase_speed_range(here.love, here.rho)
+        return (fastest, np.where(here.vs > 0.0, slowest, 0.0), here.rho), place
+
+    def inverse_quality_in(self, box: DomainExtent) -> InverseQuality:
+        here, _ = self._examined(box)
+        return here.inverse_qkappa, here.inverse_qmu
+
+    def at_frequency(self, frequency: float) -> EarthMedium:
+        """Return the medium with the phase velocities at a frequency, Hz."""
+        return replace(self, model=self.model.at_frequency(frequency))

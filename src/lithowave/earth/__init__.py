@@ -1,0 +1,13 @@
+"""Radial models of the Earth: properties as functions of the radius, reference models, and transverse isotropy.
+
+The package depends only on NumPy. ``lithowave.readers.radial_models`` reads models from files, and ``material.earth``
+uses them in simulations.
+"""
+
+from lithowave.earth.radial_model import RADIUS, EarthLayer, EarthProperties, RadialModel
+from lithowave.earth.reference_models import NAMES, reference_model
+from lithowave.earth.transverse import transverse_moduli
+
+__all__ = [
+    "NAMES", "RADIUS", "EarthLayer", "EarthProperties", "RadialModel", "reference_model", "transverse_moduli",
+]  # fmt: skip

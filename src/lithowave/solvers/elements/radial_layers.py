@@ -1,0 +1,104 @@
+"""Layers of elements in a radial model of the Earth: which discontinuities they follow, and their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
+from lithowave.solvers.elements.element_description import element_size
+
+if TYPE_CHECKING:
+    from lithowave.description.simulation import Simulation
+
+THINNEST = 0.5  # thickness over the size of elements, below which a discontinuity is inside elements
+WEAKEST = 0.005  # relative change of an impedance, below which a discontinuity is not followed
+SLABS = 24  # of a layer, in each of which the slowest wave is determined
+ALIKE = 1.15  # ratio of the speeds of slabs with equal elements
+
+
+@dataclass(frozen=True)
+class RadialLayer:
+    """A layer of equal elements. top : z, m. slowest : m/s. first, last : layers of the model that it contains."""
+
+    top: float
+    slowest: float
+    first: int
+    last: int
+
+
+def radial_layers(
+    simulation: Simulation, model: RadialModel, cuts: Sequence[float] = ()
+) -> tuple[list[RadialLayer], list[float]]:
+    """Return the layers of elements from the top, and the discontinuities, z, m, that are inside elements.
+
+    Discontinuities are followed in the order of their contrast, as long as the layers between them are not much thinner
+    than an element; those between a fluid and a solid always.
+
+    cuts : z, m, at which layers of elements end in any case.
+    """
+    low, high = simulation.domain.z
+    inside = [n for n, one in enumerate(model.layers) if one.top - RADIUS > low]
+    last = inside[-1]
+    kept, dropped = {high, low}, []
+    boundaries = [(_contrast(model, n), model.layers[n].top - RADIUS) for n in inside[1:]]
+    for contrast, z in sorted(boundaries, reverse=True):
+        gap = min(abs(z - other) for other in kept)
+        slowest = model.speed_range(max(RADIUS + z - gap, RADIUS + low), RADIUS + z + gap)[0]
+        if np.isinf(contrast) or (contrast > WEAKEST and gap >= THINNEST * element_size(simulation, slowest)):
+            kept.add(z)
+        elif contrast > WEAKEST:
+            dropped.append(z)
+    for z in cuts:
+        if low < z < high:
+            kept.add(min((other for other in kept if abs(other - z) < 1e-3), default=z))
+    edges = sorted(kept, reverse=True)
+    found = []
+    for top, bottom in zip(edges, edges[1:], strict=False):
+        members = [n for n in range(last + 1) if _overlap(model, n, bottom, top) > 1e-3]
+        found += [
+            RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in _parts(simulation, model, top, bottom)
+        ]
+    return found, dropped
+
+
+def _overlap(model: RadialModel, number: int, bottom: float, top: float) -> float:
+    """Return the thickness, m, of a layer of the model between two z, m; the first one reaches up without end."""
+    layer = model.layers[number]
+    upper = np.inf if number == 0 else layer.top - RADIUS
+    return min(upper, top) - max(layer.bottom - RADIUS, bottom)
+
+
+def _contrast(model: RadialModel, number: int) -> float:
+    """Return the largest relative change of an impedance at the top of a layer; infinite between fluid and solid."""
+    radius = np.array([model.layers[number].top])
+    above, below = (model.properties(radius, layer) for layer in (number - 1, number))
+    if bool(above.vs[0] > 0.0) != bool(below.vs[0] > 0.0):
+        return np.inf
+    waves = [(_impedances(above), _impedances(below))]
+    return max(abs(b - a) / max(a, b) for pair in waves for a, b in zip(*pair, strict=True) if max(a, b) > 0.0)
+
+
+def _impedances(here: EarthProperties) -> tuple[float, float]:
+    return float(here.rho[0] * here.vp[0]), float(here.rho[0] * here.vs[0])
+
+
+def _parts(simulation: Simulation, model: RadialModel, top: float, bottom: float) -> list[tuple[float, float]]:
+    """Return the upper ends, z, m, of the layers of elements between two z, and the slowest wave in each, m/s."""
+    edges = np.linspace(top, bottom, SLABS + 1)
+    speeds = [
+        model.speed_range(RADIUS + lower, RADIUS + upper)[0] for upper, lower in zip(edges, edges[1:], strict=False)
+    ]
+    found: list[list[float]] = []
+    for edge, speed in zip(edges, speeds, strict=False):
+        thick = bool(found) and found[-1][0] - edge >= element_size(simulation, found[-1][1])
+        if not found or (thick and speed >= ALIKE * found[-1][1]):
+            found.append([float(edge), speed])
+        else:
+            found[-1][1] = min(found[-1][1], speed)
+    if len(found) > 1 and found[-1][0] - bottom < element_size(simulation, found[-1][1]):
+        found.pop()
+    return [(edge, speed) for edge, speed in found]

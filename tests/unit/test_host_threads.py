@@ -1,0 +1,35 @@
+"""Functions over parts of arrays in several threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from lithowave.backends.host_threads import over_parts
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_part_is_computed_once_and_in_order(threads: int) -> None:
+    assert over_parts(lambda part: (part.start, part.stop), 10, 4, threads) == [(0, 4), (4, 8), (8, 10)]
+    assert over_parts(lambda part: part, 0, 4, threads) == []
+
+
+def test_parts_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=30)
+    assert over_parts(lambda part: meeting.wait() >= 0, 3, 1, 3) == [True] * 3
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_error_of_the_first_part_is_raised(threads: int) -> None:
+    def fail(part: slice) -> None:
+        raise ValueError(f"part {part.start}")
+
+    with pytest.raises(ValueError, match="part 0"):
+        over_parts(fail, 5, 1, threads)
+
+
+def test_parts_have_the_floating_point_errors_of_the_caller() -> None:
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        over_parts(lambda part: np.ones(1) / np.zeros(1), 2, 1, 2)

@@ -1,0 +1,44 @@
+"""Times of the phases of a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from lithowave.phases import phase, record_phases, recorded_phases
+
+
+def test_times_of_nested_phases_add_up() -> None:
+    with record_phases() as phases:
+        begin = time.perf_counter()
+        with phase("outer"):
+            time.sleep(0.02)
+            with phase("inner"):
+                time.sleep(0.04)
+        phase("outer")(time.sleep)(0.03)
+        elapsed = time.perf_counter() - begin
+    assert list(phases.seconds) == ["outer", "inner"]
+    assert 0.05 <= phases.seconds["outer"] <= elapsed - 0.04
+    assert 0.04 <= phases.seconds["inner"] <= elapsed - 0.05
+    assert sum(phases.seconds.values()) == pytest.approx(elapsed, abs=2e-3)
+    assert [one["name"] for one in phases.table()] == ["outer", "inner"]
+
+
+def test_an_error_ends_its_phases() -> None:
+    with record_phases() as phases:
+        with pytest.raises(ValueError, match="wrong"), phase("outer"), phase("inner"):
+            raise ValueError("wrong")
+        with phase("next"):
+            time.sleep(0.01)
+    assert phases.seconds["next"] >= 0.01 and phases.seconds["outer"] >= 0.0
+
+
+def test_phases_are_those_of_one_thread() -> None:
+    with record_phases() as phases:
+        other = threading.Thread(target=phase("other")(lambda: None))
+        other.start()
+        other.join()
+        assert recorded_phases() is phases
+    assert phases.seconds == {} and recorded_phases() is not phases

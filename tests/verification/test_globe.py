@@ -1,0 +1,109 @@
+"""A piece of the globe against the closed form of a homogeneous full space, before waves reach its sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.verification.full_space import full_space_force, full_space_moment
+from mpi_runs import largest_difference, on_ranks, write_description
+from slow_variants import slow_except
+from verification_tools import relative_l2
+
+VP, VS, RHO = 8000.0, 4500.0, 3300.0
+MOMENT = {"xx": 1e20, "yy": -3e19, "zz": 2e19, "xy": 5e19, "xz": -4e19, "yz": 3e19}
+MECHANISMS: dict[str, dict[str, Any]] = {"moment": {"moment_tensor": MOMENT}, "force": {"force": [2e14, -1e14, 3e14]}}
+# In each hemisphere, across the date line, and at a pole: the components must turn with the place.
+PLACES = {"north": (20.0, 35.0, 30.0), "date line": (179.0, -20.0, -75.0), "pole": (0.0, 90.0, 10.0)}
+LIMITS = {"moment": 0.004, "force": 0.008}
+RECEIVERS = {"A": (2.0e5, -1.5e5, -5e5), "B": (-2.1e5, 1.9e5, -9e5), "C": (0.4e5, 3.0e5, -11e5)}  # local x, y, z
+
+
+def piece(place: str, mechanism: str, sigma: float, **more: Any) -> lw.Simulation:
+    """Return a homogeneous piece of 16 x 16 degrees, 1600 km deep, with waves of the width `sigma`, s."""
+    longitude, latitude, azimuth = PLACES[place]
+    chunk = lw.Domain(chunk={"center": [longitude, latitude], "width": [16, 16], "depth": 1.6e6, "azimuth": azimuth})
+
+    def at(x: float, y: float, z: float) -> dict[str, float]:
+        east, north = chunk.to_geographic(x, y)
+        return {"longitude": float(east), "latitude": float(north), "depth": -z}
+
+    entries = {
+        "domain": {"chunk": chunk.chunk},
+        "material": {"homogeneous": {"vp": VP, "vs": VS, "rho": RHO}},
+        "sources": [
+            {**at(0.3e5, -0.4e5, -8e5), **MECHANISMS[mechanism],
+             "time_function": {"gaussian": {"sigma": sigma, "delay": 4.5 * sigma}}}
+        ],
+        "receivers": [{"name": name, **at(*position)} for name, position in RECEIVERS.items()],
+        "duration": 200.0,
+        "solver": {"method": "spectral_element", "max_frequency": 0.4 / sigma, "points_per_wavelength": 7},
+        "output": {"formats": [], "sampling_interval": 1.0, "checkpoint": None},
+        "compute": {"precision": "double", "backend": "cpu"},
+    }  # fmt: skip
+    return lw.Simulation(**entries | more)
+
+
+def exact(simulation: lw.Simulation, mechanism: str, times: np.ndarray) -> np.ndarray:
+    """Return the velocity (receivers, components, times) in East, North and Up at each receiver."""
+    chunk = simulation.domain.chunk.map
+    (source,), found = simulation.acquisition.sources, []
+    origin, axes = chunk.to_cartesian(*source.position), chunk.axes(*source.position[:2])
+    for position in simulation.acquisition.receiver_positions:
+        place = chunk.to_cartesian(*position)
+        if mechanism == "force":
+            force = axes.T @ source.force
+            waves = full_space_force(place, origin, force, source.time_function, times, VP, VS, RHO, "velocity")
+        else:
+            xx, yy, zz, xy, xz, yz = source.moment
+            tensor = axes.T @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ axes
+            six = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+            waves = full_space_moment(place, origin, six, source.time_function, times, VP, VS, RHO, "velocity")
+        found.append(chunk.axes(*position[:2]) @ waves)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("place", "mechanism"),
+    slow_except([("date line", "moment")], [(place, mechanism) for place in PLACES for mechanism in MECHANISMS]),
+)
+def test_a_homogeneous_piece_has_the_waves_of_a_full_space(place, mechanism, tmp_path):
+    simulation = piece(place, mechanism, 16.0)
+    seismograms = simulation.run(output=tmp_path / "run").seismograms
+    error = relative_l2(seismograms.data, exact(simulation, mechanism, seismograms.time))
+    assert error < LIMITS[mechanism]
+
+
+EARTH: dict[str, Any] = {
+    "domain": {"chunk": {"center": [-67, -14], "width": [40, 30], "depth": "1500 km", "azimuth": 20}},
+    "material": {"earth": {"model": "prem", "attenuation": False}},
+    "sources": [
+        {"longitude": -66.0, "latitude": -13.0, "depth": "600 km", "time_function": {"gaussian": {"sigma": 20}},
+         "moment_tensor": MOMENT},
+        {"longitude": -67.0, "latitude": -14.0, "depth": "30 km", "time_function": {"gaussian": {"sigma": 20}},
+         "force": [1e14, 2e14, -1e14]},
+    ],
+    "receivers": [
+        {"name": "CUT", "longitude": -67.0, "latitude": -14.0}, {"name": "IN", "longitude": -60, "latitude": -9},
+        {"name": "LOW", "longitude": -72, "latitude": -17, "depth": "700 km"},
+    ],
+    "duration": 100.0,
+    "solver": {"method": "spectral_element", "max_frequency": 0.01, "points_per_wavelength": 5},
+    "compute": {"backend": "cpu", "precision": "double"},
+    "output": {
+        "sampling_interval": 2.0, "stress": True, "peak_motion": True, "formats": [], "checkpoint": None,
+        "snapshots": [{"interval": 50.0, "plane": {"z": 0}}, {"interval": 100.0, "plane": {"x": 0}}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("size", slow_except([3], [2, 3, 4]))
+def test_a_piece_of_the_earth_on_several_ranks(size, tmp_path):
+    file = write_description(tmp_path / "earth.yaml", EARTH)
+    for number in (1, size):
+        on_ranks(number, "run", str(file), "--output", str(tmp_path / str(number)))
+    assert largest_difference(tmp_path / str(size), tmp_path / "1") < 1e-7  # snapshots are in single precision
