@@ -96,6 +96,7 @@ class Chunk(DescriptionModel):
         """Return center, widths, depth and azimuth for messages and reports."""
         first, second = self.width
         turned = f", azimuth {self.azimuth:z.6g}°" if self.azimuth else ""
+        turned += ", with ellipticity" if self.ellipticity else ""
         return (
             f"chunk of the globe, center at {place_text(*self.center)}, width {first:g}° x {second:g}°, depth "
             f"{self.depth / 1e3:.6g} km{turned}"

@@ -199,8 +199,10 @@ class Domain(DescriptionModel):
 
     @property
     def geographic_origin(self) -> tuple[float, ...] | None:
-        """Longitude and latitude of x = y = 0, and the azimuth of a chunk, degrees, followed by 1 if it has ellipticity;
-        None without an origin."""
+        """Longitude and latitude of x = y = 0, degrees; in a chunk also its azimuth, and 1 if it has ellipticity.
+
+        None without an origin.
+        """
         if self.chunk is not None:
             return (*self.chunk.center, self.chunk.azimuth, *([1.0] if self.chunk.ellipticity else []))
         return None if self.crs is None else (self.crs.longitude, self.crs.latitude)

@@ -31,7 +31,7 @@ def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
         chunk = simulation.domain.chunk
         found["chunk"] = {
             "center": list(chunk.center), "width_degrees": list(chunk.width), "depth_m": chunk.depth,
-            "azimuth": chunk.azimuth,
+            "azimuth": chunk.azimuth, "ellipticity": chunk.ellipticity,
         }  # fmt: skip
     if anelasticity is not None:
         found["attenuation"] = anelasticity.summary()
