@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.output.attributes import standard_attributes
+from lithowave.output.attributes import geographic_origin, standard_attributes
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
 from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES, geometry_bytes
 from lithowave.sphere import RADIUS, ChunkMap
@@ -85,6 +85,22 @@ def test_points_cells_and_directions_are_those_of_the_sphere(tmp_path, plane):
         corners = points[cells]
         edges = np.stack([corners[:, k] - corners[:, 0] for k in (1, 3, 4)], axis=1)
         assert (np.linalg.det(edges) > 0.0).all() and np.allclose(local[:, 4:] - local[:, :4], [0.0, 0.0, 1.0])
+
+
+def test_points_of_a_chunk_with_ellipticity_are_on_ellipsoids(tmp_path):
+    attributes = standard_attributes("t", (*PLACE, 1.0))
+    assert attributes["chunk_ellipticity"] == 1.0 and geographic_origin(attributes) == (*PLACE, 1.0)
+    with SnapshotWriter(
+        tmp_path / "s.vtkhdf", (-2e5, -1e5, 0.0), SPACING, SHAPES["z"], ["velocity"], attributes, step_count=1
+    ) as writer:
+        writer.write(0.0, {"velocity": values_at(0, SHAPES["z"], 3)})
+    with h5py.File(tmp_path / "s.vtkhdf") as file:
+        points, up = file["VTKHDF/Points"][:], file["VTKHDF/PointData/Up"][:]
+    # The radius of an ellipsoid of ellipticity 1/299.8 at the geocentric latitude; Up is normal to it.
+    radius = np.linalg.norm(points, axis=1)
+    assert radius == pytest.approx(RADIUS * (1.0 - ((points[:, 2] / radius) ** 2 - 1.0 / 3.0) / 299.8), rel=1e-5)
+    outward = points / radius[:, None]
+    assert 1e-5 < np.linalg.norm(up - outward, axis=1).max() < 1e-3
 
 
 def test_rows_of_several_ranks_make_the_same_file(tmp_path):
