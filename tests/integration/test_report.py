@@ -391,7 +391,7 @@ def test_the_traces_are_those_of_the_file(browser, run) -> None:
         " document.getElementById('component').dispatchEvent(new Event('change'));"
         " return document.getElementById('section').data.map(t => Array.from(t.y)); })()"
     )
-    from lithowave.output.figures.geometry import component, offsets
+    from lithowave.output.geometry import component, offsets
 
     expected = component(seismograms, "R")[seismograms.index(name)]
     place = offsets(seismograms)[0][seismograms.index(name)] / 1000

@@ -9,10 +9,10 @@ import pytest
 
 import lithowave as lw
 from lithowave.output.figures import plot_run, record_section, station_map, style, traces
-from lithowave.output.figures.geometry import line_direction, offsets
 from lithowave.output.figures.ground import draw_interfaces, ground_map, interface_levels
 from lithowave.output.figures.movie import _Frames, nice_limit
 from lithowave.output.figures.record_section import normalised
+from lithowave.output.geometry import line_direction, offsets
 from lithowave.output.seismograms import load_seismograms
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
 from sample_run import MOMENT, make_run_folder

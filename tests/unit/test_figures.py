@@ -13,12 +13,12 @@ from lithowave.errors import InputError, OutputError
 from lithowave.output.figures import plot_run, record_section, station_map, style, traces, wavefield_movie
 from lithowave.output.figures.beachball import polarity
 from lithowave.output.figures.description import domain_of, layers_of, read_description
-from lithowave.output.figures.geometry import azimuth, component, epicentral_distance
 from lithowave.output.figures.movie import nice_limit, snapshot_files
 from lithowave.output.figures.record_section import choose_traces, move_apart, normalised
 from lithowave.output.figures.station_map import _depth_text, map_frame
 from lithowave.output.figures.style import readable_unit
 from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.geometry import azimuth, component, epicentral_distance
 from lithowave.output.peak_motion import load_peak_motion, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots

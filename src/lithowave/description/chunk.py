@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, StrictBool, model_validator
@@ -90,3 +91,31 @@ class Chunk(DescriptionModel):
         """Lower and upper end of each axis of the local coordinates, m."""
         x, y = (0.5 * RADIUS * math.radians(width) for width in self.width)
         return {"x": (-x, x), "y": (-y, y), "z": (-self.depth, 0.0)}
+
+    def text(self) -> str:
+        """Return center, widths, depth and azimuth for messages and reports."""
+        first, second = self.width
+        turned = f", azimuth {self.azimuth:z.6g}°" if self.azimuth else ""
+        turned += ", with ellipticity" if self.ellipticity else ""
+        return (
+            f"chunk of the globe, center at {place_text(*self.center)}, width {first:g}° x {second:g}°, depth "
+            f"{self.depth / 1e3:.6g} km{turned}"
+        )
+
+    def extent_text(self) -> str:
+        """Return where the sides are, for messages."""
+        first, second = (0.5 * width for width in self.width)
+        return (
+            f"its sides are {first:g}° and {second:g}° from the center, at {place_text(*self.center)}, across and "
+            f"along the azimuth of {self.azimuth:z.6g}°"
+        )
+
+    def position_text(self, position: Sequence[float]) -> str:
+        """Return a position in local coordinates, m, as longitude, latitude and depth."""
+        longitude, latitude = self.map.to_geographic(position[0], position[1])
+        return f"{place_text(float(longitude), float(latitude))}, depth {0.0 - position[2] / 1e3:z.6g} km"
+
+
+def place_text(longitude: float, latitude: float) -> str:
+    """Return ``longitude 20.5, latitude -35``, degrees."""
+    return f"longitude {longitude:z.7g}, latitude {latitude:z.7g}"

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
-from lithowave.description.chunk import Chunk
+from lithowave.description.chunk import Chunk, place_text
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
+from lithowave.sphere import angular_distance
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -186,6 +187,11 @@ class Domain(DescriptionModel):
         """Center of the box, m."""
         return tuple(0.5 * (low + high) for low, high in self.bounds.values())  # type: ignore[return-value]
 
+    def cartesian(self, positions: ArrayLike) -> np.ndarray:
+        """Return Cartesian coordinates (..., 3), m, of positions: Earth-centered in a chunk, unchanged in a box."""
+        points = np.asarray(positions, dtype=float)
+        return points if self.chunk is None else self.chunk.map.to_cartesian(*np.moveaxis(points, -1, 0))
+
     @property
     def is_geographic(self) -> bool:
         """True if local coordinates have longitudes and latitudes."""
@@ -193,9 +199,12 @@ class Domain(DescriptionModel):
 
     @property
     def geographic_origin(self) -> tuple[float, ...] | None:
-        """Longitude and latitude of x = y = 0, and the azimuth of a chunk, degrees; None without an origin."""
+        """Longitude and latitude of x = y = 0, degrees; in a chunk also its azimuth, and 1 if it has ellipticity.
+
+        None without an origin.
+        """
         if self.chunk is not None:
-            return (*self.chunk.center, self.chunk.azimuth)
+            return (*self.chunk.center, self.chunk.azimuth, *([1.0] if self.chunk.ellipticity else []))
         return None if self.crs is None else (self.crs.longitude, self.crs.latitude)
 
     def to_local(self, longitude: Any, latitude: Any) -> tuple[Any, Any]:
@@ -208,8 +217,13 @@ class Domain(DescriptionModel):
         """
         x, y = self.to_local_grid(longitude, latitude)
         if not all(math.isfinite(value) for value in _flat(x) + _flat(y)):
-            origin = "center of the chunk" if self.chunk is not None else "origin domain.crs"
-            raise refusal(f"the point is too far from the {origin} to be projected")
+            if self.chunk is not None:
+                distance = np.atleast_1d(angular_distance(longitude, latitude, self.chunk.center))
+                worst, places = int(distance.argmax()), zip(_flat(longitude), _flat(latitude), strict=True)
+                place = place_text(*list(places)[worst])
+                got = f"{place} is {distance[worst]:.4g}° from the center and outside the chunk"
+                raise refusal(got, self.chunk.extent_text())
+            raise refusal("the point is too far from the origin domain.crs to be projected")
         return x, y
 
     def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

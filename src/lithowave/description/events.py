@@ -29,7 +29,7 @@ class Event(DescriptionModel):
     half_duration: PositiveDuration | None = Field(
         default=None, description="Half duration of the moment rate, s; null: time_function is required."
     )
-    longitude: Longitude = Field(description="Of the centroid, degrees East; requires domain.crs.")
+    longitude: Longitude = Field(description="Of the centroid, degrees East; requires domain.crs or domain.chunk.")
     latitude: Latitude = Field(description="Of the centroid, degrees North.")
     depth: Length = Field(description="Depth of the centroid below the surface, m.")
     moment_tensor: MomentTensor = Field(description="Moment tensor, N m.")

@@ -97,5 +97,5 @@ def projection_distortion(simulation: Simulation) -> Iterator[str]:
         f"domain.crs: the box reaches {max(reach.values()) / 1e3:.4g} km from x = y = 0; at its edges the transverse "
         f"Mercator projection lengthens distances by up to {scale:.2g}%, and the curvature of the Earth, which is "
         f"neglected, amounts to {drop / 1e3:.2g} km of depth. Put x = y = 0 into the middle of the box, or use a box "
-        f"of at most {2e-3 * _LARGEST_REACH:g} km."
+        f"of at most {2e-3 * _LARGEST_REACH:g} km; spectral_element computes a piece of the globe (domain.chunk)."
     )

@@ -109,7 +109,10 @@ def _lossy_fluid(simulation: Simulation) -> Iterator[Path]:
 
 FEATURES = (
     Feature(
-        ("spectral_element",), _chunk, "{method} has no curved elements with curved faces", "{method} needs x, y and z"
+        ("spectral_element",),
+        _chunk,
+        "{method} has no curved elements, of which a chunk of the globe consists",
+        "{method} requires a box: x, y and z, with crs for longitudes and latitudes",
     ),
     Feature(
         _ELEMENT_METHODS,
@@ -180,7 +183,17 @@ def _limits_of_chunks(simulation: Simulation) -> Iterator[Problem]:
     if simulation.boundaries.absorption == "layer":
         yield Problem(
             ("boundaries", "absorption"), "layer is not available in a chunk, whose sides converge",
-            "allowed here: auto, stacey", "move the sides away: a wider chunk has later reflections",
+            "allowed in a chunk: auto, stacey", "enlarge the chunk: the reflections arrive later, and are weaker",
+        )  # fmt: skip
+    if simulation.survey is not None and simulation.survey.moving_receivers:
+        yield Problem(
+            ("survey", "moving_receivers"), "true is given, and receivers are not moved along the surface of a sphere",
+            "allowed in a chunk: false", "give the receivers of all shots, or a box with crs",
+        )  # fmt: skip
+    if "segy" in simulation.output.formats:
+        yield Problem(
+            ("output", "formats"), "segy stores plane coordinates, and a chunk has none",
+            "allowed in a chunk: miniseed, sac, asdf",
         )  # fmt: skip
     if any(part.is_anisotropic for part in simulation.material.properties.values()):
         yield Problem(

@@ -164,7 +164,7 @@ class Receivers(DescriptionModel):
         default=None, description="Position [x, y, z], m, with negative z below z = 0; or [x, y]: on the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="Instead of position, degrees East; requires domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs or domain.chunk."
     )
     latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     depth: Length | None = Field(

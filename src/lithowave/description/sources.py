@@ -78,7 +78,7 @@ class Source(DescriptionModel):
         default=None, description="[x, y, z], m; z is negative below the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="Instead of position, degrees East; requires domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs or domain.chunk."
     )
     latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     depth: Length | None = Field(

@@ -170,7 +170,7 @@ class Shots(DescriptionModel):
         default=None, description="Position [x, y, z], m; or [x, y] with depth below the surface."
     )
     longitude: Longitude | None = Field(
-        default=None, description="Instead of position, degrees East; requires domain.crs."
+        default=None, description="Instead of position, degrees East; requires domain.crs or domain.chunk."
     )
     latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
     line: ShotLine | None = Field(default=None, description="Shots on a line.")

@@ -23,6 +23,14 @@ domain:                                  # the box; absorbing layers, if any, ar
   z: [-3000, 0]
   # crs: {{longitude: -117.76, latitude: 33.95}}     # position of x = y = 0 (origin of a local transverse
   #                                                # Mercator projection); required for geographic coordinates
+  # chunk:                               # instead of x, y and z: a piece of the globe (spectral_element)
+  #   center: [25, 38]                   # longitude, latitude
+  #   width: [20, 16]                    # degrees, across and along the azimuth
+  #   depth: 1200 km
+  #   azimuth: 0                         # degrees from North to East
+  #   ellipticity: false                 # true: surfaces of equal depth are ellipsoids
+  #   elements: null                     # numbers along both axes at the surface; null: from max_frequency
+  #   doublings: null                    # with elements: depths below which elements are twice as wide
   # topography: surface.nc               # (elements) surface elevation in m on x and y
 
 boundaries:                              # each: free | absorbing | rigid

@@ -21,6 +21,7 @@ from lithowave.description.units import with_unit
 from lithowave.description.yaml_text import parse_path
 from lithowave.errors import InputError
 from lithowave.readers.segy_limits import LARGEST, default_interval, interval_problem
+from lithowave.sphere import angular_distance
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -103,6 +104,8 @@ def misplacement(
     ``height`` is z of the topography at the point, None without one.
     """
     x, y, z = point
+    if domain.chunk is not None:
+        return _misplacement_in_chunk(point, domain, faces, height)
     if height is None and faces["z_max"] == "free" and z > 0.0:
         hint = f"Depth is negative z; did you mean {-z:.12g}?" if -z >= domain.z[0] else "Depth is negative z"
         return f"z = {with_unit(z, 'length')} is above the free surface (z = 0)", "", hint
@@ -123,6 +126,32 @@ def misplacement(
         got = f"z = {with_unit(z, 'length')} is above the ground"
         return got, f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m", ""
     return None
+
+
+def _misplacement_in_chunk(
+    point: Point, domain: Domain, faces: Mapping[str, str], height: float | None
+) -> tuple[str, str, str] | None:
+    """Return what `misplacement` does, in longitude, latitude and depth."""
+    chunk = domain.chunk
+    assert chunk is not None
+    low, high = domain.z[0], domain.z[1] if height is None else height
+    outside = any(not ends[0] <= value <= ends[1] for value, ends in zip(point, (domain.x, domain.y), strict=False))
+    above = point[2] > high + _ROUNDING * (domain.z[1] - low)
+    if not (outside or above or point[2] < low or chunk.map.at_pole(point[0], point[1])):
+        return None
+    place = chunk.position_text(point)
+    if outside:
+        longitude, latitude = chunk.map.to_geographic(point[0], point[1])
+        distance = float(angular_distance(longitude, latitude, chunk.center))
+        return f"{place} is {distance:.4g}° from the center and outside the chunk", chunk.extent_text(), ""
+    if above and (height is not None or faces["z_max"] == "free"):
+        surface = "depth 0" if height is None else f"an elevation of {height:z.6g} m"
+        return f"{place} is above the surface", f"the surface is at {surface}", "depth is positive downwards"
+    if above:
+        return f"{place} is above the chunk", "it begins at depth 0", "depth is positive downwards"
+    if point[2] < low:
+        return f"{place} is below the chunk", f"it ends at a depth of {chunk.depth / 1e3:.6g} km", ""
+    return f"{place} is at a pole, where East and North are not defined", "", "move it by a meter"
 
 
 def _sources(simulation: Simulation) -> Iterator[Problem]:
@@ -302,10 +331,11 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
         axis, value = snapshots.plane.axis, snapshots.plane.coordinate
         low, high = getattr(domain.ground, axis)
         if not low <= value <= high and simulation.solver.mesh is None:
+            meaning = " (angles times 6371 km)" if domain.chunk is not None and axis != "z" else ""
             yield Problem(
                 ("output", "snapshots", index, "plane"),
                 f"{axis} = {with_unit(value, 'length')} is outside the domain",
-                f"{axis} from {low:z.12g} to {high:z.12g} m",
+                f"{axis} from {low:z.12g} to {high:z.12g} m{meaning}",
             )
 
 

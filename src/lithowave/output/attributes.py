@@ -10,6 +10,7 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``crs``                              PROJ text of the local coordinates, or that they are plain meters
 ``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
 ``chunk_azimuth``                    degrees; only in a chunk of the globe (see `lithowave.sphere`)
+``chunk_ellipticity``                1; only in a chunk whose surfaces of equal depth are ellipsoids
 ``time_origin``                      text: what t = 0 is
 ``origin_delay``                     s: the origin time of the event on the time axis of the file
 ``origin_time``, ``start_time``      UTC (ISO 8601) of the origin time and of t = 0; only if the event has a date
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lithowave.earth.ellipticity import earth_ellipticity
 from lithowave.sphere import ChunkMap
 from lithowave.utc import shifted_time
 from lithowave.version import __version__
@@ -67,7 +69,8 @@ def standard_attributes(
     Parameters
     ----------
     title : title of the simulation.
-    geographic_origin : (longitude, latitude) in degrees of x = y = 0, of a chunk also its azimuth; or None.
+    geographic_origin : (longitude, latitude) in degrees of x = y = 0; of a chunk also its azimuth and, if it has
+        ellipticity, 1; or None.
     origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
     origin_delay : the origin time on the time axis, s.
     """
@@ -83,11 +86,10 @@ def standard_attributes(
         "time_origin": _time_origin(None if origin_time in MISSING_DATES else str(origin_time), origin_delay),
     }
     if geographic_origin is not None:
-        longitude, latitude, *azimuth = (float(value) for value in geographic_origin)
-        attributes["crs"] = CHUNK_COORDINATES if azimuth else projection_text(longitude, latitude)
+        longitude, latitude, *chunk = (float(value) for value in geographic_origin)
+        attributes["crs"] = CHUNK_COORDINATES if chunk else projection_text(longitude, latitude)
         attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
-        if azimuth:
-            attributes["chunk_azimuth"] = azimuth[0]
+        attributes |= dict(zip(("chunk_azimuth", "chunk_ellipticity"), chunk, strict=False))
     if origin_time not in MISSING_DATES:
         attributes["origin_time"] = str(origin_time)
         attributes["start_time"] = shifted_time(str(origin_time), -origin_delay)
@@ -142,14 +144,22 @@ def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, ...] | None
     """Return (longitude, latitude) of x = y = 0 from the attributes of a file, and of a chunk its azimuth; or None."""
     if "crs_longitude" not in attributes or "crs_latitude" not in attributes:
         return None
-    keys = ("crs_longitude", "crs_latitude", *(("chunk_azimuth",) if "chunk_azimuth" in attributes else ()))
-    return tuple(float(attributes[key]) for key in keys)
+    keys = ("crs_longitude", "crs_latitude", "chunk_azimuth", "chunk_ellipticity")
+    return tuple(float(attributes[key]) for key in keys if key in attributes)
+
+
+def chunk_map(origin: tuple[float, ...] | None) -> ChunkMap | None:
+    """Return the map of a chunk of the globe from its `geographic_origin`; None for a box."""
+    if origin is None or len(origin) < 3:
+        return None
+    return ChunkMap(*origin[:3], earth_ellipticity() if len(origin) > 3 else None)
 
 
 def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
     """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is that of `geographic_origin`."""
-    if len(origin) == 3:
-        return ChunkMap(*origin).to_geographic(x, y)
+    chunk = chunk_map(origin)
+    if chunk is not None:
+        return chunk.to_geographic(x, y)
     from pyproj import Transformer
 
     transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)

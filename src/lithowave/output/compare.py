@@ -21,6 +21,7 @@ import numpy as np
 
 from lithowave.errors import InputError, LithowaveError, OutputError
 from lithowave.output.figures.description import read_description
+from lithowave.output.geometry import common_positions
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.verification.misfits import frequency_band, low_pass, relative_l2, time_shift, wavelet_misfits
@@ -436,7 +437,7 @@ def _differences(
     left = len(run_a) + len(run_b) - 2 * len(names)
     if left:
         notes.append(f"{left} receivers are in one run only and were omitted.")
-    distance = np.linalg.norm(run_a.positions[rows_a] - run_b.positions[rows_b], axis=1)
+    distance = np.linalg.norm(np.subtract(*common_positions(run_a, rows_a, run_b, rows_b)), axis=1)
     if (distance > SAME_PLACE).any():
         worst = int(distance.argmax())
         notes.append(

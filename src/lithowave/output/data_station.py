@@ -9,6 +9,7 @@ import numpy as np
 from lithowave.output.attributes import UNITS
 from lithowave.output.compare import interpolate
 from lithowave.output.data_matching import ComparisonSettings, cut_trace
+from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace
 from lithowave.output.seismograms import QUANTITIES, Seismograms
 from lithowave.verification.misfits import (
@@ -74,8 +75,7 @@ def filtered_run(run: Seismograms, row: int, settings: ComparisonSettings, high:
 
 def _rotated(data: np.ndarray, run: Seismograms, row: int) -> np.ndarray:
     """Return R, T, Z from E, N, Z: radial away from the source, transverse to the right of it."""
-    east, north = (run.positions[row] - run.sources.centroid)[:2]
-    angle = np.arctan2(east, north)
+    angle = np.radians(radial_direction(run)[row])
     sine, cosine = np.sin(angle), np.cos(angle)
     return np.stack([data[0] * sine + data[1] * cosine, data[0] * cosine - data[1] * sine, data[2]])
 

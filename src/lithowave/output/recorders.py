@@ -28,6 +28,7 @@ from lithowave.output.snapshot_parts import (
     remove_snapshots,
 )
 from lithowave.output.snapshots import SnapshotWriter
+from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES
 from lithowave.parallel.collective import collective_section
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
@@ -483,8 +484,9 @@ def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: li
     for selection, points in zip(output.snapshots, snapshot_points, strict=True):
         _, count = snapshot_steps(selection.interval, schedule)
         per_point = sum(COMPONENTS[name] for name in selection.fields)
-        thickness = (
-            2 if selection.plane is not None and selection.plane.axis in "xy" else 1
-        )  # see `snapshots.py`
+        flat = selection.plane is not None and simulation.domain.chunk is None
+        thickness = 2 if flat and selection.plane.axis in "xy" else 1  # see `vtkhdf`
         total += count * points * thickness * per_point * 4
+        if simulation.domain.chunk is not None:
+            total += points * (PLANE_POINT_BYTES if selection.plane is not None else VOLUME_POINT_BYTES)
     return int(math.ceil(total))

@@ -1,8 +1,9 @@
-"""Wavefield snapshots of a plane or a volume as VTKHDF image data with time steps, for ParaView and PyVista.
+"""Wavefield snapshots of a plane or a volume as VTKHDF files with time steps, for ParaView and PyVista.
 
-See `vtkhdf` for the layout. Space for all steps is allocated at the start; ``NSteps`` is the number of written steps.
-The file has the attributes of `attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``,
-``fields`` and ``step_count``.
+See `vtkhdf` for the layout of image data, and `vtkhdf_chunk` for that of unstructured grids in a chunk of the globe.
+Space for all steps is allocated at the start; ``NSteps`` is the number of written steps. The file has the attributes of
+`attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``, ``fields`` and ``step_count``; in a
+chunk also ``point_origin``, the local coordinates of the first point.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ import numpy as np
 
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
-from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
+from lithowave.output.attributes import (
+    UNITS,
+    chunk_map,
+    completed,
+    geographic_origin,
+    read_attributes,
+    write_attributes,
+)
 from lithowave.output.snapshot_parts import require_joined
 from lithowave.output.vtkhdf import FIELD_COMPONENTS, Storage, lay_out, plane_normal, stored_arrays
+from lithowave.output.vtkhdf_chunk import geometry_bytes, lay_out_chunk, write_geometry
 
 FILE_SUFFIX = ".vtkhdf"
 
@@ -65,11 +74,11 @@ class SnapshotWriter:
             raise ValueError("shape and step_count must be at least 1, spacing positive, shape of length 3")
         self.path = Path(path)
         dtype = np.dtype(hdf5.PRECISIONS[precision])
-        storage = Storage(shape, spacing)
+        chunk = chunk_map(geographic_origin(attributes or {}))
+        storage = Storage(shape, spacing, chunk is not None)
         components = sum(FIELD_COMPONENTS[name] for name in fields)
-        hdf5.require_space(
-            self.path, step_count * components * int(np.prod(storage.dimensions)) * dtype.itemsize
-        )
+        size = step_count * components * math.prod(storage.dimensions) * dtype.itemsize
+        hdf5.require_space(self.path, size + (0 if chunk is None else geometry_bytes(shape, dtype)))
         with hdf5.creating(self.path) as file:
             head = {
                 "plane": plane_normal(shape),
@@ -80,13 +89,21 @@ class SnapshotWriter:
                 "units": "m (coordinates), s (time); fields carry their own",
             }
             write_attributes(file, {**completed(attributes), **head})
-            file.attrs["steps_group"] = lay_out(file, storage, origin, fields, step_count, dtype)
+            if chunk is None:
+                file.attrs["steps_group"] = lay_out(file, storage, origin, fields, step_count, dtype)
+            else:
+                file.attrs["point_origin"] = np.array(origin, dtype=float)
+                file.attrs["steps_group"] = lay_out_chunk(file, storage, fields, step_count, dtype)
         self._open()
+        if chunk is not None:
+            with hdf5.writing(self.path):
+                write_geometry(self.path, self._descriptor, chunk, origin, spacing, shape)
 
     def _open(self) -> None:
         with hdf5.open_file(self.path) as file:
             self._fields = [name for name in str(file.attrs["fields"]).split(",") if name]
-            self._storage = Storage(file.attrs["point_counts"], file.attrs["point_spacing"])
+            curved = "point_origin" in file.attrs
+            self._storage = Storage(file.attrs["point_counts"], file.attrs["point_spacing"], curved)
             self.step_count = int(file.attrs["step_count"])
             self._steps_name = file.attrs["steps_group"]
             self._pieces = {name: hdf5.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
@@ -145,10 +162,7 @@ class SnapshotWriter:
         parts = [values[..., index] for index in range(6)] if count == 6 else [values]
         for name, part in zip(stored_arrays(field), parts, strict=True):
             stored = self._storage.to_file(part)
-            if self.step_count > 1:
-                self._pieces[name].write_step(self._descriptor, step, stored)
-            else:
-                self._pieces[name].write(self._descriptor, stored)
+            self._pieces[name].write_range(self._descriptor, step * stored.size, stored)
 
     def write_rows(self, step: int, field: str, first: int, values: np.ndarray) -> None:
         """Write part of a snapshot: rows (n, nx[, components]) of points along x.
@@ -207,7 +221,7 @@ class Snapshots:
     """Reader of a snapshot file, step by step, also while it is being written.
 
     times : (n_steps,) s.
-    origin, spacing : (x, y, z), m.
+    origin, spacing : (x, y, z), m; in a chunk of the globe in its local coordinates.
     shape : (nz, ny, nx).
     plane : normal of the plane, ``x``, ``y`` or ``z``; ``none`` for a volume.
     fields : names; `units` gives the unit of each.
@@ -230,10 +244,12 @@ class Snapshots:
         self.spacing = tuple(float(step) for step in self.attributes["point_spacing"])
         self.fields = [name for name in self.attributes["fields"].split(",") if name]
         self.units = {name: UNITS[name] for name in self.fields}
-        self._storage = Storage(self.shape, self.spacing)
+        curved = "point_origin" in self.attributes
+        self._storage = Storage(self.shape, self.spacing, curved)
         self._single = int(self.attributes["step_count"]) == 1
         root = self._file["VTKHDF"]
-        self.origin = tuple(float(value) for value in root.attrs["Origin"])
+        origin = self.attributes["point_origin"] if curved else root.attrs["Origin"]
+        self.origin = tuple(float(value) for value in origin)
         self._arrays = root["PointData"]
         steps = self._file[self.attributes["steps_group"]]
         self.times = steps["Values"][: int(steps.attrs["NSteps"])]
@@ -251,6 +267,9 @@ class Snapshots:
         if not -len(self) <= step < len(self):
             raise IndexError(f"step {step} of {len(self)}")
         place: Any = ... if self._single else step % len(self)
+        if len(self._storage.stored_shape) == 1:  # the steps of an unstructured grid follow each other
+            count = self._storage.stored_shape[0]
+            place = slice(step % len(self) * count, (step % len(self) + 1) * count)
         arrays = [self._storage.from_file(self._arrays[name][place]) for name in stored_arrays(field)]
         return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=-1)
 

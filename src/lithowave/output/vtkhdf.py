@@ -49,20 +49,20 @@ def stored_arrays(field: str) -> dict[str, int | None]:
 
 
 class Storage:
-    """Storage layout of an array of shape (nz, ny, nx)."""
+    """Storage layout of an array of shape (nz, ny, nx). curved : in an unstructured grid, see `vtkhdf_chunk`."""
 
-    def __init__(self, shape: Sequence[int], spacing: Sequence[float]) -> None:
+    def __init__(self, shape: Sequence[int], spacing: Sequence[float], curved: bool = False) -> None:
         self.shape = tuple(int(count) for count in shape)
         nz, ny, nx = self.shape
         # The doubled array axis of a vertical plane: 2 for x, 1 for y; None for volumes and z planes.
-        self.doubled = 2 if nx == 1 and ny > 1 and nz > 1 else 1 if ny == 1 and nz > 1 else None
+        self.doubled = None if curved else 2 if nx == 1 and ny > 1 and nz > 1 else 1 if ny == 1 and nz > 1 else None
         counts, steps = list(self.shape), [float(step) for step in spacing]
         if self.doubled is not None:
             counts[self.doubled] = 2
             steps[2 - self.doubled] *= THICKNESS
         self.dimensions = tuple(reversed(counts))
         self.spacing = tuple(steps)
-        self.stored_shape = tuple(counts[1:] if nz == 1 else counts)
+        self.stored_shape = (math.prod(counts),) if curved else tuple(counts[1:] if nz == 1 else counts)
 
     def to_file(self, values: np.ndarray) -> np.ndarray:
         """Return an array (nz, ny, nx, ...) as it is stored."""

@@ -20,7 +20,9 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
-from lithowave.output.attributes import to_geographic
+from lithowave.output.attributes import chunk_map, to_geographic
+from lithowave.output.geometry import azimuth, epicentral_distance, radial_direction
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.output.seismograms import Seismograms
@@ -181,7 +183,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
     from vertical), `stdp` (m below the surface), `evdp` (km below the surface), `mag` (Mw). With a geographic
     origin `stla`, `stlo`, `evla`, `evlo` (SAC derives distances from them); without, `dist` (km), `az` and `baz`
-    (degrees) of the plane. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
+    (degrees) of the plane. In a chunk of the globe, `dist`, `az`, `baz` and `gcarc` (degrees)
+    are those of its sphere. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
     there is a source.
 
     Raises
@@ -193,13 +196,12 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     from obspy.io.sac import SACTrace
 
     folder = _prepare(seismograms, directory)
-    event = _sac_event(seismograms)
+    event, places = _sac_event(seismograms), _sac_places(seismograms)
     paths = []
     codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
     for index, (network, station, location) in enumerate(codes):
-        place = _sac_place(seismograms, index)
         for component, channel in enumerate(channel_codes(seismograms.sampling_interval)):
-            azimuth, incidence = SAC_ORIENTATION[channel[-1]]
+            cmpaz, cmpinc = SAC_ORIENTATION[channel[-1]]
             trace = SACTrace(
                 data=np.asarray(seismograms.data[index, component], dtype=np.float32),
                 delta=seismograms.sampling_interval,
@@ -207,11 +209,11 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 kstnm=station,
                 **({"khole": location} if location else {}),
                 kcmpnm=channel,
-                cmpaz=azimuth,
-                cmpinc=incidence,
+                cmpaz=cmpaz,
+                cmpinc=cmpinc,
                 idep=SAC_QUANTITY[seismograms.quantity],
                 **event,
-                **place,
+                **places[index],
             )
             path = folder / f"{seismograms.names[index]}.{channel}.sac"
             content = BytesIO()
@@ -267,14 +269,22 @@ def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
     return header
 
 
-def _sac_place(seismograms: Seismograms, index: int) -> dict[str, Any]:
-    x, y, z = seismograms.positions[index]
-    header: dict[str, Any] = {"user0": x, "user1": y, "user2": z, "stdp": 0.0 - z, "lcalda": False}
-    if seismograms.geographic_origin is not None:
-        header["stlo"], header["stla"] = to_geographic(x, y, seismograms.geographic_origin)
-        header["lcalda"] = True
-    elif seismograms.sources.centroid is not None:
-        east, north = x - seismograms.sources.centroid[0], y - seismograms.sources.centroid[1]
-        azimuth = float(np.degrees(np.arctan2(east, north))) % 360.0
-        header.update(dist=np.hypot(east, north) / 1000.0, az=azimuth, baz=(azimuth + 180.0) % 360.0)
-    return header
+def _sac_places(seismograms: Seismograms) -> list[dict[str, Any]]:
+    """Return the headers with the position of each receiver."""
+    headers: list[dict[str, Any]] = [
+        {"user0": x, "user1": y, "user2": z, "stdp": 0.0 - z, "lcalda": False} for x, y, z in seismograms.positions
+    ]
+    origin = seismograms.geographic_origin
+    if origin is not None:
+        places = to_geographic(*seismograms.positions[:, :2].T, origin)
+        for header, longitude, latitude in zip(headers, *places, strict=True):
+            header.update(stlo=longitude, stla=latitude, lcalda=True)
+    chunk = chunk_map(origin)
+    if seismograms.sources.centroid is not None and (origin is None or chunk is not None):
+        # SAC computes distances on an ellipsoid only: those of a plane and of a sphere are stored.
+        distances = epicentral_distance(seismograms)
+        ways = zip(headers, distances, azimuth(seismograms), radial_direction(seismograms), strict=True)
+        for header, distance, forth, onward in ways:
+            header.update(lcalda=False, dist=distance / 1e3, az=forth, baz=(onward + 180.0) % 360.0)
+            header |= {} if chunk is None else {"gcarc": np.degrees(distance / RADIUS)}
+    return headers

@@ -25,7 +25,7 @@ from lithowave.run.memory import (
     memory_needed,
     require_mesh_memory,
 )
-from lithowave.run.plan_summary import layer_lines, plan_anelasticity, plan_summary
+from lithowave.run.plan_summary import domain_lines, layer_lines, plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
 from lithowave.run.source_summary import source_line
@@ -207,7 +207,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         warnings += _shared_cores(partition)
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
     summary = plan_summary(simulation, plan)
-    lines = plan.lines() + layer_lines(simulation) + ([] if anelasticity is None else anelasticity.lines())
+    lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
+    lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
     return CheckReport(

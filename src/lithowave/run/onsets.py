@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lithowave.description.domain import Domain
 from lithowave.description.simulation import Simulation
 from lithowave.description.sources import PointSource
 from lithowave.errors import InputError, SelfCheckError
@@ -93,7 +94,7 @@ def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: dict
     positions = _free_positions(simulation, faces)
     earliest, latest = math.inf, math.inf
     for number, onset in onsets.radiating():
-        distance = _distances(onsets.sources[number], positions)
+        distance = _distances(simulation.domain, onsets.sources[number], positions)
         if not np.isfinite(distance).any():
             continue
         nearest = int(np.argmin(distance))
@@ -114,8 +115,10 @@ def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: dict
 
 def straight_time(simulation: Simulation, start: ArrayLike, end: ArrayLike) -> float:
     """Travel time, s, of a P wave along the straight line between two points, m."""
-    start, end = np.asarray(start, float), np.asarray(end, float)
+    start, end = (simulation.domain.cartesian(point) for point in (start, end))
     line = start + (end - start) * ((np.arange(RAY_POINTS) + 0.5) / RAY_POINTS)[:, None]
+    if simulation.domain.chunk is not None:
+        line = np.column_stack(simulation.domain.chunk.map.from_cartesian(line))
     try:
         speed = simulation.material.sample(*line.T)[0]
     except InputError:  # groups of a mesh, which only the mesh can locate
@@ -123,9 +126,11 @@ def straight_time(simulation: Simulation, start: ArrayLike, end: ArrayLike) -> f
     return float(np.linalg.norm(end - start) * np.mean(1.0 / speed))
 
 
-def _distances(source: PointSource, positions: np.ndarray) -> np.ndarray:
+def _distances(domain: Domain, source: PointSource, positions: np.ndarray) -> np.ndarray:
     """Return the distances (receivers,), m; infinite for receivers in directions without radiation."""
-    arms = positions - np.asarray(source.position, float)
+    arms = domain.cartesian(positions) - domain.cartesian(source.position)
+    if domain.chunk is not None:  # to East, North and Up at the source
+        arms = arms @ domain.chunk.map.axes(*np.array(source.position[:2])).T
     distance = np.linalg.norm(arms, axis=1)
     if source.moment is None:
         return distance

@@ -27,6 +27,12 @@ def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
     """
     anelasticity, medium = plan_anelasticity(simulation, plan), simulation.material.medium
     found = plan.summary() | {"sources": source_summary(simulation)}
+    if simulation.domain.chunk is not None:
+        chunk = simulation.domain.chunk
+        found["chunk"] = {
+            "center": list(chunk.center), "width_degrees": list(chunk.width), "depth_m": chunk.depth,
+            "azimuth": chunk.azimuth, "ellipticity": chunk.ellipticity,
+        }  # fmt: skip
     if anelasticity is not None:
         found["attenuation"] = anelasticity.summary()
     if isinstance(medium, BoundedLayers):
@@ -41,3 +47,9 @@ def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
     """Return (name, text) of the lines about layers with surfaces or gradients that `check` prints."""
     medium = simulation.material.medium
     return medium.lines(simulation.domain) if isinstance(medium, BoundedLayers) else []
+
+
+def domain_lines(simulation: Simulation) -> list[tuple[str, str]]:
+    """Return (name, text) of the line about a chunk of the globe that `check` prints."""
+    chunk = simulation.domain.chunk
+    return [] if chunk is None else [("domain", chunk.text())]

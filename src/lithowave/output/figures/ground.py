@@ -14,6 +14,7 @@ from lithowave.output.figures.description import FILE_NAME
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.output.figures.globe import SectionPage
 
 POINTS = 241
 MAX_MATERIALS, CONTOURS = 12, 6
@@ -59,14 +60,19 @@ def ground_map(simulation: Simulation | None, bounds: tuple[float, float, float,
 
 
 def draw_interfaces(
-    panel: Any, simulation: Simulation | None, plane: str, position: float, bounds: tuple[float, float, float, float]
+    panel: Any,
+    simulation: Simulation | None,
+    plane: str,
+    position: float,
+    bounds: tuple[float, float, float, float],
+    page: SectionPage | None = None,
 ) -> list[Any]:
     """Draw the interfaces of the material in a vertical plane, or contours of a smooth model; return the artists.
 
     Parameters
     ----------
     plane : ``x`` or ``y``, the axis normal to the plane. position : coordinate of the plane, m.
-    bounds : low and high coordinate along the horizontal axis, then z, km.
+    bounds : low and high coordinate along the horizontal axis, then z, km. page : of a section of a chunk.
     """
     if simulation is None or plane not in ("x", "y"):
         return []
@@ -78,14 +84,20 @@ def draw_interfaces(
     except LithowaveError:
         return []
     speed = vp + vs
+    across, up = np.meshgrid(along, z)
+    if page is not None:
+        x, y = (np.full_like(across, position), across) if plane == "x" else (across, np.full_like(across, position))
+        across, up = np.moveaxis(page.project(np.stack([x, y, up], axis=-1)), -1, 0)
     levels = interface_levels(speed)
     drawn: list[Any] = []
     if len(levels):
         contours = panel.contour(
-            along / 1000, z / 1000, speed, levels=levels, colors=style.INK, linewidths=0.8, alpha=0.7
+            across / 1000, up / 1000, speed, levels=levels, colors=style.INK, linewidths=0.8, alpha=0.7
         )
         contours.set_gid("interfaces")
         drawn.append(contours)
+    if page is not None:
+        return drawn
     surface = simulation.domain.surface_height(x, y)
     if np.ptp(surface) > 0:
         drawn += panel.plot(along / 1000, surface / 1000, color=style.INK, linewidth=1.2)

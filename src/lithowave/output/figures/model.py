@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.output.figures.globe import MapPage, SectionPage
 from lithowave.output.figures.style import FAINT, INK, PEAK_COLORS, colormap, new_figure, save, styled
 
 if TYPE_CHECKING:
@@ -69,16 +70,29 @@ def model_figure(simulation: Simulation, path: str | Path) -> Path:
         figure = new_figure(11.0, 9.0, layout="constrained")
         axes = figure.subplots(3, 3)
         colors = colormap("model", PEAK_COLORS)
+        pages = section_pages(simulation)
         for column, (key, label) in enumerate(_LABELS.items()):
             finite = np.concatenate([each[key][np.isfinite(each[key])] for each in sections.values()]) / 1e3
             limits = _limits(float(finite.min()), float(finite.max()))
             for row, (name, section) in enumerate(sections.items()):
-                image = _draw(axes[row, column], section, key, limits, colors)
-                _mark(axes[row, column], simulation, name)
-                _label(axes[row, column], name, label if row == 0 else "", column == 0)
+                image = _draw(axes[row, column], section, key, limits, colors, pages[name])
+                _mark(axes[row, column], simulation, name, pages[name])
+                if pages[name] is None:
+                    _label(axes[row, column], name, label if row == 0 else "", column == 0)
+                else:
+                    axes[row, column].set_title(label if row == 0 else "")
             figure.colorbar(image, ax=list(axes[:, column]), location="bottom", label=label, shrink=0.9)
         figure.suptitle(simulation.title or "Material model", x=0.01, ha="left", weight="bold")
         return save(figure, path)
+
+
+def section_pages(simulation: Simulation) -> dict[str, MapPage | SectionPage | None]:
+    """Return the page of each section in a chunk of the globe; None in a box."""
+    chunk = simulation.domain.chunk
+    if chunk is None:
+        return dict.fromkeys(("surface", "west_east", "south_north"))
+    sections = {"west_east": SectionPage(chunk.map, "y", 0.0), "south_north": SectionPage(chunk.map, "x", 0.0)}
+    return {"surface": MapPage(chunk.map), **sections}
 
 
 def _limits(low: float, high: float) -> tuple[float, float]:
@@ -87,24 +101,55 @@ def _limits(low: float, high: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw(axis: Any, section: dict[str, np.ndarray], key: str, limits: tuple[float, float], colors: Any) -> Any:
+def _draw(
+    axis: Any,
+    section: dict[str, np.ndarray],
+    key: str,
+    limits: tuple[float, float],
+    colors: Any,
+    page: MapPage | SectionPage | None,
+) -> Any:
     a, b = section["a"] / 1e3, section["b"] / 1e3
+    if page is not None:
+        a, b = _page_axes(page, section["a"], section["b"])
     image = axis.pcolormesh(
         a, b, section[key] / 1e3, shading="nearest", cmap=colors, vmin=limits[0], vmax=limits[1], rasterized=True
     )
+    if page is not None:
+        axis.set_aspect("equal")
+        if isinstance(page, MapPage):
+            page.draw_axes(axis, (a.min(), a.max(), b.min(), b.max()))
+        else:
+            page.draw_axes(axis, page.ends(page.local_axes(section["a"], section["b"])))
+        return image
     axis.set_facecolor(FAINT)  # above a topography
     axis.set_xlim(a[0], a[-1])
     axis.set_ylim(b[0], b[-1])
     return image
 
 
-def _mark(axis: Any, simulation: Simulation, name: str) -> None:
+def _page_axes(page: MapPage | SectionPage, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coordinates (b, a) of a section on its page, km."""
+    across, up = np.meshgrid(a, b)
+    zero = np.zeros_like(across)
+    if isinstance(page, MapPage):
+        points = np.stack([across, up, zero], axis=-1)
+    else:
+        points = np.stack([zero, across, up] if page.plane == "x" else [across, zero, up], axis=-1)
+    found = np.moveaxis(page.project(points) / 1e3, -1, 0)
+    return found[0], found[1]
+
+
+def _mark(axis: Any, simulation: Simulation, name: str, page: MapPage | SectionPage | None) -> None:
     """Mark sources and receivers on the map."""
     if name != "surface":
         return
     axis.set_aspect("equal")
-    receivers = np.array([each.position for each in simulation.receiver_list()]).reshape(-1, 3) / 1e3
-    sources = np.array([each.position for each in simulation.point_sources()]).reshape(-1, 3) / 1e3
+    receivers = np.array([each.position for each in simulation.receiver_list()]).reshape(-1, 3)
+    sources = np.array([each.position for each in simulation.point_sources()]).reshape(-1, 3)
+    if page is not None:
+        receivers, sources = page.project(receivers), page.project(sources)
+    receivers, sources = receivers / 1e3, sources / 1e3
     axis.plot(receivers[:, 0], receivers[:, 1], "v", ms=4, mfc="none", mec=INK, mew=0.7)
     axis.plot(sources[:, 0], sources[:, 1], "*", ms=7, mfc="white", mec=INK, mew=0.7)
 

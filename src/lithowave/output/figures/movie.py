@@ -12,7 +12,9 @@ import numpy as np
 
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
+from lithowave.output.attributes import chunk_map, geographic_origin
 from lithowave.output.figures import style
+from lithowave.output.figures.globe import MapPage, Raster, SectionPage, on_page
 from lithowave.output.figures.ground import draw_interfaces, read_simulation
 from lithowave.output.figures.station_map import draw_stations
 from lithowave.output.joining import unjoined
@@ -150,8 +152,16 @@ class _Frames:
         interval = float(np.diff(reader.times).min()) if len(reader) > 1 else 1.0
         self.decimals = int(np.clip(np.ceil(-np.log10(max(interval, 1e-6)) - 1e-9), 1, 6))
         self.stride = 1 + max(reader.shape) // MOST_POINTS
+        self.page = self._page()
         self.signed = self.component != "norm" or not self.vector
         self._build(seismograms, simulation)
+
+    def _page(self) -> MapPage | SectionPage | None:
+        """Return the page of a chunk of the globe; None in a box."""
+        chunk = chunk_map(geographic_origin(self.reader.attributes))
+        if chunk is None or self.reader.plane not in ("x", "y"):
+            return None if chunk is None else MapPage(chunk)
+        return SectionPage(chunk, self.reader.plane, float(self.reader.axis(self.reader.plane)[-1]))
 
     def image(self, step: int) -> np.ndarray:
         """Return the plane at `step`, (vertical, horizontal), in the file's unit."""
@@ -192,13 +202,17 @@ class _Frames:
         from matplotlib.colors import FuncNorm
 
         amplitude = self.wave_amplitude(seismograms)
+        axes = {name: self.reader.axis(name)[:: self.stride] for name in "xyz"}
+        raster = None if self.page is None else Raster(self.page, axes, self.horizontal, self.vertical)
+        self.shown = raster if raster is not None else lambda values: values
         self.factor, unit = style.readable_unit(amplitude, self.reader.units[self.field])
         limit = nice_limit(amplitude * self.factor or 1.0)
-        across, up = (
-            self.reader.axis(name)[:: self.stride] / 1000 for name in (self.horizontal, self.vertical)
-        )
+        across, up = axes[self.horizontal] / 1000, axes[self.vertical] / 1000
         half = [0.5 * abs(axis[1] - axis[0]) if len(axis) > 1 else 0.5 for axis in (across, up)]
         extent = (across[0] - half[0], across[-1] + half[0], up[0] - half[1], up[-1] + half[1])
+        bounds = extent
+        if raster is not None:
+            extent, bounds = raster.extent, (across[0], across[-1], up[0], up[-1])
         # The aspect ratio of the plane determines the page; both sides are even, as video encoders require.
         ratio = float(np.clip((extent[1] - extent[0]) / (extent[3] - extent[2]), 0.6, 3.0))
         width = 7.6
@@ -210,7 +224,7 @@ class _Frames:
         norm = FuncNorm(lift, -limit if self.signed else 0.0, limit, clip=True)
         self.colors = style.colormap("wave", style.WAVE_COLORS if self.signed else style.PEAK_COLORS)
         self.picture = panel.imshow(
-            self.image(self.steps[0]) * self.factor,
+            self.shown(self.image(self.steps[0])) * self.factor,
             origin="lower",
             extent=extent,
             norm=norm,
@@ -222,15 +236,14 @@ class _Frames:
         before = set(panel.get_children())
         if self.reader.plane in ("x", "y"):
             position = float(self.reader.axis(self.reader.plane)[-1])
-            draw_interfaces(panel, simulation, self.reader.plane, position, extent)
+            section = self.page if isinstance(self.page, SectionPage) else None
+            draw_interfaces(panel, simulation, self.reader.plane, position, bounds, section)
         self.marks = [artist for artist in panel.get_children() if artist not in before]
         self.limit = limit
         self._finish(panel, seismograms, limit, unit)
 
     def _finish(self, panel: Any, seismograms: Seismograms | None, limit: float, unit: str) -> None:
-        panel.set_xlabel(AXIS_NAMES[self.horizontal])
-        panel.set_ylabel(AXIS_NAMES[self.vertical])
-        panel.spines[["top", "right"]].set_visible(True)
+        self._draw_axes(panel)
         bar = self.figure.colorbar(
             self.picture, ax=panel, shrink=0.7, aspect=26, pad=0.02, extend="both" if self.signed else "max"
         )
@@ -269,6 +282,22 @@ class _Frames:
         self.figure.canvas.draw()
         self.background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
 
+    def _draw_axes(self, panel: Any) -> None:
+        """Draw axes with labels; on a page, its graticule, which is redrawn above the waves."""
+        panel.spines[["top", "right"]].set_visible(True)
+        before = set(panel.get_children())
+        if isinstance(self.page, MapPage):
+            self.page.draw_axes(panel, (*panel.get_xlim(), *panel.get_ylim()))
+            panel.set_xlabel(self.page.description, size=7.5, color=style.MUTED)
+        elif self.page is not None:
+            axes = self.page.local_axes(self.reader.axis(self.horizontal), self.reader.axis("z"))
+            self.page.draw_axes(panel, self.page.ends(axes))
+        else:
+            panel.set_xlabel(AXIS_NAMES[self.horizontal])
+            panel.set_ylabel(AXIS_NAMES[self.vertical])
+        children = panel.get_children()
+        self.marks += [artist for artist in children if artist not in before and artist.get_visible()]
+
     def _name(self) -> str:
         if not self.vector:
             return self.field.capitalize()
@@ -279,9 +308,11 @@ class _Frames:
         """Draw the sources, and on a horizontal plane the stations."""
         columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
         if self.reader.plane in ("z", "none") and len(seismograms):
-            draw_stations(panel, seismograms, labels=False)
+            page = self.page if isinstance(self.page, MapPage) else None
+            draw_stations(panel, on_page(page, seismograms), labels=False)
         if len(seismograms.sources):
-            places = np.atleast_2d(seismograms.sources.centroid)[:, columns] / 1000
+            center = np.atleast_2d(seismograms.sources.centroid)
+            places = (center[:, columns] if self.page is None else self.page.project(center)) / 1000
             panel.scatter(
                 *places.T, marker="*", s=150, color=style.PAPER, edgecolor=style.INK, linewidth=1.1, zorder=12
             )
@@ -291,7 +322,7 @@ class _Frames:
         canvas = self.figure.canvas
         for step in self.steps:
             canvas.restore_region(self.background)
-            self.picture.set_data(self.image(step) * self.factor)
+            self.picture.set_data(self.shown(self.image(step)) * self.factor)
             self.clock.set_text(f"{self.reader.times[step]:.{self.decimals}f} s")
             for artist in (self.picture, *self.marks, *self.panel.spines.values(), self.clock):
                 self.panel.draw_artist(artist)

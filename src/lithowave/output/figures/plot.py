@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from lithowave.errors import OutputError
-from lithowave.output.figures.description import layers_of, read_description
+from lithowave.output.figures.description import earth_model_of, layers_of, read_description
 from lithowave.output.figures.movie import snapshot_files, wavefield_movie
 from lithowave.output.figures.record_section import record_section
+from lithowave.output.figures.static_map import static_map
 from lithowave.output.figures.station_map import station_map
 from lithowave.output.figures.traces import traces
 from lithowave.output.seismograms import load_seismograms
@@ -27,8 +29,8 @@ def plot_run(
 ) -> list[Path]:
     """Draw all figures that the files of a run permit and return the files, map first.
 
-    The files are ``map.png``, ``record_section.png``, ``traces.png`` (or ``traces_1.png``, ...), and for each snapshot
-    file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available).
+    The files are ``map.png``, ``record_section.png``, of displacements ``static_offset.png``, ``traces.png`` (or
+    ``traces_1.png``, ...), and for each snapshot file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available).
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def plot_run(
     directory = Path(directory)
     folder = directory / FOLDER if folder is None else Path(folder)
     seismograms = load_seismograms(directory)
-    layers = layers_of(read_description(directory))
+    entries = read_description(directory)
+    curves: dict[str, Any] = {"layers": layers_of(entries), "model": earth_model_of(entries)}
     written: list[Path] = []
     if len(seismograms) or len(seismograms.sources):
         written.append(station_map(directory, folder / f"map.{file_format}"))
@@ -54,8 +57,10 @@ def plot_run(
         pressure = "" if seismograms.pressure is None else "P"
         amplitudes = {"normalise": normalise, "gain": gain, "clip": clip}
         section = folder / f"record_section.{file_format}"
-        written.append(record_section(seismograms, section, pressure + components, layers=layers, **amplitudes))
-        written += traces(seismograms, folder / f"traces.{file_format}", pressure + "ENZ", layers=layers)
+        written.append(record_section(seismograms, section, pressure + components, **curves, **amplitudes))
+        if seismograms.quantity == "displacement":
+            written.append(static_map(directory, folder / f"static_offset.{file_format}"))
+        written += traces(seismograms, folder / f"traces.{file_format}", pressure + "ENZ", **curves)
     for file in snapshot_files(directory):
         with load_snapshots(file) as snapshots:
             if not len(snapshots):

@@ -10,8 +10,15 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import component, epicenter, offsets
-from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.figures.travel_times import (
+    drawn_phases,
+    first_arrival,
+    global_arrivals,
+    has_taup,
+    phase_color,
+    require_flat,
+)
+from lithowave.output.geometry import component, distance_unit, epicenter, offsets
 from lithowave.output.seismograms import Seismograms
 
 MOST_TRACES = 90
@@ -33,12 +40,14 @@ def record_section(
     reduction_speed: float | None = None,
     layers: tuple[list[float], list[float], list[float]] | None = None,
     speeds: Mapping[str, float] | None = None,
+    model: str | None = None,
     gain: float = 1.0,
     clip: float | None = None,
 ) -> Path:
     """Draw one panel per component, with traces over time at their distance from the source; return `path`.
 
-    Traces of receivers on a line with the source are at their signed offset (see `geometry.offsets`).
+    Traces of receivers on a line with the source are at their signed offset (see `geometry.offsets`). Distances in a
+    chunk of the globe are in degrees.
 
     Parameters
     ----------
@@ -50,19 +59,25 @@ def record_section(
     reduction_speed : m/s; the time axis then shows t - distance / reduction_speed.
     layers : (tops, vp, vs) of flat layers (m, m/s), for the curves of the first P and S arrivals.
     speeds : from label to velocity (m/s): straight moveout lines at distance / velocity.
+    model : ``prem``, ``ak135`` or ``iasp91``: curves of the main phases in this Earth model by TauP, if ObsPy is
+        installed.
 
     Raises
     ------
     OutputError : there is nothing to draw, or the file cannot be written.
-    ValueError : unknown component or normalization.
+    ValueError : unknown component or normalization, or flat layers of a chunk of the globe.
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not len(seismograms) or not len(seismograms.time):
         raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    require_flat(seismograms, layers)
     place, label = offsets(seismograms)
     chosen = choose_traces(place, MOST_TRACES)
-    curves = _arrival_curves(seismograms, place, layers, speeds or {})
+    scale, unit = distance_unit(seismograms)
+    curves = _arrival_curves(seismograms, place, layers, speeds or {}, model)
+    curves = [(name, scale * line, moments, color) for name, line, moments, color in curves]
+    reduction = None if reduction_speed is None else scale * reduction_speed  # in the unit of distances per second
     with style.styled():
         figure = style.new_figure(1.6 + 2.9 * len(components), 6.8, layout="constrained")
         panels = figure.subplots(1, len(components), sharex=True, sharey=True, squeeze=False)[0]
@@ -71,17 +86,24 @@ def record_section(
             values = component(seismograms, name)
             traces = normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)[chosen]
             traces = np.clip(gain * traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
-            extents.append(_draw_traces(panel, seismograms.time, place[chosen] / 1000, traces, reduction_speed))
+            extents.append(_draw_traces(panel, seismograms.time, scale * place[chosen], traces, reduction))
             panel.set_title(style.COMPONENT_NAMES[name])
-            _draw_curves(panel, curves, reduction_speed)
-        _finish_axes(panels, seismograms, place / 1000, label, extents, reduction_speed)
-        _label_stations(panels[-1], [seismograms.names[index] for index in chosen], place[chosen] / 1000)
+            _draw_curves(panel, curves, reduction)
+        _finish_axes(panels, seismograms, scale * place, f"{label} ({unit})", extents, reduction)
+        _label_stations(panels[-1], [seismograms.names[index] for index in chosen], scale * place[chosen])
         title = f"{seismograms.title}: " if seismograms.title else ""
         quantity = recorded_quantity(seismograms, components)
         figure.suptitle(f"{title}{quantity}", x=0.01, ha="left", size=12, weight="bold")
-        note = amplitude_note(len(chosen), len(place), normalise, gain, clip)
+        note = amplitude_note(len(chosen), len(place), normalise, gain, clip) + _model_note(model)
         figure.supxlabel(note, size=7.5, color=style.MUTED, x=0.99, ha="right")
         return style.save(figure, path)
+
+
+def _model_note(model: str | None) -> str:
+    """Return the origin of the travel times in a radial Earth model, or why there are none."""
+    if model is None:
+        return ""
+    return f", travel times: {model} (TauP)" if has_taup() else ", travel times require ObsPy (extra formats)"
 
 
 def amplitude_note(shown: int, count: int, normalise: str, gain: float, clip: float | None) -> str:
@@ -132,13 +154,13 @@ def _span(distance: np.ndarray) -> float:
 
 
 def _reduced(time: np.ndarray, distance: Any, reduction_speed: float | None) -> np.ndarray:
-    return time if reduction_speed is None else time - np.abs(distance) * 1000.0 / reduction_speed
+    return time if reduction_speed is None else time - np.abs(distance) / reduction_speed
 
 
 def _draw_traces(
     panel: Any, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, reduction: float | None
 ) -> tuple[float, float]:
-    """Draw traces of amplitude 1 at their distances (km), and return the range that they cover."""
+    """Draw traces of amplitude 1 at their distances (km or degrees), and return the range that they cover."""
     span = _span(distance)
     height = float(np.clip(1.05 * span / len(traces), span / 55, span / 9))
     width = float(np.clip(22.0 / len(traces), 0.45, 0.85))
@@ -156,22 +178,30 @@ def _arrival_curves(
     distance: np.ndarray,
     layers: tuple[list[float], list[float], list[float]] | None,
     speeds: Mapping[str, float],
+    model: str | None,
 ) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
-    """Return (label, distances in km, times in s, color) of the curves."""
+    """Return (label, distances in m, times in s, color) of the curves."""
     margin = 0.06 * _span(distance)
     low = distance.min() - margin
     line = np.linspace(low if distance.min() < 0 else max(low, 0.0), distance.max() + margin, 201)
     curves = []
-    if layers is not None and seismograms.sources.centroid is not None:
+    source_z, receiver_z = epicenter(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
+    if model is not None and has_taup() and seismograms.sources.centroid is not None:
+        line = line[::4]  # TauP takes a hundredth of a second per distance
+        phases = drawn_phases(source_z)
+        for label, times in global_arrivals(model, np.abs(line), source_z, receiver_z, phases).items():
+            times = times + seismograms.sources.onset
+            if (times < seismograms.time[-1]).any():
+                curves.append((label, line, times, phase_color(label)))
+    elif layers is not None and seismograms.sources.centroid is not None:
         tops, vp, vs = layers
-        source_z, receiver_z = epicenter(seismograms)[2], float(np.median(seismograms.positions[:, 2]))
         for label, speed, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
             if min(speed) == 0:
                 continue  # S waves do not propagate through a fluid
             times = seismograms.sources.onset + first_arrival(np.abs(line), source_z, receiver_z, tops, speed)
-            curves.append((label, line / 1000, times, color))
+            curves.append((label, line, times, color))
     for label, speed in speeds.items():
-        curves.append((label, line / 1000, np.abs(line) / speed, style.MUTED))
+        curves.append((label, line, np.abs(line) / speed, style.MUTED))
     return curves
 
 
@@ -181,9 +211,10 @@ def _draw_curves(
     for label, distance, time, color in curves:
         moment = _reduced(time, distance, reduction)
         panel.plot(moment, distance, color=color, linewidth=1.3, alpha=0.9, dashes=(5, 2), zorder=4)
+        known = np.flatnonzero(np.isfinite(moment))
         panel.annotate(
             label,
-            (moment[-1], distance[-1]),
+            (moment[known[-1]], distance[known[-1]]),
             xytext=(0, 2),
             textcoords="offset points",
             color=color,
@@ -205,7 +236,7 @@ def _finish_axes(
     extents: list[tuple[float, float]],
     reduction: float | None,
 ) -> None:
-    """Set labels and limits; extents : ranges that the traces of the panels cover, km."""
+    """Set labels and limits; distance, extents : of the traces and ranges that they cover, in the unit of the label."""
     span, time = _span(distance), seismograms.time
     low, high = (limit(values) for limit, values in zip((min, max), zip(*extents, strict=True), strict=True))
     low, high = min(low, distance.min() - 0.05 * span), max(high, distance.max() + 0.05 * span)
@@ -213,9 +244,10 @@ def _finish_axes(
     if reduction is None:
         panels[0].set_xlim(time[0], time[-1])
     else:
-        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - np.abs(distance).min() * 1000.0 / reduction)
-    panels[0].set_ylabel(f"{label} (km)")
-    time_label = "Time (s)" if reduction is None else f"Time − distance / {reduction / 1000:g} km/s (s)"
+        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - np.abs(distance).min() / reduction)
+    panels[0].set_ylabel(label)
+    unit = distance_unit(seismograms)[1]
+    time_label = "Time (s)" if reduction is None else f"Time − distance / {reduction:.4g} {unit}/s (s)"
     for panel in panels:
         panel.set_xlabel(time_label)
         panel.grid(axis="x")

@@ -12,6 +12,7 @@ from lithowave.output.attributes import to_geographic
 from lithowave.output.figures import style
 from lithowave.output.figures.beachball import draw_beachball
 from lithowave.output.figures.description import domain_of, read_description
+from lithowave.output.figures.globe import MapPage, map_page, on_page, page_coordinates
 from lithowave.output.figures.ground import GroundMap, ground_map, read_simulation
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE_NAME
 from lithowave.output.peak_motion import PeakMotion, load_peak_motion
@@ -36,7 +37,8 @@ def station_map(
 ) -> Path:
     """Draw stations and sources with their mechanism on a map of the peak motion of a run; return `path`.
 
-    Without peak motion, the map shows the topography or, with a flat surface, vs at the surface.
+    Without peak motion, the map shows the topography or, with a flat surface, vs at the surface. The map of a chunk of
+    the globe is an azimuthal equidistant projection about its center.
 
     Parameters
     ----------
@@ -52,26 +54,45 @@ def station_map(
     if not len(seismograms) and not len(seismograms.sources):
         raise OutputError(f"{path}: nothing to draw: neither receivers nor sources.")
     motion = load_peak_motion(run_folder) if (run_folder / PEAK_FILE_NAME).is_file() else None
-    frame = map_frame(seismograms, motion, domain_of(read_description(run_folder)))
-    across, up = frame[1] - frame[0], frame[3] - frame[2]
+    bounds = map_frame(seismograms, motion, domain_of(read_description(run_folder)))
+    page = map_page(seismograms.geographic_origin)
+    frame = page_frame(page, bounds)
     with style.styled():
-        tall = float(np.clip((width - 2.0) * up / across, 0.43 * width, 1.03 * width))
-        figure = style.new_figure(width, tall + 1.2, layout="constrained")
-        panel = figure.subplots()
+        figure, panel = map_panel(frame, width)
         if motion is not None and _draw_peak(figure, panel, motion, peak, measure):
             ground = None
         else:
-            ground = ground_map(read_simulation(run_folder), tuple(1000.0 * bound for bound in frame))
+            ground = ground_map(read_simulation(run_folder), tuple(1000.0 * bound for bound in bounds))
         if ground is not None:
-            _draw_ground(figure, panel, ground)
-        panel.set_aspect("equal")
-        panel.set_xlim(frame[0], frame[1])
-        panel.set_ylim(frame[2], frame[3])
-        draw_sources(panel, seismograms.sources, 0.045 * min(across, up))
-        draw_stations(panel, seismograms)
-        _finish_axes(panel, seismograms.geographic_origin, frame)
+            _draw_ground(figure, panel, ground, page)
+        finish_map(panel, seismograms, frame)
         figure.suptitle(_title(seismograms), x=0.02, ha="left", size=12, weight="bold")
         return style.save(figure, path)
+
+
+def map_panel(frame: tuple[float, float, float, float], width: float) -> tuple[Any, Any]:
+    """Return a figure of a width in inches and its panel for a map of a frame (left, right, bottom, top), km."""
+    across, up = frame[1] - frame[0], frame[3] - frame[2]
+    tall = float(np.clip((width - 2.0) * up / across, 0.43 * width, 1.03 * width))
+    figure = style.new_figure(width, tall + 1.2, layout="constrained")
+    panel = figure.subplots()
+    panel.set_aspect("equal")
+    panel.set_xlim(frame[0], frame[1])
+    panel.set_ylim(frame[2], frame[3])
+    return figure, panel
+
+
+def finish_map(panel: Any, seismograms: Seismograms, frame: tuple[float, float, float, float]) -> None:
+    """Draw sources, stations and axes on a map."""
+    page = map_page(seismograms.geographic_origin)
+    placed = on_page(page, seismograms)
+    draw_sources(panel, placed.sources, 0.045 * min(frame[1] - frame[0], frame[3] - frame[2]))
+    draw_stations(panel, placed)
+    if page is None:
+        _finish_axes(panel, seismograms.geographic_origin, frame)
+    else:
+        page.draw_axes(panel, frame)
+        panel.set_xlabel(page.description, size=7.5, color=style.MUTED)
 
 
 def _title(seismograms: Seismograms) -> str:
@@ -104,6 +125,18 @@ def map_frame(
     return low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin
 
 
+def page_frame(
+    page: MapPage | None, bounds: tuple[float, float, float, float]
+) -> tuple[float, float, float, float]:
+    """Return (left, right, bottom, top) in km of a map of an area given by x and y in km."""
+    if page is None:
+        return bounds
+    a, b = page_coordinates(page, *(1e3 * np.linspace(*ends, 91) for ends in (bounds[:2], bounds[2:])))
+    margin = 0.02 * max(np.ptp(a), np.ptp(b))
+    ends = a.min() - margin, a.max() + margin, b.min() - margin, b.max() + margin
+    return tuple(float(end) for end in ends)  # type: ignore[return-value]
+
+
 def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: str) -> bool:
     """Draw the peak motion; False if there was none."""
     from matplotlib.colors import LogNorm
@@ -116,8 +149,7 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
     top = largest * factor
     norm = LogNorm(top / 10**DECADES, top, clip=True)
     image = panel.pcolormesh(
-        motion.x / 1000,
-        motion.y / 1000,
+        *page_coordinates(map_page(motion.geographic_origin), motion.x, motion.y),
         np.maximum(values * factor, top / 10**DECADES),
         norm=norm,
         cmap=style.colormap("peak", style.PEAK_COLORS),
@@ -135,7 +167,7 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
     return True
 
 
-def _draw_ground(figure: Any, panel: Any, ground: GroundMap) -> None:
+def _draw_ground(figure: Any, panel: Any, ground: GroundMap, page: MapPage | None) -> None:
     """Draw values at the surface with a color scale; equal values are stated in words."""
     if np.ptp(ground.values) <= 1e-6 * np.abs(ground.values).max():
         name, _, unit = ground.label.partition(" (")
@@ -144,8 +176,7 @@ def _draw_ground(figure: Any, panel: Any, ground: GroundMap) -> None:
         panel.set_title(text, size=8.5, weight="normal", color=style.MUTED)
         return
     image = panel.pcolormesh(
-        ground.x / 1000,
-        ground.y / 1000,
+        *page_coordinates(page, ground.x, ground.y),
         ground.values,
         cmap=GROUND_COLORS,
         shading="gouraud",

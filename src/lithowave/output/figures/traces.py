@@ -9,9 +9,9 @@ import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance, offsets
 from lithowave.output.figures.record_section import recorded_quantity
-from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.figures.travel_times import receiver_arrivals
+from lithowave.output.geometry import azimuth, component, distance_unit, epicentral_distance, offsets
 from lithowave.output.seismograms import Seismograms
 
 STATIONS_PER_PAGE = 7
@@ -25,6 +25,7 @@ def traces(
     *,
     most_pages: int = MOST_PAGES,
     layers: tuple[list[float], list[float], list[float]] | None = None,
+    model: str | None = None,
 ) -> list[Path]:
     """Draw the components of each receiver side by side, nearest receivers first; return the pages written.
 
@@ -37,6 +38,7 @@ def traces(
     ----------
     components : letters from E, N, Z, R, T, and P (pressure).
     layers : (tops, vp, vs) of flat layers (m, m/s), for marks of the first P and S arrivals.
+    model : radial Earth model (prem, ak135, iasp91) for these marks by TauP, if ObsPy is installed.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def traces(
     chosen = order[style.spread(len(order), most_pages * STATIONS_PER_PAGE)]
     pages = [chosen[start : start + STATIONS_PER_PAGE] for start in range(0, len(chosen), STATIONS_PER_PAGE)]
     motions = {name: component(seismograms, name) for name in components}
-    arrivals = _arrivals(seismograms, layers)
+    arrivals = receiver_arrivals(seismograms, layers, model)
     written = []
     for number, page in enumerate(pages, 1):
         label = f"page {number} of {len(pages)}" if len(pages) > 1 else ""
@@ -63,25 +65,6 @@ def traces(
 def page_path(path: Path, number: int, count: int) -> Path:
     """Return the file of page `number` of `count`."""
     return path if count == 1 else path.with_name(f"{path.stem}_{number:0{len(str(count))}}{path.suffix}")
-
-
-def _arrivals(
-    seismograms: Seismograms, layers: tuple[list[float], list[float], list[float]] | None
-) -> list[tuple[str, np.ndarray, str]]:
-    if layers is None or seismograms.sources.centroid is None:
-        return []
-    tops, vp, vs = layers
-    distance, source_z = epicentral_distance(seismograms), epicenter(seismograms)[2]
-    phases = []
-    for label, speeds, color in (("P", vp, style.P_COLOR), ("S", vs, style.S_COLOR)):
-        if min(speeds) == 0:
-            continue  # S waves do not propagate through a fluid
-        times = [
-            seismograms.sources.onset + float(first_arrival(place, source_z, receiver_z, tops, speeds))
-            for place, receiver_z in zip(distance, seismograms.positions[:, 2], strict=True)
-        ]
-        phases.append((label, np.array(times), color))
-    return phases
 
 
 def _draw_page(
@@ -111,7 +94,8 @@ def _draw_page(
             "wspace": 0.03,
         },
     )
-    distance, direction = offsets(seismograms)[0] / 1000, azimuth(seismograms)
+    scale, length = distance_unit(seismograms)
+    distance, direction = scale * offsets(seismograms)[0], azimuth(seismograms)
     for row, index in zip(panels, page, strict=True):
         scales = _scales({name: motion[index] for name, motion in motions.items()}, seismograms.units)
         for panel, (name, motion) in zip(row, motions.items(), strict=True):
@@ -122,7 +106,7 @@ def _draw_page(
             panel.set_ylim(-limit, limit)
             for phase, times, color in arrivals:
                 _mark_arrival(panel, phase, times[index], color, first=panel is panels[0][0])
-        where = f"{distance[index]:.1f} km, {direction[index]:.0f}°"
+        where = f"{distance[index]:.1f}{' km' if length == 'km' else length}, {direction[index]:.0f}°"
         row[0].text(
             -0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold"
         )
@@ -174,6 +158,8 @@ def _draw_trace(panel: Any, time: np.ndarray, motion: np.ndarray, unit: str, nam
 
 
 def _mark_arrival(panel: Any, phase: str, time: float, color: str, first: bool) -> None:
+    if not np.isfinite(time):
+        return
     panel.plot([time, time], [0.12, 0.88], transform=panel.get_xaxis_transform(), color=color, linewidth=1.1)
     if first:
         panel.annotate(

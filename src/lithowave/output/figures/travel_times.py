@@ -1,10 +1,117 @@
-"""First arrivals in flat layers, for record sections."""
+"""Arrival times for figures: first arrivals in flat layers, and phases of radial Earth models by TauP."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
+
+from lithowave.output.attributes import chunk_map
+from lithowave.output.figures import style
+from lithowave.output.geometry import epicenter, epicentral_distance
+from lithowave.output.seismograms import Seismograms
+from lithowave.sphere import RADIUS
+
+PHASES = {
+    "P": ("p", "P", "Pn", "Pdiff"), "S": ("s", "S", "Sn", "Sdiff"), "pP": ("pP",), "sS": ("sS",), "PP": ("PP",),
+    "SS": ("SS",), "PcP": ("PcP",), "ScS": ("ScS",), "PKP": ("PKP", "PKIKP"), "SKS": ("SKS", "SKIKS"),
+}  # fmt: skip
+"""Labels of phases in figures, and the phases of TauP whose earliest arrival they are."""
+
+SHALLOWEST_REFLECTED = 20e3  # m: depth of a source above which pP and sS are too close to P and S to be drawn
+Layers = tuple[list[float], list[float], list[float]]
+Phase = tuple[str, np.ndarray, str]
+
+
+def has_taup() -> bool:
+    """True if ObsPy, which contains TauP, is installed."""
+    return find_spec("obspy") is not None
+
+
+def global_arrivals(
+    model: str, distances: np.ndarray, source_z: float, receiver_z: float, phases: Sequence[str] = tuple(PHASES)
+) -> dict[str, np.ndarray]:
+    """Return the earliest arrival (s after the onset) of phases in a radial Earth model, by TauP.
+
+    Parameters
+    ----------
+    model : ``prem``, ``ak135`` or ``iasp91``.
+    distances : (n,) epicentral distances at the radius of the surface, m.
+    source_z, receiver_z : m above the surface.
+
+    Returns
+    -------
+    Arrays (n,) by label in PHASES, NaN at distances without the phase.
+
+    References
+    ----------
+    Crotwell, Owens & Ritsema (1999), The TauP Toolkit, Seismol. Res. Lett. 70, 154-160.
+    """
+    from obspy.taup import TauPyModel
+
+    taup = TauPyModel(model)
+    found = {label: np.full(len(distances), np.nan) for label in phases}
+    names = [name for label in phases for name in PHASES[label]]
+    for index, distance in enumerate(np.degrees(np.asarray(distances) / RADIUS)):
+        arrivals = taup.get_travel_times(
+            max(0.0, -source_z / 1e3), float(distance), names, receiver_depth_in_km=max(0.0, -receiver_z / 1e3)
+        )
+        for label in phases:
+            times = [arrival.time for arrival in arrivals if arrival.name in PHASES[label]]
+            found[label][index] = min(times, default=np.nan)
+    return found
+
+
+def drawn_phases(source_z: float) -> tuple[str, ...]:
+    """Return the labels of the phases that figures show for a source at this depth."""
+    return tuple(label for label in PHASES if source_z < -SHALLOWEST_REFLECTED or label not in ("pP", "sS"))
+
+
+def phase_color(label: str) -> str:
+    """Return the color of a phase, by the type of its first leg."""
+    return style.P_COLOR if label[0] in "Pp" else style.S_COLOR
+
+
+def require_flat(seismograms: Seismograms, layers: Layers | None) -> None:
+    """Refuse travel times in flat layers for a chunk of the globe.
+
+    Raises
+    ------
+    ValueError : the seismograms are of a chunk.
+    """
+    if layers is not None and chunk_map(seismograms.geographic_origin) is not None:
+        raise ValueError("layers are flat, and the seismograms are of a chunk of the globe; use model")
+
+
+def receiver_arrivals(seismograms: Seismograms, layers: Layers | None, model: str | None) -> list[Phase]:
+    """Return (label, times (n_receivers,), color) of first P and S waves at the receivers, s on the time axis of a run.
+
+    layers : (tops, vp, vs) of flat layers (m, m/s). model : radial Earth model, used if ObsPy is installed.
+    """
+    require_flat(seismograms, layers)
+    if seismograms.sources.centroid is None or not len(seismograms):
+        return []
+    distance, source_z, onset = epicentral_distance(seismograms), epicenter(seismograms)[2], seismograms.sources.onset
+    heights = seismograms.positions[:, 2]
+    if model is not None and has_taup():
+        levels, group = np.unique(heights, return_inverse=True)
+        times = {label: np.full(len(distance), np.nan) for label in ("P", "S")}
+        for number, level in enumerate(levels):
+            rows = group == number
+            for label, values in global_arrivals(model, distance[rows], source_z, level, ("P", "S")).items():
+                times[label][rows] = onset + values
+        return [(label, values, phase_color(label)) for label, values in times.items()]
+    phases: list[Phase] = []
+    for label, speeds in zip(("P", "S"), () if layers is None else layers[1:], strict=False):
+        if min(speeds) == 0:
+            continue  # S waves do not propagate through a fluid
+        times = [
+            onset + float(first_arrival(place, source_z, receiver_z, layers[0], speeds))  # type: ignore[index]
+            for place, receiver_z in zip(distance, heights, strict=True)
+        ]
+        phases.append((label, np.array(times), phase_color(label)))
+    return phases
 
 
 def first_arrival(

@@ -38,8 +38,10 @@ def _section_plots(page: Page, simulation: Simulation) -> list[str]:
     axis, along, z, (vp, vs) = model_section(simulation)
     x, y = _center(simulation)
     where = f"y = {y / 1000:.4g} km" if axis == "x" else f"x = {x / 1000:.4g} km"
-    column = "xyz".index(axis)
+    title, column = f"{axis} (km)", "xyz".index(axis)
     points = _points(simulation, column)
+    if simulation.domain.chunk is not None:  # the section is a great circle, drawn without its curvature
+        title = f"{axis}, angle times 6371 km (km)"
     plots = []
     for name, values in (("vp", vp), ("vs", vs)):
         picture = {
@@ -49,7 +51,7 @@ def _section_plots(page: Page, simulation: Simulation) -> list[str]:
             "hovertemplate": f"{axis} %{{x:.3f}} km<br>z %{{y:.3f}} km<br>{name} %{{z:.0f}} m/s<extra></extra>",
         }  # fmt: skip
         layout = {
-            "xaxis": {"title": {"text": f"{axis} (km)"}, "showgrid": False},
+            "xaxis": {"title": {"text": title}, "showgrid": False},
             "yaxis": {"title": {"text": "z (km)"}, "showgrid": False},
         }
         text = f"{name} in the vertical section at {where}; cross: source, triangles: receivers, projected."

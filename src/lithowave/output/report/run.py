@@ -11,7 +11,7 @@ from typing import Any
 from lithowave.description.simulation import Simulation
 from lithowave.errors import LithowaveError
 from lithowave.output.figures import station_map, wavefield_movie
-from lithowave.output.figures.description import layers_of, read_description
+from lithowave.output.figures.description import earth_model_of, layers_of, read_description
 from lithowave.output.figures.movie import snapshot_files
 from lithowave.output.figures.source import source_picture
 from lithowave.output.joining import unjoined
@@ -76,7 +76,7 @@ def report_run(directory: str | Path, path: str | Path | None = None) -> Path:
             add_source(page, simulation, shown)
             add_model(page, simulation)
         if seismograms is not None:
-            add_seismograms(page, seismograms, layers_of(entries))
+            add_seismograms(page, seismograms, layers_of(entries), earth_model_of(entries))
         page.add("Wavefield", *_movies(directory, Path(folder)))
     page.add("Timings", _timings(facts))
     page.add("Provenance", _provenance(facts))
@@ -130,11 +130,10 @@ def _overview(
     rows: dict[str, Any] = {"State": facts.get("exit_state")}
     if simulation is not None:
         domain = simulation.domain
-        rows["Domain"] = "; ".join(
+        rows["Domain"] = domain.chunk.text() if domain.chunk is not None else "; ".join(
             f"{axis}: {low / 1000:g} to {high / 1000:g} km" for axis, (low, high) in domain.bounds.items()
         )
-        origin = domain.geographic_origin
-        rows["Origin"] = origin and f"{origin[0]:g}° E, {origin[1]:g}° N (x = y = 0)"
+        rows["Origin"] = domain.crs and f"{domain.crs.longitude:g}° E, {domain.crs.latitude:g}° N (x = y = 0)"
         rows["Origin time"] = simulation.origin_time
         rows["Duration"] = f"{simulation.duration:g} s"
         resolved = simulation.resolved_frequency

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.chunk import Chunk
 from lithowave.description.simulation import Simulation
 from lithowave.description.sources import PointSource
 from lithowave.output.figures import style
@@ -49,10 +50,11 @@ def add_source(page: Page, simulation: Simulation, picture: str) -> None:
         _function_plot(page, signals, " or ".join(sorted(kinds)), simulation.duration),
         _spectrum_plot(page, signals, simulation.resolved_frequency),
     ]
-    page.add("Source", _source_table(shown, len(sources)), f'<div class="columns">{"".join(plots)}</div>')
+    table = _source_table(shown, len(sources), simulation.domain.chunk)
+    page.add("Source", table, f'<div class="columns">{"".join(plots)}</div>')
 
 
-def _source_table(sources: Sequence[PointSource], count: int) -> str:
+def _source_table(sources: Sequence[PointSource], count: int, chunk: Chunk | None) -> str:
     rows = []
     for number, source in enumerate(sources, start=1):
         x, y, z = source.position
@@ -62,10 +64,12 @@ def _source_table(sources: Sequence[PointSource], count: int) -> str:
         else:
             kind = "force"
             strength = ", ".join(f"{value:.3g}" for value in source.force or ()) + " N"
-        rows.append(
-            [source.name or str(number), kind, x / 1000, y / 1000, z / 1000, strength, source.time_function.kind]
-        )
-    header = ["Source", "Kind", "x (km)", "y (km)", "z (km)", "xx, yy, zz, xy, xz, yz; or E, N, Up", "Time function"]
+        place = [x / 1000, y / 1000, z / 1000]
+        if chunk is not None:
+            place = [*(float(value) for value in chunk.map.to_geographic(x, y)), 0.0 - z / 1000]
+        rows.append([source.name or str(number), kind, *place, strength, source.time_function.kind])
+    columns = ["x (km)", "y (km)", "z (km)"] if chunk is None else ["Longitude (°)", "Latitude (°)", "Depth (km)"]
+    header = ["Source", "Kind", *columns, "xx, yy, zz, xy, xz, yz; or E, N, Up", "Time function"]
     omitted = "" if len(sources) == count else f", {len(sources)} of {count}"
     return data_table(header, rows, f"Sources{omitted}")
 

@@ -11,10 +11,11 @@ from urllib.parse import quote
 
 import numpy as np
 
-from lithowave.output.figures.description import domain_of
+from lithowave.output.figures.description import chunk_of, domain_of
 from lithowave.output.report.page import FILE_NAME, Html, Page, data_table, facts_table, packed, require_plotly, text
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
 from lithowave.output.seismograms import load_seismograms
+from lithowave.sphere import ChunkMap
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ def report_survey(
         f"{len(shots)} shots: " + ", ".join(f"{count} {state}" for state, count in counts.items()),
     )  # fmt: skip
     page.add("Layout", _layout(page, directory, shots, entries))
-    rows = [_row(directory, target, shot) for shot in shots]
-    header = ["Shot", "Name", "x (m)", "y (m)", "z (m)", "State", "Details", "Results"]
+    chunk = chunk_of(entries)
+    rows = [_row(directory, target, shot, chunk) for shot in shots]
+    columns = ["x (m)", "y (m)", "z (m)"] if chunk is None else ["Longitude (°)", "Latitude (°)", "Depth (m)"]
+    header = ["Shot", "Name", *columns, "State", "Details", "Results"]
     page.add("Shots", data_table(header, rows, "Shots"))
     facts = {"lithowave": index.get("lithowave"), "Started": index.get("started")}
     inputs = data_table(["Input file", "SHA-256"], index.get("inputs", {}).items(), "Hashes of the input files")
@@ -76,7 +79,7 @@ def report_survey(
     return page.write(target)
 
 
-def _row(directory: Path, target: Path, shot: ShotRow) -> list[Any]:
+def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -> list[Any]:
     state = Html(f'<span class="state-{text(shot.state)}">{text(shot.state)}</span>')
     folder = directory / shot.folder
     found = folder / FILE_NAME if (folder / FILE_NAME).is_file() else folder
@@ -84,18 +87,27 @@ def _row(directory: Path, target: Path, shot: ShotRow) -> list[Any]:
     if found.exists():
         link = quote(os.path.relpath(found.resolve(), target.resolve().parent))
         results = Html(f'<a href="{text(link)}">{"folder" if found == folder else "report"}</a>')
-    return [shot.number, shot.name, *(float(value) for value in shot.position), state, shot.note, results]
+    place = [float(value) for value in shot.position]
+    if chunk is not None:
+        place = [*map(float, chunk.to_geographic(place[0], place[1])), 0.0 - place[2]]
+    return [shot.number, shot.name, *place, state, shot.note, results]
 
 
 def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict[str, Any]) -> str:
     """Return a map of the shots, and of the receivers of the first shot that has started."""
     traces: list[dict[str, Any]] = []
+    chunk = chunk_of(entries)
+
+    def place(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (x / 1000, y / 1000) if chunk is None else chunk.to_geographic(x, y)
+
     started = next((shot for shot in shots if (directory / shot.folder / SEISMOGRAMS).is_file()), None)
     if started is not None:
         receivers = load_seismograms(directory / started.folder).positions
-        traces.append(_markers(receivers[:, 0], receivers[:, 1], "Receivers", "triangle-up", "#009e73"))
-    traces.append(_markers([s.position[0] for s in shots], [s.position[1] for s in shots], "Shots", "star", "#d55e00"))
-    bounds = domain_of(entries)
+        traces.append(_markers(*place(*receivers[:, :2].T), "Receivers", "triangle-up", "#009e73"))
+    x, y, _ = np.array([shot.position for shot in shots], dtype=float).reshape(-1, 3).T
+    traces.append(_markers(*place(x, y), "Shots", "star", "#d55e00"))
+    bounds = domain_of(entries) if chunk is None else None
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": "x, East (km)"}, "constrain": "domain"},
         "yaxis": {"title": {"text": "y, North (km)"}, "scaleanchor": "x"},
@@ -106,13 +118,15 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict
         layout["shapes"] = [
             {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": {"width": 1, "color": "#888888"}}
         ]
+    if chunk is not None:
+        layout["xaxis"]["title"]["text"], layout["yaxis"] = "Longitude (°)", {"title": {"text": "Latitude (°)"}}
     which = "" if started is None else f", and receivers of shot {started.number}"
-    return page.add_plot(traces, layout, f"Positions of the shots{which}; rectangle: the domain.")
+    return page.add_plot(traces, layout, f"Positions of the shots{which}{'; rectangle: the domain' if bounds else ''}.")
 
 
 def _markers(x: Any, y: Any, name: str, symbol: str, color: str) -> dict[str, Any]:
     return {
         "type": "scatter", "mode": "markers", "name": name,
-        "x": packed(np.asarray(x, dtype=float) / 1000), "y": packed(np.asarray(y, dtype=float) / 1000),
+        "x": packed(np.asarray(x, dtype=float)), "y": packed(np.asarray(y, dtype=float)),
         "marker": {"symbol": symbol, "size": 9, "color": color},
     }  # fmt: skip

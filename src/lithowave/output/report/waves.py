@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from lithowave.output.figures import style
-from lithowave.output.figures.geometry import azimuth, component, epicenter, epicentral_distance, offsets
-from lithowave.output.figures.travel_times import first_arrival
+from lithowave.output.figures.travel_times import Layers, receiver_arrivals
+from lithowave.output.geometry import azimuth, component, distance_unit, epicentral_distance, offsets
 from lithowave.output.report.page import Html, Page, base64_floats, data_table, paragraph, plot_element, selection
 from lithowave.output.seismograms import Seismograms
 
 MAX_VALUES, MAX_RECEIVERS = 800_000, 90  # of all traces in the page: 4.3 MB
 MAX_ROWS = 200
 GAINS = (1, 0.5, 2, 4, 8)
-Layers = tuple[list[float], list[float], list[float]]
 
 
 def shown_receivers(seismograms: Seismograms, components: int) -> np.ndarray:
@@ -26,7 +25,7 @@ def shown_receivers(seismograms: Seismograms, components: int) -> np.ndarray:
     return order[style.spread(len(order), int(np.clip(room, 1, MAX_RECEIVERS)))]
 
 
-def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None) -> None:
+def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None, model: str | None = None) -> None:
     """Add the sections with the record section, the traces and the peak values of a run."""
     if not len(seismograms) or not len(seismograms.time):
         return
@@ -34,7 +33,7 @@ def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None)
     chosen = shown_receivers(seismograms, len(names))
     motions = {name: component(seismograms, name)[chosen] for name in names}
     page.waves = wave_data(seismograms, chosen, [("", motions)], component_units(seismograms, names))
-    page.waves["arrivals"] = _arrivals(seismograms, chosen, layers)
+    page.waves["arrivals"] = _arrivals(seismograms, chosen, layers, model)
     note = "" if len(chosen) == len(seismograms) else paragraph(
         f"The plots contain {len(chosen)} of {len(seismograms)} receivers, evenly spaced by distance."
     )  # fmt: skip
@@ -71,14 +70,14 @@ def wave_data(
     units : SI unit of each component.
     """
     place, label = offsets(seismograms)
-    direction = azimuth(seismograms)
+    direction, (factor, length) = azimuth(seismograms), distance_unit(seismograms)
     scales = common_scales(runs, units)
     components = [
         {"key": name, "label": style.COMPONENT_NAMES[name], "factor": scales[name][0], "unit": scales[name][1]}
         for name in units
     ]
     receivers = [
-        {"name": seismograms.names[index], "offset": place[index] / 1000, "azimuth": direction[index]}
+        {"name": seismograms.names[index], "offset": factor * place[index], "azimuth": direction[index]}
         for index in chosen
     ]
     packed = [
@@ -87,8 +86,8 @@ def wave_data(
     ]
     return {
         "start": seismograms.time[0], "interval": seismograms.sampling_interval, "count": len(seismograms.time),
-        "receivers": receivers, "components": components, "runs": packed, "offset_label": f"{label} (km)",
-        "arrivals": [],
+        "receivers": receivers, "components": components, "runs": packed, "offset_label": f"{label} ({length})",
+        "offset_unit": length, "arrivals": [],
     }  # fmt: skip
 
 
@@ -106,27 +105,22 @@ def common_scales(
     return scales
 
 
-def _arrivals(seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None) -> list[dict[str, Any]]:
-    """Return the first P and S arrivals at the receivers of flat layers."""
-    if layers is None or seismograms.sources.centroid is None:
-        return []
-    tops, vp, vs = layers
-    distance, source_z = epicentral_distance(seismograms)[chosen], float(epicenter(seismograms)[2])
+def _arrivals(
+    seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None
+) -> list[dict[str, Any]]:
+    """Return the first P and S arrivals at the receivers."""
     phases = []
-    for label, speeds, color in (("P", vp, "--first"), ("S", vs, "--second")):
-        if min(speeds) > 0:  # S waves do not propagate through a fluid
-            times = [
-                seismograms.sources.onset + float(first_arrival(place, source_z, receiver_z, tops, speeds))
-                for place, receiver_z in zip(distance, seismograms.positions[chosen, 2], strict=True)
-            ]
-            phases.append({"label": label, "times": times, "color": color})
+    for label, times, _ in receiver_arrivals(seismograms, layers, model):
+        known = [float(time) if np.isfinite(time) else None for time in times[chosen]]
+        phases.append({"label": label, "times": known, "color": {"P": "--first", "S": "--second"}[label]})
     return phases
 
 
 def trace_controls(seismograms: Seismograms, chosen: np.ndarray) -> Html:
     """Return the selection of a receiver."""
-    place = offsets(seismograms)[0]
-    options = [(row, f"{seismograms.names[index]}, {place[index] / 1000:.4g} km") for row, index in enumerate(chosen)]
+    factor, length = distance_unit(seismograms)
+    place = factor * offsets(seismograms)[0]
+    options = [(row, f"{seismograms.names[index]}, {place[index]:.4g} {length}") for row, index in enumerate(chosen)]
     return Html(f'<div class="controls">{selection("receiver", "Receiver", options)}</div>')
 
 
@@ -150,7 +144,8 @@ def peak_table(seismograms: Seismograms, names: str) -> str:
     scales = common_scales([("", motions)], component_units(seismograms, names))
     factor, unit = scales["E"]
     horizontal = np.hypot(motions["E"], motions["N"]).max(axis=1)
-    header = ["Receiver", f"{label} (km)", "Azimuth (°)"]
+    length_factor, length = distance_unit(seismograms)
+    header = ["Receiver", f"{label} ({length})", "Azimuth (°)"]
     header += [f"{style.COMPONENT_NAMES[name]} ({scales[name][1]})" for name in names]
     header += [f"Horizontal ({unit})", "Time of the peak (s)"]
     total = np.sqrt(sum(motions[name] ** 2 for name in "ENZ"))
@@ -159,7 +154,7 @@ def peak_table(seismograms: Seismograms, names: str) -> str:
         peaks = [float(np.abs(motions[name][index]).max()) * scales[name][0] for name in names]
         when = float(seismograms.time[total[index].argmax()])
         rows.append([
-            seismograms.names[index], place[index] / 1000, azimuth(seismograms)[index], *peaks,
+            seismograms.names[index], length_factor * place[index], azimuth(seismograms)[index], *peaks,
             float(horizontal[index]) * factor, when,
         ])  # fmt: skip
     count = "" if len(shown) == len(order) else f", {len(shown)} of {len(order)} receivers"

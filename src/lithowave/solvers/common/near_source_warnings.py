@@ -53,13 +53,14 @@ def near_source_warnings(
     top : elevation of the surface, m, without topography.
     """
     sources = simulation.acquisition.source_positions
+    cartesian = simulation.domain.cartesian
     if not len(sources):
         return []
     receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, names = np.full(len(sources), np.inf), [""] * len(sources)
     for number, source in enumerate(sources if len(receivers) else []):
-        every = np.linalg.norm(positions - source, axis=1)
+        every = np.linalg.norm(cartesian(positions) - cartesian(source), axis=1)
         nearest = int(every.argmin())
         distances[number], names[number] = every[nearest], receivers[nearest].name
     if simulation.output.peak_motion:

@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.sphere import RADIUS
+
 if TYPE_CHECKING:
+    from lithowave.description.chunk import Chunk
+    from lithowave.description.domain import Domain
     from lithowave.description.simulation import Simulation
 
 COEFFICIENT = 0.45
@@ -52,7 +56,7 @@ def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def _without_layer(plan: Any, simulation: Simulation, condition: str) -> list[str]:
     """Return the warnings of a plan whose absorbing faces have no layer, and why an imported mesh has none."""
-    remedy = "" if plan.no_layer else "absorption: layer, or "
+    remedy = "" if plan.no_layer or plan.curvature is not None else "absorption: layer, or "
     found = reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
     return [plan.no_layer, *found] if plan.no_layer else found
 
@@ -80,14 +84,15 @@ def reflection_warnings(
     if not planes or not sources:
         return []
     wavelength = _wavelength(simulation)
+    chunk = simulation.domain.chunk
     source = np.mean([one.position for one in sources], axis=0)
     receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3) if receivers else source[None]
-    distances = _distances(positions, planes)
-    reach = distances.min(axis=1) + _distances(source[None], planes).min()
+    distances = _distances(positions, planes, chunk)
+    reach = distances.min(axis=1) + _distances(source[None], planes, chunk).min()
     errors = np.minimum(1.0, COEFFICIENT * wavelength / np.maximum(reach, 1e-9))
     longest = _longest_path(simulation)
-    errors[_shortest_reflections(source, positions, planes) >= longest] = 0.0
+    errors[_shortest_reflections(simulation.domain, source, positions, planes) >= longest] = 0.0
     worst = int(errors.argmax())
     if errors[worst] <= LARGEST_ERROR:
         return []
@@ -110,9 +115,21 @@ def _meters(length: float, digits: int) -> str:
     return f"{float(f'{length:.{digits}g}'):g} m"
 
 
-def _distances(positions: np.ndarray, planes: Sequence[tuple[int, float, str]]) -> np.ndarray:
-    """Return the distances (positions, planes), m."""
-    return np.stack([np.abs(positions[:, axis] - end) for axis, end, _ in planes], axis=1)
+def _distances(
+    positions: np.ndarray, planes: Sequence[tuple[int, float, str]], chunk: Chunk | None = None
+) -> np.ndarray:
+    """Return the distances (positions, planes), m; those of the sides of a chunk, planes through the center of the
+    Earth, along arcs of equal depth."""
+    found = np.stack([np.abs(positions[:, axis] - end) for axis, end, _ in planes], axis=1)
+    if chunk is None:
+        return found
+    radius = RADIUS + positions[:, 2]
+    ups = chunk.map.directions(*np.moveaxis(positions[:, :2], -1, 0)) @ chunk.map.frame.T
+    for column, (axis, end, _) in enumerate(planes):
+        if axis < 2:
+            sine = ups[:, axis] * np.cos(end / RADIUS) - ups[:, 2] * np.sin(end / RADIUS)
+            found[:, column] = radius * np.abs(np.arcsin(sine))
+    return found
 
 
 def _wavelength(simulation: Simulation) -> float:
@@ -133,12 +150,13 @@ def _longest_path(simulation: Simulation) -> float:
 
 
 def _shortest_reflections(
-    source: np.ndarray, positions: np.ndarray, planes: Sequence[tuple[int, float, str]]
+    domain: Domain, source: np.ndarray, positions: np.ndarray, planes: Sequence[tuple[int, float, str]]
 ) -> np.ndarray:
     """Return the length (positions,), m, of the shortest path from the source by way of one of the faces."""
     shortest = np.full(len(positions), np.inf)
     for axis, end, _ in planes:
         image = source.copy()
         image[axis] = 2.0 * end - source[axis]
-        shortest = np.minimum(shortest, np.linalg.norm(positions - image, axis=1))
+        paths = np.linalg.norm(domain.cartesian(positions) - domain.cartesian(image), axis=1)
+        shortest = np.minimum(shortest, paths)
     return shortest

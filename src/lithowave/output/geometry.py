@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from lithowave.output.seismograms import Seismograms
+from lithowave.output.attributes import chunk_map, to_geographic
+from lithowave.sphere import RADIUS, angular_distance, azimuths, directions, propagation_azimuths
+
+if TYPE_CHECKING:
+    from lithowave.output.seismograms import Seismograms
 
 
 def epicenter(seismograms: Seismograms) -> np.ndarray:
@@ -13,8 +19,28 @@ def epicenter(seismograms: Seismograms) -> np.ndarray:
     return np.asarray(seismograms.positions[0] if centroid is None else centroid)
 
 
+def on_sphere(seismograms: Seismograms) -> tuple[np.ndarray, np.ndarray, tuple[float, float]] | None:
+    """Return longitudes and latitudes (n_receivers,) and those of the epicenter in a chunk, degrees; None in a box."""
+    chunk = chunk_map(seismograms.geographic_origin)
+    if chunk is None:
+        return None
+    longitude, latitude = chunk.to_geographic(*epicenter(seismograms)[:2])
+    return *chunk.to_geographic(*seismograms.positions[:, :2].T), (float(longitude), float(latitude))
+
+
+def distance_unit(seismograms: Seismograms) -> tuple[float, str]:
+    """Return the factor from m to the unit of distances in figures, and this unit: km, or degrees in a chunk."""
+    if chunk_map(seismograms.geographic_origin) is None:
+        return 1e-3, "km"
+    return float(np.degrees(1.0 / RADIUS)), "°"
+
+
 def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
-    """Return the horizontal distances (n_receivers,) from the epicenter, m."""
+    """Return the horizontal distances (n_receivers,) from the epicenter, m; in a chunk along great circles at the
+    radius of the surface."""
+    places = on_sphere(seismograms)
+    if places is not None:
+        return RADIUS * np.radians(angular_distance(*places))
     offset = seismograms.positions[:, :2] - epicenter(seismograms)[:2]
     return np.hypot(offset[:, 0], offset[:, 1])
 
@@ -33,7 +59,7 @@ def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
 
     The offset of receivers on a line with the source is signed: positive towards East, on a line from South to North
     towards North. All other positions are horizontal distances from the source, or without a source from the first
-    receiver.
+    receiver. In a chunk, no offsets are signed.
     """
     distance = epicentral_distance(seismograms)
     if not len(seismograms.sources):
@@ -41,7 +67,7 @@ def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
     if is_earthquake(seismograms):
         return distance, "Epicentral distance"
     direction = line_direction(seismograms.positions[:, :2], epicenter(seismograms)[:2])
-    if direction is None:
+    if direction is None or chunk_map(seismograms.geographic_origin) is not None:
         return distance, "Distance from the source"
     along = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]) @ direction
     behind = along < -1e-6 * np.abs(along).max()  # not by round-off
@@ -69,23 +95,53 @@ def line_direction(points: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 def azimuth(seismograms: Seismograms) -> np.ndarray:
     """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from North over East."""
+    places = on_sphere(seismograms)
+    if places is not None:
+        return azimuths(*places)
     east, north = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
     return np.degrees(np.arctan2(east, north)) % 360.0
+
+
+def radial_direction(seismograms: Seismograms) -> np.ndarray:
+    """Return the azimuths (n_receivers,) of the direction away from the source at the receivers, degrees.
+
+    In a box, it is the azimuth at the source; in a chunk, it is the back azimuth plus 180 degrees.
+    """
+    places = on_sphere(seismograms)
+    return azimuth(seismograms) if places is None else propagation_azimuths(*places)
 
 
 def component(seismograms: Seismograms, name: str) -> np.ndarray:
     """Return (n_receivers, n_samples) of a component: E, N, Z, R (away from the source), T (right of R), P (pressure).
 
-    R = E sin a + N cos a and T = E cos a - N sin a with the azimuth a from source to receiver.
+    R = E sin a + N cos a and T = E cos a - N sin a with a = `radial_direction`.
     """
     if name == "P" and seismograms.pressure is not None:
         return seismograms.pressure
     east, north, up = (seismograms.data[:, index] for index in range(3))
     if name in "ENZ":
         return {"E": east, "N": north, "Z": up}[name]
-    angle = np.radians(azimuth(seismograms))[:, None]
+    angle = np.radians(radial_direction(seismograms))[:, None]
     if name == "R":
         return east * np.sin(angle) + north * np.cos(angle)
     if name == "T":
         return east * np.cos(angle) - north * np.sin(angle)
     raise ValueError(f"unknown component {name!r}; known: E, N, Z, R, T, and P if pressure was recorded")
+
+
+def common_positions(
+    first: Seismograms, first_rows: list[int], second: Seismograms, second_rows: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (n, 3), m, of receivers of two runs in the same coordinates.
+
+    They are Earth-centered, on the sphere, if one run is in a chunk and both have a geographic origin, else local.
+    """
+    rows = (first, first_rows), (second, second_rows)
+    origins = [run.geographic_origin for run in (first, second)]
+    if None in origins or not any(map(chunk_map, origins)):
+        return first.positions[first_rows], second.positions[second_rows]
+    places = []
+    for run, selected in rows:
+        x, y, z = run.positions[selected].T
+        places.append((RADIUS + z)[:, None] * directions(*map(np.asarray, to_geographic(x, y, run.geographic_origin))))
+    return places[0], places[1]

@@ -1,0 +1,247 @@
+"""Runs in a chunk of the globe: checks, files, figures, reports, restarts, refusals and warnings."""
+
+from __future__ import annotations
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.description.outputs import Checkpoint
+from lithowave.errors import InputError
+from lithowave.output.figures import plot_run, style
+from lithowave.output.figures.model import model_figure
+from lithowave.output.geometry import epicentral_distance
+from lithowave.output.peak_motion import load_peak_motion
+from lithowave.output.seismograms import load_seismograms
+from lithowave.output.snapshots import load_snapshots
+from lithowave.run.check import check_simulation
+from lithowave.run.launch import restart_run
+from lithowave.sphere import RADIUS, angular_distance, azimuths, propagation_azimuths
+from small_chunk import CENTER, SOURCE, STATIONS, small_chunk
+
+pytestmark = pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chunk") / "run"
+    small_chunk(folder).run()
+    return folder
+
+
+def test_check_reports_the_chunk(tmp_path):
+    report = check_simulation(small_chunk(tmp_path / "out"), measure=False)
+    lines = dict(report.lines())
+    assert lines["domain"] == (
+        "chunk of the globe, center at longitude 179, latitude -18, width 6° x 5°, depth 200 km, azimuth 25°"
+    )
+    center = report.plan["chunk"]
+    assert (center["center"], center["width_degrees"], center["depth_m"]) == ([179.0, -18.0], [6.0, 5.0], 2e5)
+    assert "longitude" in lines["mesh quality"]
+    (reflected,) = (text for text in report.warnings if text.startswith("boundaries.absorption"))
+    assert "absorption: layer" not in reflected and "further away" in reflected
+
+
+def test_the_summary_names_the_chunk(tmp_path):
+    assert "chunk of the globe, center at longitude 179" in repr(small_chunk(tmp_path))
+
+
+def test_the_predicted_output_is_what_is_written(run, tmp_path):
+    predicted = check_simulation(small_chunk(tmp_path / "out"), measure=False).output_bytes
+    files = [run / "seismograms.h5", run / "peak_motion.h5", *(run / "snapshots").iterdir()]
+    assert 0.6 < predicted / sum(file.stat().st_size for file in files) < 1.4
+
+
+def test_sac_headers_are_those_of_the_sphere(run):
+    obspy = pytest.importorskip("obspy")
+    origin = SOURCE["longitude"], SOURCE["latitude"]
+    for name, (longitude, latitude) in STATIONS.items():
+        head = obspy.read(str(run / "sac" / f"XX.{name}.LXZ.sac"))[0].stats.sac
+        degrees = float(angular_distance(longitude, latitude, origin))
+        assert (head.stlo - longitude + 180) % 360 - 180 == pytest.approx(0.0, abs=1e-4)
+        assert (head.stla, head.evla, head.evdp) == pytest.approx((latitude, origin[1], 60.0), abs=1e-4)
+        assert head.lcalda == 0 and head.gcarc == pytest.approx(degrees, rel=1e-6)
+        assert head.dist == pytest.approx(RADIUS * np.radians(degrees) / 1e3, rel=1e-6)
+        assert head.az == pytest.approx(float(azimuths(longitude, latitude, origin)), abs=1e-3)
+        onward = float(propagation_azimuths(longitude, latitude, origin))
+        assert head.baz == pytest.approx((onward + 180.0) % 360.0, abs=1e-3)
+
+
+def test_asdf_files_have_the_given_longitudes_and_latitudes(run):
+    with h5py.File(run / "asdf" / "seismograms.h5") as file:
+        event = bytes(file["QuakeML"][:].astype(np.uint8)).decode()
+        station = bytes(file["Waveforms/XX.A/StationXML"][:].astype(np.uint8)).decode()
+    for text, (longitude, latitude) in (
+        (event, (SOURCE["longitude"], SOURCE["latitude"])), (station, STATIONS["A"]),
+    ):  # fmt: skip
+        values = [float(value) for value in re.findall(r"(?:itude>|<value>)(-?[\d.]+)", text)]
+        assert any(abs(value - longitude) < 1e-6 for value in values)
+        assert any(abs(value - latitude) < 1e-6 for value in values)
+
+
+def test_peak_displacement_is_that_of_the_seismograms(run):
+    peaks, found = load_peak_motion(run), load_seismograms(run)
+    assert peaks.geographic_origin == (*CENTER, 25.0)
+    for measure, values in (
+        ("horizontal", np.hypot(found.data[:, 0], found.data[:, 1])), ("vertical", np.abs(found.data[:, 2])),
+    ):  # fmt: skip
+        for index, (x, y, _) in enumerate(found.positions):
+            column, row = (int(np.abs(axis - place).argmin()) for axis, place in ((peaks.x, x), (peaks.y, y)))
+            around = peaks.pgd[measure][row - 1 : row + 2, column - 1 : column + 2]
+            assert around.min() < 1.02 * values[index].max() and around.max() > 0.98 * values[index].max()
+
+
+def test_snapshots_are_on_the_sphere_in_the_components_of_the_seismograms(run):
+    """Velocities at the surface, interpolated at the stations, against the derivative of their displacement."""
+    splines = pytest.importorskip("scipy.interpolate")
+    found = load_seismograms(run)
+    with load_snapshots(run / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
+        velocity, times = snapshots.read(3, "velocity")[0], snapshots.times
+        x, y = snapshots.axis("x"), snapshots.axis("y")
+    with h5py.File(run / "snapshots" / "plane_z_0.vtkhdf") as file:
+        points = file["VTKHDF/Points"][:]
+    assert np.linalg.norm(points, axis=1) == pytest.approx(RADIUS)
+    index = int(np.abs(found.time - times[3]).argmin())
+    rate = np.gradient(found.data, found.sampling_interval, axis=-1)[..., index]
+    assert found.time[index] == pytest.approx(times[3]) and np.abs(rate).max() > 1e-5
+    for component in range(3):
+        spline = splines.RectBivariateSpline(y, x, velocity[..., component])
+        here = spline(found.positions[:, 1], found.positions[:, 0], grid=False)
+        assert np.abs(here - rate[:, component]).max() < 0.03 * np.abs(rate).max()
+    assert np.allclose(points[0] / RADIUS, small_chunk(run).domain.chunk.map.directions(x[0], y[0]))
+
+
+def test_all_figures_are_drawn(run, monkeypatch):
+    from matplotlib.text import Text
+
+    for name in ("style", "movie"):
+        monkeypatch.setattr(f"lithowave.output.figures.{name}.DOTS_PER_INCH", 40)
+    monkeypatch.setattr("lithowave.output.figures.globe.PIXELS", 60)
+    texts, save = [], style.save
+
+    def read(figure, path):
+        figure.canvas.draw()
+        texts.extend(artist.get_text() for artist in figure.findobj(Text))
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", read)
+    names = {path.name.partition(".")[0] for path in plot_run(run)}
+    waves = {"wavefield_plane_z_0", "wavefield_plane_x_100000", "wavefield_volume"}
+    assert {"map", "record_section", "static_offset", "traces"} | waves <= names
+    assert {"Epicentral distance (°)", "180°", "20°S"} <= set(texts)
+    assert any("azimuthal equidistant" in text for text in texts) and not any("(km)" in text for text in texts)
+
+
+def test_the_model_is_drawn_on_the_sphere(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("lithowave.output.figures.model.POINTS", 9)
+    saved = []
+    monkeypatch.setattr("lithowave.output.figures.model.save", lambda figure, path: saved.append(figure) or path)
+    model_figure(small_chunk(tmp_path / "out"), tmp_path / "model.png")
+    panels = saved[0].axes[:9]
+    assert "azimuthal" not in panels[0].get_xlabel() and "great circle from" in panels[3].get_xlabel()
+    assert not any("(km)" in panel.get_xlabel() + panel.get_ylabel() for panel in panels)
+
+
+def test_the_report_names_the_chunk_and_its_distances(run):
+    pytest.importorskip("plotly")
+    from lithowave.output.report.run import report_run
+
+    text = report_run(run).read_text(encoding="utf-8")
+    for words in ("center at longitude 179, latitude -18", "Longitude (°)", "Epicentral distance (°)"):
+        assert words in text
+    assert "Epicentral distance (km)" not in text and "x = y = 0" not in text
+
+
+class Failing(lw.Callback):
+    """A run that fails after a checkpoint."""
+
+    def __call__(self, solver, clock):
+        if clock.time > 60.0:
+            raise RuntimeError("stopped here")
+
+
+def test_a_restarted_run_writes_the_same_snapshots(run, tmp_path):
+    simulation = small_chunk(tmp_path / "out")
+    output = simulation.output.model_copy(update={"checkpoint": Checkpoint(interval=40.0), "formats": []})
+    with pytest.raises(RuntimeError, match="stopped here"):
+        simulation.model_copy(update={"output": output}).run(callbacks=[Failing()])
+    restart_run(tmp_path / "out")
+    for path in (run / "snapshots").iterdir():
+        with load_snapshots(path) as whole, load_snapshots(tmp_path / "out" / "snapshots" / path.name) as resumed:
+            assert np.array_equal(whole.times, resumed.times)
+            for step in range(len(whole)):
+                assert np.array_equal(whole.read(step, "velocity"), resumed.read(step, "velocity"))
+
+
+PROBLEMS = [
+    ({"receivers": [{"name": "A", "longitude": -172.0, "latitude": -18.0}]},
+     r"longitude -172, latitude -18, depth 0 km is 8\.5\d* *° from the center and outside the chunk; its sides are "
+     r"3° and 2.5° from the center, at longitude 179, latitude -18"),
+    ({"receivers": [{"name": "A", "longitude": -2.0, "latitude": 20.0}]},
+     r"longitude -2, latitude 20 is 17\d\.\d* *° from the center and outside the chunk"),
+    ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": -2e3}]},
+     r"longitude 179, latitude -18, depth -2 km is above the surface.*depth is positive downwards"),
+    ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": 210e3}]},
+     r"depth 210 km is below the chunk; it ends at a depth of 200 km"),
+    ({"solver": {"method": "discontinuous_galerkin", "max_frequency": 0.05}},
+     r"discontinuous_galerkin has no curved elements, of which a chunk of the globe consists; .*requires a box: x, y "
+     r"and z, with crs.*method: spectral_element can"),
+    ({"solver": {"method": "finite_difference", "max_frequency": 0.05}}, "finite_difference has no curved elements"),
+    ({"boundaries": {"absorption": "layer"}}, r"boundaries.absorption: layer is not available in a chunk"),
+    ({"output": {"formats": ["segy"], "sampling_interval": 0.01}}, "segy stores plane coordinates, and a chunk has"),
+    ({"output": {"snapshots": [{"interval": 9.0, "plane": {"y": 9e5}}]}}, r"y = 900000 m is outside .*times 6371 km"),
+    ({"survey": {"shots": [{"longitude": 179.5, "latitude": -18.2}], "moving_receivers": True}},
+     r"survey.moving_receivers: true is given, and receivers are not moved along the surface of a sphere"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), PROBLEMS)
+def test_what_is_not_possible_is_refused(tmp_path, changes, message):
+    with pytest.raises(InputError, match=f"(?s){message}"):
+        small_chunk(tmp_path / "out", **changes)
+
+
+def test_a_receiver_at_a_pole_is_refused(tmp_path):
+    domain = {"chunk": {"center": (0.0, 89.0), "width": (6.0, 5.0), "depth": 200e3}}
+    source = {**SOURCE, "longitude": 40.0, "latitude": 88.5, "force": (0.0, 0.0, 1e15)}
+    source["time_function"] = {"gaussian": {"sigma": 8.0, "delay": 32.0}}
+    receivers = [{"name": "P", "longitude": 30.0, "latitude": 90.0}]
+    with pytest.raises(InputError, match="is at a pole, where East and North are not defined; move it by a meter"):
+        small_chunk(tmp_path / "out", domain=domain, sources=[source], receivers=receivers)
+    receivers = [{"name": "P", "longitude": 30.0, "latitude": 89.9999}]
+    assert small_chunk(tmp_path / "out", domain=domain, sources=[source], receivers=receivers).acquisition.receivers
+
+
+def test_methods_cannot_be_compared_in_a_chunk(tmp_path):
+    with pytest.raises(InputError, match="only spectral_element can run this description"):
+        lw.agree(small_chunk(tmp_path / "out"), output=tmp_path / "agree")
+
+
+def test_a_survey_of_events_moves_the_source(tmp_path):
+    places = ((179.5, -18.2, 30e3), (-179.9, -19.0, 9e3))
+    shots = [dict(zip(("longitude", "latitude", "depth"), place, strict=True)) for place in places]
+    simulation = small_chunk(tmp_path / "out", survey={"shots": shots})
+    for shot, place in zip(simulation.survey.shot_list(simulation.domain), shots, strict=True):
+        longitude, latitude = simulation.domain.to_geographic(*shot.position[:2])
+        assert (longitude - place["longitude"] + 180) % 360 - 180 == pytest.approx(0.0, abs=1e-9)
+        assert (latitude, shot.position[2]) == pytest.approx((place["latitude"], -place["depth"]))
+
+
+def test_a_wide_plane_projection_points_to_chunks():
+    box = {"x": (-4e5, 4e5), "y": (-1e5, 1e5), "z": (-5e4, 0.0), "crs": {"longitude": 10.0, "latitude": 45.0}}
+    simulation = lw.Simulation(
+        title="wide", domain=box, material={"homogeneous": {"vp": 8e3, "vs": 4.5e3, "rho": 3300.0}},
+        sources=[], duration=1.0, solver={"method": "spectral_element", "max_frequency": 0.1},
+    )  # fmt: skip
+    (warning,) = (text for text in simulation.warnings() if text.startswith("domain.crs"))
+    assert warning.endswith("spectral_element computes a piece of the globe (domain.chunk).")
+
+
+def test_distances_in_python_results_are_great_circles(run):
+    found = load_seismograms(run)
+    longitudes, latitudes = np.array(list(STATIONS.values())).T
+    expected = RADIUS * np.radians(angular_distance(longitudes, latitudes, (SOURCE["longitude"], SOURCE["latitude"])))
+    assert epicentral_distance(found) == pytest.approx(expected, rel=1e-6)
