@@ -16,7 +16,7 @@ from lithowave.description.media import DomainExtent, Sample, value_problem
 from lithowave.description.quality_values import MODULI, InverseQuality, quality_problem
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
-from lithowave.earth.transverse import Love, phase_speed_range
+from lithowave.earth.transverse import Love, phase_speed_range, transverse_moduli
 from lithowave.errors import InputError
 
 
@@ -68,6 +68,14 @@ class EarthMedium(StackedLayers):
         """Return the moduli A, C, L, N and F, Pa, of a radial symmetry axis, and rho at points."""
         here = self.properties(x, y, z, *within)
         return here.love, np.array(here.rho)
+
+    def strongest_anisotropy(self, box: DomainExtent) -> tuple[np.ndarray, float]:
+        """Return the 21 moduli, Pa, with a vertical axis, and rho of the medium that is most anisotropic in a box."""
+        here, _ = self._examined(box)
+        ratios = (here.vph / here.vpv, here.vsh / np.where(here.vsv > 0.0, here.vsv, 1.0), here.eta)
+        index = int(sum(np.abs(np.log(np.where(here.vsv > 0.0, ratio, 1.0))) for ratio in ratios).argmax())
+        love = tuple(modulus[index] for modulus in here.love)
+        return transverse_moduli(love, np.array([0.0, 0.0, 1.0])), float(here.rho[index])  # type: ignore[arg-type]
 
     def attenuates(self, box: DomainExtent) -> bool:
         return self.model.attenuates

@@ -308,6 +308,24 @@ def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
     return layers_of(mesh.materials, medium.count)
 
 
+def transverse_elements(simulation: Simulation, layers: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    """Return True (elements,) for the elements of a radial model that are transversely isotropic; None without any.
+
+    layers : see `own_layers`. The result is None on all ranks or on none.
+
+    InputError: the layers of the model cross an imported mesh.
+    """
+    medium = simulation.material.medium
+    if not isinstance(medium, EarthMedium) or not medium.anisotropic_layers.any():
+        return None
+    if not layers:
+        raise InputError(
+            "material.earth.anisotropy", "true is not supported in an imported mesh", "allowed here: false",
+            "omit solver.mesh, so that the elements follow the layers of the model",
+        )  # fmt: skip
+    return medium.anisotropic_layers[layers[0]]
+
+
 def is_sampled(simulation: Simulation) -> bool:
     """Return whether the elements have values sampled at points, instead of one medium each.
 
