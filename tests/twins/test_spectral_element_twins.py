@@ -24,10 +24,11 @@ from slow_variants import slow_except
 KINDS = [
     ElementKind(shape, anisotropic, varying)
     for shape in ("affine", "trilinear", "triquadratic")
-    for anisotropic, varying in ((False, False), (False, True), (True, False))
+    for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True))
 ]
 USUAL = (
-    ElementKind("affine", False, False), ElementKind("trilinear", False, True), ElementKind("triquadratic", True, False)
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
+    ElementKind("triquadratic", True, False), ElementKind("trilinear", True, True),
 )  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
@@ -65,6 +66,7 @@ LAYERS = [
     ElementKind("triquadratic", False, True, 1), ElementKind("trilinear", True, False, 2),
     ElementKind("affine", False, False, 4), ElementKind("affine", True, False, 5),
     ElementKind("affine", False, False, 6), ElementKind("triquadratic", False, True, 7),
+    ElementKind("triquadratic", True, True, 3),
 ]  # fmt: skip
 
 
@@ -89,7 +91,7 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
 
 RELAXING = [
     (4, ElementKind("affine", False, False, 0, 3, 1)), (4, ElementKind("triquadratic", False, True, 0, 3, 1)),
-    (4, ElementKind("affine", True, False, 0, 2, 2)),
+    (4, ElementKind("affine", True, False, 0, 2, 2)), (4, ElementKind("affine", True, True, 0, 3, 1)),
     (4, ElementKind("affine", False, False, 5, 3, 1)), (4, ElementKind("trilinear", False, True, 0, 1, 2)),
     *((degree, ElementKind("affine", False, False, 0, 3, 1)) for degree in BLOCKS if degree != 4),
     (6, ElementKind("triquadratic", False, True, 0, 3, 2)), (8, ElementKind("affine", True, False, 0, 8, 2)),

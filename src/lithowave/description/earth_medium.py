@@ -9,22 +9,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.description.media import DomainExtent, Sample, value_problem
+from lithowave.description.perturbations import Perturbation, PlacedPerturbation
 from lithowave.description.quality_values import MODULI, InverseQuality, quality_problem
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
 from lithowave.earth.transverse import Love, phase_speed_range, transverse_moduli
 from lithowave.errors import InputError
 
+if TYPE_CHECKING:
+    from lithowave.description.domain import Domain
+
+COLUMNS = 17
+"""Positions along x and y at which perturbations are examined."""
+
 
 @dataclass(frozen=True, eq=False)
 class EarthMedium(StackedLayers):
-    """A radial model: ``model`` has the properties as functions of the radius."""
+    """A radial model, with or without three-dimensional perturbations.
+
+    Attributes
+    ----------
+    model : properties as functions of the radius.
+    sources : perturbations on longitude, latitude and depth, in the order in which they are applied.
+    perturbations : the same, placed in a domain; a medium with sources has no values before `placed`.
+    """
 
     model: RadialModel
+    sources: tuple[Perturbation, ...] = ()
+    perturbations: tuple[PlacedPerturbation, ...] = ()
+
+    def placed(self, domain: Domain) -> EarthMedium:
+        """Return the medium with its perturbations placed in a domain.
+
+        Raises
+        ------
+        InputError : the domain has no geographic coordinates.
+        """
+        found = tuple(PlacedPerturbation.of(one, domain, index) for index, one in enumerate(self.sources))
+        return replace(self, perturbations=found)
 
     @property
     def count(self) -> int:
@@ -48,11 +75,24 @@ class EarthMedium(StackedLayers):
         return self.model.layer_index(RADIUS + z, within)
 
     def properties(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> EarthProperties:
-        """Return the properties at points in m, of their broadcast shape."""
+        """Return the properties at points in m, of their broadcast shape.
+
+        Raises
+        ------
+        InputError : the model has perturbations, and is not placed in a domain.
+        """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         here = self.model.properties(RADIUS + z, self.layer_of(z, *within))
         spread = {name: np.broadcast_to(values, shape) for name, values in vars(here).items() if name[0] != "_"}
-        return EarthProperties(**spread)
+        here = EarthProperties(**spread)
+        if len(self.perturbations) < len(self.sources):
+            raise InputError(
+                "material.earth.perturbations", "have no positions in the box without a domain",
+                "expected the material of a simulation, whose domain has geographic coordinates",
+            )  # fmt: skip
+        for one in self.perturbations:
+            here = one.applied(here, x, y, z)
+        return here
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         return self.sample_all(x, y, z, *within)[0]
@@ -72,10 +112,11 @@ class EarthMedium(StackedLayers):
     def strongest_anisotropy(self, box: DomainExtent) -> tuple[np.ndarray, float]:
         """Return the 21 moduli, Pa, with a vertical axis, and rho of the medium that is most anisotropic in a box."""
         here, _ = self._examined(box)
-        ratios = (here.vph / here.vpv, here.vsh / np.where(here.vsv > 0.0, here.vsv, 1.0), here.eta)
-        index = int(sum(np.abs(np.log(np.where(here.vsv > 0.0, ratio, 1.0))) for ratio in ratios).argmax())
-        love = tuple(modulus[index] for modulus in here.love)
-        return transverse_moduli(love, np.array([0.0, 0.0, 1.0])), float(here.rho[index])  # type: ignore[arg-type]
+        solid = here.vsv > 0.0
+        ratios = np.stack([here.vph / here.vpv, here.vsh / np.where(solid, here.vsv, 1.0), here.eta])
+        index = int(np.abs(np.log(np.where(solid, ratios, 1.0))).sum(axis=0).argmax())
+        a, c, l, n, f = (modulus[index] for modulus in here.love)  # noqa: E741
+        return transverse_moduli((a, c, l, n, f), np.array([0.0, 0.0, 1.0])), float(here.rho[index])
 
     def attenuates(self, box: DomainExtent) -> bool:
         return self.model.attenuates
@@ -101,11 +142,15 @@ class EarthMedium(StackedLayers):
         radii = [one.probes(low, high) for _, one in present]
         z = np.concatenate(radii) - RADIUS
         layer = np.concatenate([np.full(r.size, index) for (index, _), r in zip(present, radii, strict=True)])
-        x, y = (np.linspace(*ends, 1) for ends in (box.x, box.y))
+        columns = COLUMNS if self.perturbations else 1
+        x, y = (np.linspace(*ends, columns) for ends in (box.x, box.y))
         here = self.properties(x[:, None, None], y[:, None], z, layer, layer)
+        shape = (columns, columns, z.size)
 
         def place(index: int) -> str:
-            return f"depth {-z[index] / 1e3:.6g} km"
+            i, j, k = np.unravel_index(index, shape)
+            text = f"depth {-z[k] / 1e3:.6g} km"
+            return f"x = {x[i]:zg} m, y = {y[j]:zg} m, {text}" if self.perturbations else text
 
         return EarthProperties(**{key: np.ravel(one) for key, one in vars(here).items() if key[0] != "_"}), place
 

@@ -105,7 +105,7 @@ class GriddedMedium(Medium):
         if order is None and z.size == 1:
             found = tuple(_on_level(values, cells).reshape(shape) for values in arrays)
         elif order is None:
-            found = tuple(_at_points(values, cells) for values in arrays)
+            found = tuple(trilinear_values(values, cells) for values in arrays)
         else:
             flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
             found = tuple(_on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays)
@@ -175,7 +175,7 @@ def trilinear_cells(points: np.ndarray, axis: np.ndarray) -> Cell:
     return index, (inside - axis[index]) / (axis[index + 1] - axis[index])
 
 
-def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
+def trilinear_values(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
     """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
     result = np.zeros(np.broadcast_shapes(*(index.shape for index, _ in cells)))
     ends = [count - 1 for count in values.shape]
