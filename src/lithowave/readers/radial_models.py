@@ -41,6 +41,7 @@ _NAMES = {
     "vsh": "vsh",
 }  # fmt: skip
 _FORMATS = "TauP .nd and .tvel, AxiSEM .bm, card decks, or a table with column names and units"
+_HEADERS = ("NAME", "ANELASTIC", "ANISOTROPIC", "UNITS", "COLUMNS", "REFERENCE_FREQUENCY")  # of AxiSEM
 _LONGEST = 100_000  # rows
 
 
@@ -144,9 +145,14 @@ def _taup(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
     return table
 
 
+_Headers = dict[str, tuple[int, list[str]]]
+"""Line and words of each header."""
+
+
 def _axisem(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of a file with the headers of AxiSEM."""
-    table, headers = None, {}
+    table: _Table | None = None
+    headers: _Headers = {}
     for line, words in lines:
         key = words[0].upper()
         if _is_number(words[0]):
@@ -157,46 +163,49 @@ def _axisem(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
             table.refuse("row", f"{words[0]!r} is not a number", "expected rows after the headers", line=line)
         elif key in headers:
             raise InputError(key, "appears twice", "expected once", file=path, line=line)
+        elif key not in _HEADERS:
+            raise InputError(key, "is not a header of AxiSEM", f"expected {', '.join(_HEADERS)}", file=path, line=line)
         else:
-            headers[key] = words[1:]
+            headers[key] = line, words[1:]
     if table is None:
         raise InputError("rows", "the file has no rows", "expected rows after the line COLUMNS", file=path)
     return table
 
 
-def _axisem_table(path: Path, headers: dict[str, list[str]], line: int) -> _Table:
+def _axisem_table(path: Path, headers: _Headers, line: int) -> _Table:
     """Return the empty table that the headers describe. line : of the first row."""
-    known = ("NAME", "ANELASTIC", "ANISOTROPIC", "UNITS", "COLUMNS", "REFERENCE_FREQUENCY")
-    if unknown := [key for key in headers if key not in known]:
-        allowed = f"expected {', '.join(known)}"
-        raise InputError(unknown[0], "is not a header of AxiSEM", allowed, file=path)
     for key in ("COLUMNS", "UNITS"):
-        if not headers.get(key):
+        if key not in headers or not headers[key][1]:
             raise InputError(key, "is missing before the first row", "expected this header", file=path, line=line)
-    units = headers["UNITS"][0].lower()
-    if units not in ("m", "km"):
-        raise InputError("UNITS", f"is {units!r}", "expected m (with m/s and kg/m^3) or km", file=path)
-    names = [_name(word, path, line) for word in headers["COLUMNS"]]
-    flags = {key: _flag(headers.get(key), key, path) for key in ("ANELASTIC", "ANISOTROPIC")}
+    (unit_line, units), (name_line, words) = headers["UNITS"], headers["COLUMNS"]
+    if units[0].lower() not in ("m", "km"):
+        allowed = "expected m (with m/s and kg/m^3) or km"
+        raise InputError("UNITS", f"is {units[0]!r}", allowed, file=path, line=unit_line)
+    names = [_name(word, path, name_line) for word in words]
     for key, needed in (("ANELASTIC", {"qkappa", "qmu"}), ("ANISOTROPIC", {"vph", "vsh", "eta"})):
-        missing = sorted(needed - set(names))
-        if flags[key] and missing:
-            raise InputError("COLUMNS", f"lacks {', '.join(missing)}", f"{key} is true", file=path)
-        if flags[key] is False and len(missing) < len(needed):
-            raise InputError(key, "is false, but its columns are given", "expected T", file=path)
-    scale = 1000.0 if units == "km" else 1.0
+        if key not in headers:
+            continue
+        stated, missing = _flag(key, *headers[key], path), sorted(needed - set(names))
+        if stated and missing:
+            got = f"lacks {', '.join(missing)}"
+            raise InputError("COLUMNS", got, f"expected them, since {key} is T", file=path, line=name_line)
+        if not stated and len(missing) < len(needed):
+            got = "is F, but its columns are given"
+            raise InputError(key, got, "expected T", file=path, line=headers[key][0])
+    scale = 1000.0 if units[0].lower() == "km" else 1.0
     factors = [1.0 if name == "eta" or name[0] == "q" else scale for name in names]
-    stated = headers.get("REFERENCE_FREQUENCY")
-    return _checked(_Table(path, names, factors, frequency=_number(stated[0], path, line) if stated else 1.0), line)
+    frequency = 1.0
+    if "REFERENCE_FREQUENCY" in headers:
+        frequency_line, value = headers["REFERENCE_FREQUENCY"]
+        frequency = _number(" ".join(value), path, frequency_line)
+    return _checked(_Table(path, names, factors, frequency=frequency), name_line)
 
 
-def _flag(words: list[str] | None, key: str, path: Path) -> bool | None:
-    if words is None:
-        return None
-    text = words[0].strip(".").upper()[:1] if words else ""
-    if text not in ("T", "F"):
-        raise InputError(key, f"is {' '.join(words)!r}", "expected T or F", file=path)
-    return text == "T"
+def _flag(key: str, line: int, words: list[str], path: Path) -> bool:
+    text = " ".join(words).strip(".").upper()
+    if text not in ("T", "F", "TRUE", "FALSE"):
+        raise InputError(key, f"is {' '.join(words)!r}", "expected T or F", file=path, line=line)
+    return text[0] == "T"
 
 
 def _deck(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
