@@ -126,6 +126,8 @@ class EarthMedium(StackedLayers):
 
     def validate_domain(self, box: DomainExtent) -> None:
         self.model.require_depth(-box.z[0])
+        if len(self.perturbations) < len(self.sources):
+            self.placed(box)  # type: ignore[arg-type]  # raises the error for which it is not placed
         here, place = self._examined(box)
         problem = value_problem(here.vp, here.vs, here.rho, lambda index: place(index[0]))
         if problem is None:

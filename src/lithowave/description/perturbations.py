@@ -43,6 +43,7 @@ class Perturbation(DescriptionModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        _ = self.model  # read now, so that errors of the file are reported with its key
         for key, factor in self.factors.items():
             name = key.partition("_")[0]
             if name in self.model.names:

@@ -77,7 +77,7 @@ def _model(entries: ArrayFile, path: Path) -> PerturbationModel:
     relative, absolute = {}, {}
     for name, label in chosen.items():
         scale = _relative_scale(label, name, by_name[label], path)
-        values = read_property(by_name[label], name if scale is None else label, axes, path)[flips]
+        values = read_property(by_name[label], name if scale is None else f"relative {name}", axes, path)[flips]
         if scale is None:
             absolute[name] = _checked(values, label, *_PLAUSIBLE[name], path)
         else:
