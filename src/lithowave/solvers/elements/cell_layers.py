@@ -22,6 +22,7 @@ SLABS = 12  # of depth; the slowest wave in each determines the element size of 
 ALIKE = 1.9  # ratio of speeds of slabs that have the same elements; elements are doubled from 2 on
 FLATTEST = 0.1  # height over width of elements, below which an interface is not followed
 PART = 4096
+LAYERED = ("layers", "earth")  # kinds of materials whose layers the elements of generated meshes follow
 
 
 @dataclass(frozen=True)
@@ -292,7 +293,7 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
-    if simulation.material.kind not in ("layers", "earth"):
+    if simulation.material.kind not in LAYERED:
         return mesh
     return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
 

@@ -14,7 +14,7 @@ from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_name, layer_thicknesses
-from lithowave.solvers.elements.cell_layers import FLATTEST, cell_layers, is_sampled, own_layers
+from lithowave.solvers.elements.cell_layers import FLATTEST, LAYERED, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
@@ -81,7 +81,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
 
 def layer_warnings(simulation: Simulation) -> list[str]:
     """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
-    if simulation.solver.mesh is not None or simulation.material.kind not in ("layers", "earth"):
+    if simulation.solver.mesh is not None or simulation.material.kind not in LAYERED:
         return []
     return flat_elements(simulation) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
