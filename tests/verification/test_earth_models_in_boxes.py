@@ -11,6 +11,7 @@ import pytest
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.earth import reference_model, transverse_moduli
+from lithowave.solvers import load_method
 from lithowave.solvers.elements.cell_layers import cell_layers
 from lithowave.solvers.spectral_element.plan import plan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
@@ -124,3 +125,58 @@ def test_elements_end_at_the_discontinuities_and_have_the_values_of_their_side()
         assert inside.any()
         assert rho[inside].min() == pytest.approx(expected.rho.min(), rel=1e-5)
         assert rho[inside].max() == pytest.approx(expected.rho.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [("finite_difference", {"spacing": 2500.0}), ("discontinuous_galerkin", {"spacing": 20e3, "order": 2})],
+)
+def test_other_methods_have_isotropic_radial_models(method: str, more: dict[str, Any]) -> None:
+    parts = {
+        "domain": {"x": [-3e4, 3e4], "y": [-3e4, 3e4], "z": [-6e4, 0.0]}, "sources": [], "duration": 1.0,
+        "solver": {"method": method, **more}, "boundaries": {"sides": "rigid", "bottom": "rigid"},
+    }  # fmt: skip
+    made = lw.Simulation(material={"earth": {"model": "prem", "attenuation": False}}, **parts)
+    found = load_method(method).plan(made, make_backend("cpu", "single", 2))
+    if method == "discontinuous_galerkin":
+        rho = found.materials.rho
+        assert rho.min() == pytest.approx(2600.0) and rho.max() == pytest.approx(3380.0, abs=1.0)
+    assert found.schedule.steps >= 1
+    with pytest.raises(lw.InputError, match=f"anisotropy: {method} does not support radial models with anisotropy"):
+        lw.Simulation(material={"earth": {"model": "prem", "anisotropy": True}}, **parts)
+
+
+def test_averages_over_cells_at_a_discontinuity_are_exact() -> None:
+    """At 24.4 km, of a cell with a quarter of crust above three quarters of mantle, and with attenuation."""
+    made = lw.Material(earth="prem")
+    z = -24.4e3 - 0.25e3
+    model = reference_model("prem")
+    crust, mantle = (model.properties(6371e3 - depth) for depth in (24.275e3, 24.4e3 + 0.375e3))
+    kappa, mu, rho = made.moduli(0.0, 0.0, z, spacing=1000.0)
+    parts = [(0.25, crust), (0.75, mantle)]
+    assert rho == pytest.approx(sum(share * one.rho for share, one in parts), rel=1e-9)
+    assert mu == pytest.approx(1.0 / sum(share / (one.rho * one.vs**2) for share, one in parts), rel=1e-9)
+    softness = sum(share / (one.rho * (one.vp**2 - 4.0 / 3.0 * one.vs**2)) for share, one in parts)
+    assert kappa == pytest.approx(1.0 / softness, rel=1e-9)
+
+
+def test_the_reference_frequency_of_a_run_is_that_of_its_band() -> None:
+    """vs at 60 km and at the middle of the band, 0.002 Hz, is that of PREM at 1 Hz with the dispersion of Qmu = 600."""
+    parts = {"domain": {"x": [-1e5, 1e5], "y": [-1e5, 1e5], "z": [-2e5, 0.0]}, "sources": [], "duration": 1.0}
+    made = lw.Simulation(
+        material={"earth": "prem"}, solver={"method": "spectral_element", "max_frequency": 0.02}, **parts
+    )
+    found = made.anelasticity
+    assert found.reference_frequency == pytest.approx(0.002)
+    vs = found.source.sample(0.0, 0.0, -6e4)[1]
+    plain = reference_model("prem").properties(6371e3 - 6e4).vs
+    assert vs / plain - 1.0 == pytest.approx(np.log(0.002) / (np.pi * 600.0), rel=2e-3)
+    unrelaxed = found.material.sample(0.0, 0.0, -6e4)[1]
+    ratio = found.body.modulus_ratio(2.0 * np.pi * 0.002, 1.0 / 600.0)
+    assert (vs / unrelaxed) ** 2 == pytest.approx(1.0 / np.real(1.0 / ratio), rel=1e-4)
+    band = {"band": [0.0002, 0.02], "reference_frequency": 0.01}
+    other = lw.Simulation(
+        material={"earth": "prem", "attenuation": band}, solver={"method": "spectral_element", "max_frequency": 0.02},
+        **parts,
+    )  # fmt: skip
+    assert other.anelasticity.source.sample(0.0, 0.0, -6e4)[1] > vs

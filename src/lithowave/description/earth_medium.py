@@ -156,6 +156,25 @@ class EarthMedium(StackedLayers):
 
         return EarthProperties(**{key: np.ravel(one) for key, one in vars(here).items() if key[0] != "_"}), place
 
+    def lines(self, box: DomainExtent) -> list[tuple[str, str]]:
+        """Return (name, text) of the lines that `check` prints: depths and values of each layer in a domain."""
+        rows, ends = [], [*self.tops.tolist(), self.model.bottom - RADIUS]
+        for index, layer in enumerate(self.model.layers):
+            high, low = min(ends[index], box.z[1]), max(ends[index + 1], box.z[0])
+            if high <= low:
+                continue
+            radii = layer.probes(RADIUS + low, RADIUS + high)
+            here = self.model.properties(radii, index)
+            texts = [
+                f"{name} {values.min():.5g}" + (f" to {values.max():.5g}" if np.ptp(values) else "") + f" {unit}"
+                for name, values, unit in zip(
+                    ("vp", "vs", "rho"), (here.vp, here.vs, here.rho), ("m/s", "m/s", "kg/m^3"), strict=True
+                )
+            ]
+            kind = " (transversely isotropic)" if layer.is_anisotropic else ""
+            rows.append((f"depth {-high / 1e3:z.6g} to {-low / 1e3:z.6g} km", ", ".join(texts) + kind))
+        return rows
+
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         here, place = self._examined(box)
         if not here.anisotropic.any():

@@ -94,8 +94,8 @@ class EarthProperties:
         a, c, l, n, f = with_isotropic_change((a, c, l, n, f), *change)  # noqa: E741
         isotropic = ~self.anisotropic
         eta = np.where(isotropic, 1.0, f / (a - 2.0 * l))
-        speeds = (np.sqrt(modulus / self.rho) for modulus in (c, a, l, n))
-        return EarthProperties(*speeds, eta, self.rho, self.inverse_qkappa, self.inverse_qmu)
+        vpv, vph, vsv, vsh = (np.sqrt(modulus / self.rho) for modulus in (c, a, l, n))
+        return EarthProperties(vpv, vph, vsv, vsh, eta, self.rho, self.inverse_qkappa, self.inverse_qmu)
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:
