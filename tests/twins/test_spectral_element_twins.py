@@ -28,7 +28,7 @@ KINDS = [
 ]
 USUAL = (
     ElementKind("affine", False, False), ElementKind("trilinear", False, True),
-    ElementKind("triquadratic", True, False), ElementKind("trilinear", True, True),
+    ElementKind("triquadratic", True, True),
 )  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lithowave as lw
 from lithowave.description.anisotropy import phase_speeds, rotated_stiffness, rotation_to, speed_range
 from lithowave.earth import NAMES, RADIUS, EarthLayer, RadialModel, reference_model, transverse_moduli
 from lithowave.earth.radial_model import PolynomialProfile
@@ -270,3 +271,39 @@ def test_love_moduli_of_an_isotropic_medium() -> None:
     a, c, l, n, f = love_moduli(6e3 * one, 6e3 * one, 3e3 * one, 3e3 * one, one, 2.7e3 * one)  # noqa: E741
     assert (a == c).all() and (l == n).all()
     np.testing.assert_allclose(f, a - 2.0 * l)  # lambda
+
+
+REFUSED = {
+    "premm": ("premm", r"material: 'premm' is neither|did you mean 'prem'"),
+    "number": (3, r"3 is not a group of keys"),
+    "unknown key": ({"model": "prem", "oceans": True}, r"unknown key 'oceans'.*did you mean 'ocean'"),
+    "no ocean": ({"model": "ak135", "ocean": True}, r"ocean: true is given, and ak135 has no ocean"),
+    "isotropic": ({"model": "iasp91", "anisotropy": True}, r"anisotropy: true is given, and iasp91 is isotropic"),
+    "frequency": ({"model": "prem", "frequency": 0.1}, r"frequency: 0.1 Hz is given, and the model has attenuation"),
+    "thickness": ({"model": "prem", "minimum_thickness": 9e6}, r"minimum_thickness: all layers of prem are thinner"),
+    "no name": ({"ocean": True}, r"model: is missing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_keys_are_refused_with_their_values(case: str) -> None:
+    value, message = REFUSED[case]
+    with pytest.raises(InputError, match=message):
+        lw.Material(earth=value)
+
+
+def test_keys_select_the_model() -> None:
+    assert lw.Material(earth="PREM") == lw.Material(earth={"model": "prem"})
+    depth = np.array([1e3, RADIUS - 6200e3])
+    for earth, expected in (
+        ({"model": "prem", "ocean": True, "attenuation": False}, reference_model("prem", ocean=True)),
+        ({"model": "prem", "anisotropy": True}, reference_model("prem", transverse=True)),
+        ({"model": "prem", "attenuation": False, "frequency": 0.02}, reference_model("prem").at_frequency(0.02)),
+        ({"model": "ak135", "minimum_thickness": 30e3}, reference_model("ak135").without_layers_thinner_than(30e3)),
+    ):  # fmt: skip
+        made = lw.Material(earth=earth)
+        here = expected.properties(RADIUS - depth)
+        np.testing.assert_allclose(made.sample(0.0, 0.0, -depth), [here.vp, here.vs, here.rho], rtol=1e-14)
+        attenuates = earth.get("attenuation", True)
+        assert made.earth.radial_model.attenuates == attenuates
+        assert lw.Material(**made.model_dump(mode="json", exclude_defaults=True)) == made

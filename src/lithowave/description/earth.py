@@ -106,7 +106,7 @@ class Earth(DescriptionModel):
 
         Raises
         ------
-        InputError : the model has no anisotropy or no quality factors to be used, or no layer remains.
+        InputError : the model has no ocean, no anisotropy, or no known reference frequency, or no layer remains.
         """
         if isinstance(self.model, Path):
             found = read_radial_model(self.model)
@@ -114,6 +114,11 @@ class Earth(DescriptionModel):
             found = reference_model(self.model, ocean=True, transverse=self.anisotropy)
         if not self.ocean:
             found = found.without_ocean()
+        elif not found.layers[0].is_fluid:
+            raise InputError(
+                "material.earth.ocean", f"true is given, and {found.name} has no ocean", "",
+                "expected false, or a model with a fluid layer at the surface such as prem",
+            )  # fmt: skip
         if not self.anisotropy:
             found = found.isotropic()
         elif not any(one.is_anisotropic for one in found.layers):
