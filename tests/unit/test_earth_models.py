@@ -10,8 +10,8 @@ import pytest
 
 import lithowave as lw
 from lithowave.description.anisotropy import phase_speeds, rotated_stiffness, rotation_to, speed_range
-from lithowave.earth import NAMES, RADIUS, EarthLayer, RadialModel, reference_model, transverse_moduli
-from lithowave.earth.radial_model import PolynomialProfile
+from lithowave.earth import NAMES, RADIUS, EarthLayer, RadialModel, reference_model, transverse_moduli, travel_times
+from lithowave.earth.radial_model import EarthProperties, PolynomialProfile
 from lithowave.earth.transverse import love_moduli, phase_speed_range, voigt_average
 from lithowave.errors import InputError
 from lithowave.readers.radial_models import read_radial_model
@@ -131,14 +131,58 @@ def test_models_are_those_of_taup(name: str, file: str, tolerance: float) -> Non
 @pytest.mark.skipif(TAUP is None, reason="needs ObsPy")
 def test_travel_times_of_ray_tracing_follow_from_the_speeds() -> None:
     """The vertical S wave of TauP's PREM through the mantle and back, ScS at 0 degrees: 2 int dr / vs."""
-    from obspy.taup import TauPyModel
-
-    expected = TauPyModel("prem").get_travel_times(0.0, 0.0, ["ScS"])[0].time
+    [arrival] = travel_times("prem", 0.0, 0.0, ["ScS"])
+    expected = arrival.time
     x, w = np.polynomial.legendre.leggauss(20)
     model = reference_model("prem", transverse=True).truncated(2_891_000.0)
     parts = [(one, (x + 1.0) / 2.0 * one.thickness + one.bottom) for one in model.layers]
     found = 2.0 * sum(0.5 * one.thickness * (w / model.properties(r).vs).sum() for one, r in parts)
     assert found == pytest.approx(expected, rel=1e-5)
+
+
+def ray(model: RadialModel, speed: str, p: float) -> tuple[float, float]:
+    """Distance (degrees) and time of a ray from the surface to the surface with the ray parameter p = r sin(i) / v."""
+    distance = time = 0.0
+    u = (np.arange(20_000) + 0.5) / 20_000
+    for layer in model.layers:
+        r = np.linspace(layer.top, layer.bottom, 20_001)
+        below = np.flatnonzero(r / getattr(EarthProperties(*layer.profile(r)), speed) < p)
+        low = r[below[0]] if below.size else layer.bottom
+        height = layer.top - low
+        r, dr = low + height * u**2, 2.0 * height * u / u.size  # dense where the ray turns
+        eta = r / getattr(EarthProperties(*layer.profile(r)), speed)
+        root = np.sqrt(np.maximum(eta**2 - p**2, 1e-30))
+        inside = eta > p
+        distance += 2.0 * (p / (r * root) * dr)[inside].sum()
+        time += 2.0 * (eta**2 / (r * root) * dr)[inside].sum()
+        if below.size:
+            return np.degrees(distance), time
+    raise AssertionError("the ray does not turn")
+
+
+@pytest.mark.skipif(TAUP is None, reason="needs ObsPy")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("phase", ["P", "S"])
+def test_rays_in_the_models_have_the_times_of_taup(name: str, phase: str) -> None:
+    """Distance and time of the ray with the takeoff angle of TauP at 60 degrees, which turns in the lower mantle."""
+    [arrival] = travel_times(name, 0.0, 60.0, [phase])
+    assert arrival.phase == phase and arrival.incident_angle == pytest.approx(arrival.takeoff_angle, abs=1e-6)
+    model, speed = reference_model(name, transverse=True).isotropic(), f"v{phase.lower()}"
+    surface = getattr(model.properties(RADIUS), speed)
+    p = float(RADIUS * np.sin(np.radians(arrival.takeoff_angle)) / surface)
+    distance, time = ray(model, speed, p)
+    # Fermat: dT = p d(distance), so that the time at 60 degrees follows from that of a close ray.
+    assert distance == pytest.approx(60.0, abs=0.08)
+    assert time + p * np.radians(60.0 - distance) == pytest.approx(arrival.time, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("jb", 0.0, 60.0), "model: is 'jb'"), (("prem", -1.0, 60.0), "source_depth"), (("prem", 0.0, 181.0), "distance")],
+)
+def test_travel_times_of_other_models_and_places_are_refused(arguments: tuple, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        travel_times(*arguments)
 
 
 @pytest.mark.parametrize("name", NAMES)
