@@ -1,7 +1,7 @@
 """Radial models of the Earth: properties as functions of the radius, reference models, and transverse isotropy.
 
-The package depends only on NumPy (`travel_times` requires ObsPy). ``lithowave.readers.radial_models`` reads models from files, and ``material.earth``
-uses them in simulations.
+The package depends only on NumPy (`travel_times` requires ObsPy). ``lithowave.readers.radial_models`` reads models from
+files, and ``material.earth`` uses them in simulations.
 """
 
 from lithowave.earth.radial_model import RADIUS, EarthLayer, EarthProperties, RadialModel
