@@ -315,6 +315,27 @@ def test_topography_on_ranks(tmp_path: Path) -> None:
     assert_close(run(tmp_path, 4, **changes), run(tmp_path, 1, **changes))
 
 
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_a_transversely_isotropic_radial_model_on_ranks(tmp_path: Path) -> None:
+    """Moduli at every point of the upper layer, in the absorbing layer too, and attenuation; also after a restart."""
+    rows = ["0 2400 2500 1200 1300 2000 0.95 200 40", "300 2500 2600 1250 1300 2000 0.95 200 40"]
+    rows += ["300 5000 5000 2900 2900 2600 1 300 60", "1600 5200 5200 3000 3000 2700 1 300 60"]
+    header = "depth(m) vpv(m/s) vph(m/s) vsv(m/s) vsh(m/s) rho(kg/m^3) eta qkappa qmu"
+    (tmp_path / "layers.txt").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    changes = LOSSY | {
+        "material": {"earth": {"model": str(tmp_path / "layers.txt"), "anisotropy": True}},
+        "solver__max_frequency": 2.5, "boundaries__absorption": "layer", "duration": 0.4,
+    }  # fmt: skip
+    reference = run(tmp_path, 1, **changes)
+    assert_close(run(tmp_path, 3, **changes), reference)
+    changes["output__checkpoint"] = {"interval": 0.2}
+    description = write_description(tmp_path / "dying.yaml", BASIN, **changes)
+    on_ranks(2, "run", str(description), "--output", str(tmp_path / "dying"), device="dies at 0.3", status=9)
+    on_ranks(1, "restart", str(tmp_path / "dying"))
+    assert_close(tmp_path / "dying", reference)
+
+
 def layers_file(folder: Path) -> Path:
     mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -300.0, -1600.0], [(300, 300), (300, 300)])
     surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}

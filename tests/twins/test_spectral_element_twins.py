@@ -25,14 +25,15 @@ from slow_variants import slow_except
 KINDS = [
     ElementKind(shape, anisotropic, varying)
     for shape in ("affine", "trilinear", "triquadratic")
-    for anisotropic, varying in ((False, False), (False, True), (True, False))
+    for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True))
 ]
 FLUIDS = [
     ElementKind(shape, False, varying, fluid=True) for shape in ("affine", "trilinear", "triquadratic")
     for varying in (False, True)
 ]  # fmt: skip
 USUAL = (
-    ElementKind("affine", False, False), ElementKind("trilinear", False, True), ElementKind("triquadratic", True, False)
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
+    ElementKind("triquadratic", True, True),
 )  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
@@ -72,6 +73,7 @@ LAYERS = [
     ElementKind("affine", False, False, 6), ElementKind("triquadratic", False, True, 7),
     ElementKind("trilinear", False, True, 2, fluid=True), ElementKind("affine", False, False, 5, fluid=True),
     ElementKind("triquadratic", False, False, 7, fluid=True),
+    ElementKind("triquadratic", True, True, 3),
 ]  # fmt: skip
 
 
@@ -135,7 +137,7 @@ def test_a_fluid_and_a_solid(device: str, precision: str, layer: bool) -> None:
 
 RELAXING = [
     (4, ElementKind("affine", False, False, 0, 3, 1)), (4, ElementKind("triquadratic", False, True, 0, 3, 1)),
-    (4, ElementKind("affine", True, False, 0, 2, 2)),
+    (4, ElementKind("affine", True, False, 0, 2, 2)), (4, ElementKind("affine", True, True, 0, 3, 1)),
     (4, ElementKind("affine", False, False, 5, 3, 1)), (4, ElementKind("trilinear", False, True, 0, 1, 2)),
     *((degree, ElementKind("affine", False, False, 0, 3, 1)) for degree in BLOCKS if degree != 4),
     (6, ElementKind("triquadratic", False, True, 0, 3, 2)), (8, ElementKind("affine", True, False, 0, 8, 2)),

@@ -109,7 +109,7 @@ class GriddedMedium(Medium):
         if order is None and z.size == 1:
             found = tuple(_on_level(values, cells).reshape(shape) for values in arrays)
         elif order is None:
-            found = _at_points(arrays, cells)
+            found = trilinear_values(arrays, cells)
         else:
             flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
             found = tuple(_on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays)
@@ -179,7 +179,7 @@ def trilinear_cells(points: np.ndarray, axis: np.ndarray) -> Cell:
     return index, (inside - axis[index]) / (axis[index + 1] - axis[index])
 
 
-def _at_points(arrays: Sequence[np.ndarray], cells: Sequence[Cell]) -> tuple[np.ndarray, ...]:
+def trilinear_values(arrays: Sequence[np.ndarray], cells: Sequence[Cell]) -> tuple[np.ndarray, ...]:
     """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
     shape = np.broadcast_shapes(*(index.shape for index, _ in cells))
     results = tuple(np.zeros(shape) for _ in arrays)

@@ -233,6 +233,10 @@ class Material(DescriptionModel):
         InputError : the domain has no geographic origin, or the model does not cover it or lacks values in it.
         """
         medium = self.medium
+        if self.earth is not None and self.earth.perturbations:
+            placed = self.model_copy()
+            placed.__dict__["medium"] = self.earth.medium.placed(domain)
+            return placed
         if isinstance(medium, BoundedLayers) and any(isinstance(top, GeographicSurface) for top in medium.tops):
             placed = self.model_copy()
             placed.__dict__["medium"] = self._layers_placed(domain)
@@ -414,6 +418,8 @@ class Material(DescriptionModel):
         """Return the files that the material refers to."""
         if self.section is not None:
             return self.section.input_files()
+        if self.earth is not None:
+            return self.earth.input_files()
         tops = [layer.top for layer in self.layers or () if isinstance(layer.top, Path)]
         return tops if self.file is None else [self.file]
 

@@ -71,6 +71,11 @@ def _oblique_anisotropy(simulation: Simulation) -> Iterator[Path]:
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
 
 
+def _radial_anisotropy(simulation: Simulation) -> Iterator[Path]:
+    if simulation.material.earth is not None and simulation.material.earth.anisotropy:
+        yield ("material", "earth", "anisotropy")
+
+
 def _strain(simulation: Simulation) -> Iterator[Path]:
     if simulation.output.strain:
         yield ("output", "strain")
@@ -133,6 +138,12 @@ FEATURES = (
         _oblique_anisotropy,
         "{method} requires symmetry axes along x, y and z",
         "allowed here: an axis along x, y or z, or a stiffness whose moduli c14 to c46 and c56 are 0",
+    ),
+    Feature(
+        ("spectral_element",),
+        _radial_anisotropy,
+        "{method} does not support radial models with anisotropy",
+        "allowed here: false, the equivalent isotropic model",
     ),
     Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
     Feature(

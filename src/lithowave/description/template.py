@@ -69,6 +69,8 @@ material:                                # exactly one of layers, homogeneous, e
   #   attenuation: true                  # false: ignore the quality factors of the model
   #   frequency: null                    # Hz, of the velocities with attenuation: false; null: that of the model
   #   minimum_thickness: null            # m, below which a layer is removed; null: none
+  #   perturbations:                     # on longitude, latitude and depth; requires geographic coordinates
+  #     - {{file: s40rts.nc, vp_from_vs: 0.5, rho_from_vs: 0.3}}     # d ln vp / d ln vs, d ln rho / d ln vs
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
   # depth_origin: sea_level              # with file: depth is counted from sea_level (z = 0) | surface
   # extrapolate: false                   # with file: true: the model need not cover the domain

@@ -76,7 +76,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
     """Yield kinds of elements, and whether additions are atomic."""
     for shape in MAPS:
-        for anisotropic, varying in ((False, False), (False, True), (True, False)):
+        for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True)):
             for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
                 kind = ElementKind(shape, anisotropic, varying, layer)
                 yield kind, True

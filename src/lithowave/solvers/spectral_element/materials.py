@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,23 +116,26 @@ class ElementMaterials:
             bulk = self.values[0].reshape(len(self.number), -1)[some]
         return np.where(fluid, 1.0 / bulk, rho)
 
-    def speed(self, some: slice = slice(None)) -> np.ndarray:
-        """Return the velocity of the fastest wave, m/s: (elements, 1), or (elements, points), of all or some
-        elements."""
+    def _points(self, some: slice | np.ndarray) -> np.ndarray:
+        """Return the values of some elements, (3, elements, points)."""
+        return self.values[:, some].reshape(3, len(self.number[some]), math.prod(self.values.shape[2:]))
+
+    def speed(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave in some elements, m/s: (elements, 1), or (elements, points)."""
         if self.values is not None:
-            lam, mu, rho = self.values.reshape(3, len(self.number), -1)[:, some]
+            lam, mu, rho = self._points(some)
             return np.sqrt((lam + 2 * mu) / rho)
         return self.fastest[self.number[some]][:, None]
 
-    def fastest_in_elements(self) -> np.ndarray:
-        """Return the velocity of the fastest wave in each element, m/s."""
-        return np.broadcast_to(self.speed().max(axis=1), self.number.shape)
+    def fastest_in_elements(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave in each of some elements, m/s."""
+        return self.speed(some).max(axis=1)
 
     def slowest_in_elements(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return the velocity of the slowest wave in each of some elements, m/s: vs, or vp in a fluid."""
         if self.values is None:
             return self.slowest[self.number[some]]
-        lam, mu, rho = self.values[:, some].reshape(3, len(self.number[some]), -1)
+        lam, mu, rho = self._points(some)
         return np.sqrt(np.where(mu == 0.0, lam, mu) / rho).min(axis=1)
 
     def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -191,10 +191,7 @@ class SpectralElementPlan(ElementPlan):
 
     def fastest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the fastest wave velocity in each of some elements, m/s."""
-        if self.materials.values is None:
-            return self.materials.fastest[self.materials.number[some]]
-        lam, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
-        return np.sqrt((lam + 2 * mu) / rho).max(axis=1)
+        return self.materials.fastest_in_elements(some)
 
     def points_per_wavelength(self) -> float | None:
         """Return the minimum mean number of GLL points per shortest wavelength at max_frequency."""
