@@ -100,6 +100,31 @@ EARTH: dict[str, Any] = {
 }  # fmt: skip
 
 
+def test_transverse_isotropy_turns_with_the_place(tmp_path):
+    """The same piece elsewhere on the Earth has the same vertical motion; the axis of the anisotropy is radial."""
+    found = []
+    for name, center, anisotropy in (("equator", [0, 0], True), ("north", [35, 50], True), ("isotropic", [0, 0], False)):
+        simulation = lw.Simulation(
+            domain={"chunk": {"center": center, "width": [14, 14], "depth": "600 km"}},
+            material={"earth": {"model": "prem", "attenuation": False, "anisotropy": anisotropy}},
+            sources=[{
+                "position": [0, 0, -100e3], "moment_tensor": {"zz": 1e20, "xx": 5e19},
+                "time_function": {"gaussian": {"sigma": 20, "delay": 80}},
+            }],
+            receivers=[{"name": "A", "position": [2e5, 3e5, 0]}, {"name": "B", "position": [-4e5, 1e5, -3e5]}],
+            duration=160.0, boundaries={"bottom": "free"},
+            solver={"method": "spectral_element", "max_frequency": 0.02, "points_per_wavelength": 5},
+            output={"formats": [], "sampling_interval": 4.0, "checkpoint": None},
+            compute={"precision": "double", "backend": "cpu"},
+        )  # fmt: skip
+        result = simulation.run(output=tmp_path / name)
+        assert any("anisotropic" in kind for kind in result.report["plan"]["element_kinds"]) == anisotropy
+        data = result.seismograms.data
+        found.append(np.stack([data[:, 2], np.hypot(data[:, 0], data[:, 1])]))
+    assert np.abs(found[1] - found[0]).max() < 1e-9 * np.abs(found[0]).max()
+    assert relative_l2(found[2], found[0]) > 0.02
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", slow_except([3], [2, 3, 4]))
 def test_a_piece_of_the_earth_on_several_ranks(size, tmp_path):

@@ -339,7 +339,8 @@ def transverse_elements(simulation: Simulation, layers: tuple[np.ndarray, ...]) 
             "material.earth.anisotropy", "true is not supported in an imported mesh", "allowed here: false",
             "omit solver.mesh, so that the elements follow the layers of the model",
         )  # fmt: skip
-    return medium.anisotropic_layers[layers[0]]
+    counts = np.append(0, np.cumsum(medium.anisotropic_layers))
+    return counts[layers[1] + 1] > counts[layers[0]]
 
 
 def is_sampled(simulation: Simulation) -> bool:
