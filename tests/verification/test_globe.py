@@ -103,7 +103,8 @@ EARTH: dict[str, Any] = {
 def test_transverse_isotropy_turns_with_the_place(tmp_path):
     """The same piece elsewhere on the Earth has the same vertical motion; the axis of the anisotropy is radial."""
     found = []
-    for name, center, anisotropy in (("equator", [0, 0], True), ("north", [35, 50], True), ("isotropic", [0, 0], False)):
+    cases = ("equator", [0, 0], True), ("north", [35, 50], True), ("isotropic", [0, 0], False)
+    for name, center, anisotropy in cases:
         simulation = lw.Simulation(
             domain={"chunk": {"center": center, "width": [14, 14], "depth": "600 km"}},
             material={"earth": {"model": "prem", "attenuation": False, "anisotropy": anisotropy}},
